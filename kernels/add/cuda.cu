@@ -88,7 +88,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
     grid = statistics_grid(e, type, Sum<float, 1>::kRows);
   }
   const auto body = [=](const BoundOperands& operands, unsigned* tickets, Stream stream) {
-    with_packing(type, {problem.statistics ? grid.channels : elements}, [&](auto packing) {
+    with_packing(type, {problem.statistics ? grid.columns : elements}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Sum<typename P::Type, P::kWidth>;
       // With more than eight tensors, the sum so far becomes the first of the next eight.
@@ -107,7 +107,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
       }
     });
   };
-  if (problem.statistics) return ticketed_kernel(body, grid.tiles, {{0, 0}}, partial_bytes(grid));
+  if (problem.statistics) return ticketed_kernel(body, grid.tickets(), {{0, 0}}, partial_bytes(grid));
   return device_kernel(
       [body](const BoundOperands& operands, Stream stream) { body(operands, nullptr, stream); }, {{0, 0}});
 }

@@ -32,19 +32,20 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-// Computes the constants of a block's channels, from the sums or, in inference, from the running
+// Computes the constants of a block's columns, from the sums or, in inference, from the running
 // statistics.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
                                               const ColumnGrid& grid, const Place& place,
                                               Affine<T>* affines) {
   for (int i = threadIdx.x; i < place.columns; i += kThreads) {
-    const int channel = place.first + i;
+    const int column = place.first + i, channel = grid.channel_of(column);
     Moments moments;
     if (o.sums != nullptr) {
       const double count = count_of(o.control, problem.synchronised, grid.pixels);
       moments = moments_of(o.sums, grid.channels, channel, inverse_of(count), problem.epsilon);
-      if (place.row_block == 0 && count > 0) update_running(o, moments, count, problem.momentum, channel);
+      if (place.row_block == 0 && column == channel && count > 0)
+        update_running(o, moments, count, problem.momentum, channel);
     } else {
       const double mean = problem.linear ? 0 : o.running_mean[channel];
       moments = {mean, inverse_root(double(o.running_var[channel]) + problem.epsilon), 0};
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {  // loads are in flight while the constants are computed
     if (row + k * grid.height >= rows) continue;
-    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    const std::int64_t at = (row + k * grid.height) * grid.columns + place.column;
     x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
     if (o.residual != nullptr) residual[k] = load_pack<V>(static_cast<const T*>(o.residual) + at);
   }
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 #pragma unroll
       for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
     }
-    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    const std::int64_t at = (row + k * grid.height) * grid.columns + place.column;
     const Pack<T, V> y = pack_of<T>(value);
     store_pack(static_cast<T*>(o.y) + at, y);
     if (o.mask != nullptr) o.mask[at / V] = positive_bits(y);
@@ -162,14 +163,14 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {  // loads are in flight while the constants are computed
     if (row + k * grid.height >= rows) continue;
-    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    const std::int64_t at = (row + k * grid.height) * grid.columns + place.column;
     x[k] = load_pack_past_l1<V>(static_cast<const T*>(o.x) + at);
     dy[k] = load_pack_past_l1<V>(static_cast<const T*>(o.dy) + at);
     if constexpr (kSecond) dx2[k] = load_pack_past_l1<V>(static_cast<const T*>(o.dx2) + at);
   }
   const std::int64_t valid = valid_rows(o.control, grid);
   for (int i = threadIdx.x; i < place.columns; i += kThreads)
-    shared[i] = Gradient<T>::of(o, problem, grid, place.first + i);
+    shared[i] = Gradient<T>::of(o, problem, grid, grid.channel_of(place.first + i));
   __syncthreads();
   Gradient<T> gradient[V];
 #pragma unroll
@@ -189,14 +190,9 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
       for (int i = 0; i < V; ++i) g[i] += other[i];
     }
-    store_pack(static_cast<T*>(o.dx) + (row + k * grid.height) * grid.channels + place.channel,
+    store_pack(static_cast<T*>(o.dx) + (row + k * grid.height) * grid.columns + place.column,
                row + k * grid.height < valid ? pack_of<T>(g) : zero_pack<T, V>());
   }
-}
-
-template <typename P>
-ColumnGrid grid_of(const ImageExtents& e) {
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, kRows);
 }
 
 void require_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {
@@ -223,6 +219,7 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
   }
   const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
   if (masks) request.outputs[1] = relu_mask_of(request.outputs[0]);
+  const ColumnGrid grid = column_grid(e, type, kThreads, kRows);
   const auto body = [=](const BoundOperands& b, Stream stream) {
     const ForwardOperands o{b.inputs[0],
                             problem.residual ? b.inputs[residual_at] : nullptr,
@@ -235,9 +232,8 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
                             b.inout(gamma_at + 3),
                             sums_at != 0 ? b.control() : nullptr,
                             activation_of(problem)};
-    with_packing(type, {e.c}, [&](auto packing) {
+    with_packing(type, {grid.columns}, [&](auto packing) {
       using P = decltype(packing);
-      const ColumnGrid grid = grid_of<P>(e);
       with_activation(problem, [&](auto kind) {
         launch(forward<typename P::Type, P::kWidth, kind()>, grid.blocks(), kThreads, stream, b.members, o,
                problem, grid);
@@ -275,6 +271,7 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   }
   const DType type = common_dtype(operation, {&in[0], &in[4], &other, &request.outputs[0]});
   const bool masks = differentiates_again(problem);
+  const ColumnGrid grid = column_grid(e, type, kThreads, kRows);
   const auto body = [=](const BoundOperands& b, Stream stream) {
     const StepControl* control = b.control();
     const BackwardOperands o{b.inputs[0],
@@ -287,9 +284,8 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
                              b.in(3),
                              control,
                              activation_of(problem)};
-    with_packing(type, {e.c}, [&](auto packing) {
+    with_packing(type, {grid.columns}, [&](auto packing) {
       using P = decltype(packing);
-      const ColumnGrid grid = grid_of<P>(e);
       const auto start = [&](auto kind) {
         launch(problem.second_input_gradient ? backward<typename P::Type, P::kWidth, true, kind()>
                                              : backward<typename P::Type, P::kWidth, false, kind()>,

@@ -1,6 +1,7 @@
-// Shared code of batch normalisation on the device: how a [rows, channels] matrix is divided among
-// blocks, the sums of its columns, and the constants of a channel. There are N * H * W rows for
-// channels_last images, and N for matrices.
+// Shared code of batch normalisation on the device: how a [rows, columns] matrix is divided among
+// blocks, the sums of its columns, and the constants of a channel. A row is a pixel of channels_last
+// images, or a row of a matrix. If a pixel has no whole packs, neighbours are joined: a row of four
+// pixels of 58 channels has 232 columns, and column i belongs to channel i % 58.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "kernels/activation/formulas.h"
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/device/cuda_elements.cuh"
+#include "kernels/device/cuda_kernel.h"
 #include "kernels/device/cuda_reduce.cuh"
 
 namespace convoy::kernels::cuda {
@@ -18,31 +20,49 @@ namespace convoy::kernels::cuda {
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
-  int channels, packs;   // channels, and packs of channels, of a row
+  int columns, packs;    // elements, and packs of elements, of a row
+  int channels;          // columns of a pixel; fewer than those of a row if pixels are joined
   int tile, tile_shift;  // packs in the width of a block, a power of two
   int tiles, height;     // tiles: blocks side by side. height: rows that a block's threads cover.
   int row_blocks;        // blocks one above the other
-  std::int64_t rows, pixels;
+  std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: of one sample
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
+  __host__ __device__ bool joins_pixels() const { return columns != channels; }
+  // Two sums for each row block and column. The sums of columns follow them if pixels are joined.
+  __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
+  // The counters of finish_sums(), for one member.
+  __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
+  __device__ int channel_of(int column) const {
+    while (column >= channels) column -= channels;
+    return column;
+  }
 };
 
-// Divides the rows. A thread has one row a pass. There are at most `most_blocks` blocks or, if that
-// is 0, enough for `rows_a_thread` rows a thread.
-inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width,
-                              int threads, int rows_a_thread, int most_blocks = 0) {
+// Returns the pixels in a row.
+inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
+
+// Divides the rows, of joined_pixels(e, type) pixels, in the packs that with_packing() chooses for
+// their columns. A thread has one row a pass. There are at most `most_blocks` blocks or, if that is 0,
+// enough for `rows_a_thread` rows a thread.
+inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, int rows_a_thread,
+                              int most_blocks = 0) {
+  const int joined = joined_pixels(e, type),
+            wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   ColumnGrid grid{};
-  grid.channels = static_cast<int>(channels);
-  grid.packs = grid.channels / width;
+  grid.channels = static_cast<int>(e.c);
+  grid.columns = grid.channels * joined;
+  grid.packs = grid.columns % wide == 0 ? grid.columns / wide : grid.columns;
   grid.tile_shift = grid.packs % 8 == 0 || grid.packs % 4 != 0 ? 3 : 2;
   if (grid.packs < 5) grid.tile_shift = grid.packs > 2 ? 2 : grid.packs - 1;
   grid.tile = 1 << grid.tile_shift;
   grid.tiles = (grid.packs + grid.tile - 1) / grid.tile;
   grid.height = threads / grid.tile;
-  grid.rows = rows;
-  grid.pixels = pixels;
+  grid.pixels = e.pixels();
+  grid.sample_rows = grid.pixels / joined;
+  grid.rows = e.n * grid.sample_rows;
   const std::int64_t turn = std::int64_t{grid.height} * rows_a_thread;
-  std::int64_t row_blocks = (rows + turn - 1) / turn;
+  std::int64_t row_blocks = (grid.rows + turn - 1) / turn;
   if (most_blocks > 0) row_blocks = std::min<std::int64_t>(row_blocks, most_blocks / grid.tiles);
   grid.row_blocks = static_cast<int>(std::max<std::int64_t>(row_blocks, 1));
   return grid;
@@ -52,8 +72,11 @@ inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64
 inline TensorDesc relu_mask_of(const TensorDesc& y) {
   TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
   const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
+  const ImageExtents e = image_extents(y.shape);
+  const int joined = joined_pixels(e, y.dtype);
+  if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
   // with_packing() makes the same choice between packs and single elements.
-  if (y.shape[1] % width == 0) mask.shape[1] = y.shape[1] / width;
+  if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
 template <typename T, int V>
@@ -69,9 +92,9 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
 // The part of a ColumnGrid that a thread computes.
 struct Place {
   int tx, ty;
-  int row_block, first;  // first: the block's first channel
-  int channel;           // the thread's first channel
-  int columns;           // channels of the block
+  int row_block, first;  // first: the block's first column
+  int column;            // the thread's first column
+  int columns;           // columns of the block
   bool active;
 };
 
@@ -85,20 +108,20 @@ __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   place.ty = static_cast<int>(threadIdx.x) >> grid.tile_shift;
   place.row_block = block / grid.tiles;
   place.first = (block - place.row_block * grid.tiles) * grid.tile * V;
-  place.channel = place.first + place.tx * V;
-  place.columns = min(grid.tile * V, grid.channels - place.first);
-  place.active = place.channel < grid.channels;
+  place.column = place.first + place.tx * V;
+  place.columns = min(grid.tile * V, grid.columns - place.first);
+  place.active = place.column < grid.columns;
   return place;
 }
 
 // Returns the number of rows that belong to valid samples.
 __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, const ColumnGrid& grid) {
-  const std::int64_t rows = control->valid * grid.pixels;
+  const std::int64_t rows = control->valid * grid.sample_rows;
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds two kinds of sums a channel over a block's threads: `v` has V of the first kind, then V of
-// the second. Writes partials [row_blocks][2][channels]. `shared` has 2 V * kMostTile floats for
+// Adds two kinds of sums a column over a block's threads: `v` has V of the first kind, then V of
+// the second. Writes partials [row_blocks][2][columns]. `shared` has 2 V * kMostTile floats for
 // each warp.
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
@@ -116,13 +139,13 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
     float sum = 0;
 #pragma unroll
     for (int warp = 0; warp < threads / 32; ++warp) sum += shared[warp * grid.tile * N + job];
-    const int channel = place.first + job / N * V + job % V, which = job % N / V;
-    if (channel < grid.channels)
-      partials[(2 * std::int64_t{place.row_block} + which) * grid.channels + channel] = sum;
+    const int column = place.first + job / N * V + job % V, which = job % N / V;
+    if (column < grid.columns)
+      partials[(2 * std::int64_t{place.row_block} + which) * grid.columns + column] = sum;
   }
 }
 
-// Adds the two sums over all row blocks. Sum k of channel c is then in shared[k * columns + (c -
+// Adds the two sums over all row blocks. Sum k of column c is then in shared[k * columns + (c -
 // first)].
 template <int V, int threads>
 __device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
@@ -133,12 +156,12 @@ __device__ __forceinline__ void add_partials(const float* partials, const Column
   const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
   if (lane < lanes) {
     const int which = job / quads, quad = job % quads;
-    const float* from = partials + which * std::int64_t{grid.channels} + place.first + quad * kWide;
+    const float* from = partials + which * std::int64_t{grid.columns} + place.first + quad * kWide;
     double sum[kWide] = {};
 #pragma unroll 16
     for (int block = lane; block < grid.row_blocks; block += lanes) {
       float value[kWide];
-      unpack(load_pack<kWide>(from + 2 * std::int64_t{grid.channels} * block), value);
+      unpack(load_pack<kWide>(from + 2 * std::int64_t{grid.columns} * block), value);
       for (int i = 0; i < kWide; ++i) sum[i] += value[i];
     }
     for (int i = 0; i < kWide; ++i) shared[(lane * 2 + which) * place.columns + quad * kWide + i] = sum[i];

@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
   for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
-    const int channel = place.first + i;
+    const int channel = grid.channel_of(place.first + i);
     const double inverse = inverse_of(count_of(o.control, synchronised, grid.pixels));
     const Moments moments = moments_of(o.sums, grid.channels, channel, inverse, epsilon);
     channels[i] = {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), moments.invstd};
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
     unsigned bits[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
+      const std::int64_t at = (row + k * stride) * grid.columns + place.column;
       const bool in = row + k * stride < valid;
       x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
       dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
@@ -147,23 +147,18 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
         sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);
       }
       if (o.g != nullptr && row + k * stride < rows)
-        store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.channels + place.channel, pack_of<T>(g));
+        store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.columns + place.column, pack_of<T>(g));
     }
   }
-  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), o.partials);
-  if (!draws_last_ticket(&o.tickets[blockIdx.z * grid.tiles + place.first / (grid.tile * V)],
-                         static_cast<unsigned>(grid.row_blocks)))
-    return;
-  auto* total = reinterpret_cast<double*>(shared);
-  add_partials<V, kReduceThreads>(o.partials, grid, place, total);
-  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
-    const double sum_g = total[i], sum_g_xhat = total[place.columns + i] * channels[i].invstd;
-    const int channel = place.first + i;
-    o.dsums[channel] = sum_g;
-    o.dsums[grid.channels + channel] = sum_g_xhat;
-    o.dbeta[channel] = static_cast<float>(sum_g);
-    o.dgamma[channel] = static_cast<float>(sum_g_xhat);
-  }
+  finish_sums(
+      sum, grid, place, shared, o.partials, o.tickets + blockIdx.z * grid.tickets(),
+      [&](int i, double sum_g_x) { return sum_g_x * channels[i].invstd; },
+      [&](int channel, double sum_g, double sum_g_xhat) {
+        o.dsums[channel] = sum_g;
+        o.dsums[grid.channels + channel] = sum_g_xhat;
+        o.dbeta[channel] = static_cast<float>(sum_g);
+        o.dgamma[channel] = static_cast<float>(sum_g_xhat);
+      });
 }
 
 void require_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
@@ -187,7 +182,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   const ColumnGrid grid = statistics_grid(e, type, Matrix<float, 1>::kRows);
   const auto body = [=](const BoundOperands& operands, unsigned* tickets, Stream stream) {
     const StepControl* control = operands.control();
-    with_packing(type, {e.c}, [&](auto packing) {
+    with_packing(type, {grid.columns}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Matrix<typename P::Type, P::kWidth>;
       launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, operands.members,
@@ -195,7 +190,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
              operands.out<double>(0));
     });
   };
-  return ticketed_kernel(body, grid.tiles, {}, partial_bytes(grid));
+  return ticketed_kernel(body, grid.tickets(), {}, partial_bytes(grid));
 }
 
 Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
@@ -228,7 +223,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                     : has_y             ? Mask::from_y
                                         : Mask::from_x;
   const ColumnGrid grid =
-      reduce_grid(e, type, kMultiprocessors, rows_in_flight(mask, problem.second_gradient));
+      column_grid(e, type, kReduceThreads, rows_in_flight(mask, problem.second_gradient), kMultiprocessors);
   const auto body = [=](const BoundOperands& b, unsigned* tickets, Stream stream) {
     const StepControl* control = b.control();
     const ReduceOperands o{b.inputs[0],
@@ -247,7 +242,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                            b.scratch<float>(),
                            tickets,
                            activation_of(problem)};
-    with_packing(type, {e.c}, [&](auto packing) {
+    with_packing(type, {grid.columns}, [&](auto packing) {
       using P = decltype(packing);
       with_inputs(problem, mask, [&](auto known_mask, auto second, auto kind) {
         launch(backward_reduce<typename P::Type, P::kWidth, known_mask(), second(), kind()>, grid.blocks(),
@@ -257,7 +252,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   };
   std::vector<std::pair<int, int>> in_place;
   if (problem.write_gradient) in_place = {{4, 3}};
-  return ticketed_kernel(body, grid.tiles, in_place, partial_bytes(grid));
+  return ticketed_kernel(body, grid.tickets(), in_place, partial_bytes(grid));
 }
 
 }  // namespace convoy::kernels::cuda

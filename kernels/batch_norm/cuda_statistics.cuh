@@ -11,6 +11,38 @@ inline constexpr int kReduceThreads = 512;
 // The most shared memory that store_partials() and add_partials() need.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
+// Ends a pass that summed two kinds of values: adds the sums of a column's blocks and then those of a
+// channel's columns, in an order that depends on the shape only. Calls store(channel, first sum, second
+// sum). scaled(i, sum) may multiply the second sum of the block's column i.
+template <int N, typename Scaled, typename Store>
+__device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& grid, const Place& place,
+                                            char* shared, float* partials, unsigned* tickets, Scaled scaled,
+                                            Store store) {
+  constexpr int V = N / 2;
+  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), partials);
+  if (!draws_last_ticket(&tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
+    return;
+  auto* total = reinterpret_cast<double*>(shared);
+  add_partials<V, kReduceThreads>(partials, grid, place, total);
+  auto* const of_columns = reinterpret_cast<double*>(partials + grid.partials());
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    const int column = place.first + i;
+    const double first = total[i], second = scaled(i, total[place.columns + i]);
+    if (grid.joins_pixels())
+      of_columns[column] = first, of_columns[grid.columns + column] = second;
+    else
+      store(column, first, second);
+  }
+  if (!grid.joins_pixels() || !draws_last_ticket(&tickets[grid.tiles], static_cast<unsigned>(grid.tiles)))
+    return;
+  for (int channel = threadIdx.x; channel < grid.channels; channel += kReduceThreads) {
+    double first = 0, second = 0;
+    for (int column = channel; column < grid.columns; column += grid.channels)
+      first += of_columns[column], second += of_columns[grid.columns + column];
+    store(channel, first, second);
+  }
+}
+
 // Sums the valid rows' values and squares per column, kRows rows a thread at a time. A Source has
 // load(offset), which starts reading kWidth elements, pack(loaded, offset), which returns them, and
 // moved(stride), which returns the source of the block's member.
@@ -22,7 +54,7 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
                std::ptrdiff_t member_stride) {
   const auto source = of_first.moved(member_stride);
   move_to_member(member_stride, control, partials, sums);
-  tickets += blockIdx.z * grid.tiles;
+  tickets += blockIdx.z * grid.tickets();
   constexpr int V = Source::kWidth, kRows = Source::kRows;
   __shared__ __align__(16) char shared[kSharedBytes];
   const Place place = place_in<V>(grid);
@@ -35,13 +67,12 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
     typename Source::Loaded loaded[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k)
-      if (row + k * stride < rows)
-        loaded[k] = source.load((row + k * stride) * grid.channels + place.channel);
+      if (row + k * stride < rows) loaded[k] = source.load((row + k * stride) * grid.columns + place.column);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       if (row + k * stride >= rows) continue;
       float value[V];
-      unpack(source.pack(loaded[k], (row + k * stride) * grid.channels + place.channel), value);
+      unpack(source.pack(loaded[k], (row + k * stride) * grid.columns + place.column), value);
       if (Source::kWrites && row + k * stride >= valid) continue;
 #pragma unroll
       for (int i = 0; i < V; ++i) {
@@ -50,32 +81,22 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
       }
     }
   }
-  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), partials);
-  if (!draws_last_ticket(&tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
-    return;
-  auto* total = reinterpret_cast<double*>(shared);
-  add_partials<V, kReduceThreads>(partials, grid, place, total);
-  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
-    sums[place.first + i] = total[i];
-    sums[grid.channels + place.first + i] = total[place.columns + i];
-  }
+  finish_sums(
+      sum, grid, place, shared, partials, tickets, [](int, double squares) { return squares; },
+      [&](int channel, double values, double squares) {
+        sums[channel] = values;
+        sums[grid.channels + channel] = squares;
+      });
 }
 
 inline std::size_t partial_bytes(const ColumnGrid& grid) {
-  return sizeof(float) * 2 * static_cast<std::size_t>(grid.channels) *
-         static_cast<std::size_t>(grid.row_blocks);
-}
-
-// Returns the grid for tensors of this type, in the packing that with_packing(type, {e.c}) chooses.
-inline ColumnGrid reduce_grid(const ImageExtents& e, DType type, int blocks, int rows_a_thread) {
-  const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, e.c % wide == 0 ? wide : 1, kReduceThreads,
-                     rows_a_thread, blocks);
+  const std::size_t of_columns = grid.joins_pixels() ? 2 * static_cast<std::size_t>(grid.columns) : 0;
+  return sizeof(float) * static_cast<std::size_t>(grid.partials()) + sizeof(double) * of_columns;
 }
 
 // Returns the grid of statistics(), which has two blocks a multiprocessor.
 inline ColumnGrid statistics_grid(const ImageExtents& e, DType type, int rows_a_thread) {
-  return reduce_grid(e, type, 2 * kMultiprocessors, rows_a_thread);
+  return column_grid(e, type, kReduceThreads, rows_a_thread, 2 * kMultiprocessors);
 }
 
 }  // namespace convoy::kernels::cuda

@@ -1,5 +1,7 @@
-// Copies of channels on the device: whole packs where the map keeps them together, else elements
-// that are gathered into packs.
+// Copies of channels on the device: packs of 16 bytes, gathered from the widest words that the map
+// keeps together.
+#include <numeric>
+
 #include "kernels/channels/channels.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -20,39 +22,47 @@ struct Map {
   }
 };
 
-// A thread writes V neighbouring channels of a pixel.
-template <typename T, int V, bool together>
-__global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider packs,
+// A thread writes V neighbouring elements, which may belong to several pixels, from words of W that the
+// map keeps together.
+template <typename T, int V, int W>
+__global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider words,
                               std::int64_t items, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < items; i += stride) {
-    const std::uint32_t row = packs(static_cast<std::uint32_t>(i));
-    const int channel = static_cast<int>(static_cast<std::uint32_t>(i) - row * packs.divisor) * V;
-    const T* const from = x + std::int64_t{row} * map.in;
+    const auto word = static_cast<std::uint32_t>(i * (V / W));
+    const std::uint32_t row = words(word);
+    const int channels = static_cast<int>(words.divisor) * W;
+    int channel = static_cast<int>(word - row * words.divisor) * W;
+    const T* from = x + std::int64_t{row} * map.in;
     Pack<T, V> pack = zero_pack<T, V>();
-    if constexpr (together) {
-      const int source = map.source(channel);
-      if (source >= 0) pack = load_pack<V>(from + source);
-    } else {
 #pragma unroll
-      for (int k = 0; k < V; ++k) {
-        const int source = map.source(channel + k);
-        if (source >= 0) pack.value[k] = from[source];
+    for (int k = 0; k < V; k += W) {
+      const int source = map.source(channel);
+      if (source >= 0) {
+        const Pack<T, W> part = load_pack<W>(from + source);
+#pragma unroll
+        for (int j = 0; j < W; ++j) pack.value[k + j] = part.value[j];
       }
+      channel += W;
+      if (channel == channels) channel = 0, from += map.in;
     }
     store_pack(y + i * V, pack);
   }
 }
 
-// Calls visit(Packing) with the widest packs that divide the channels: ShuffleNet has 116.
-template <typename Visit>
-void with_widest(DType type, std::int64_t channels, Visit visit) {
-  const bool half = type == DType::bf16;
-  if (half && channels % 8 == 0) return visit(Packing<bf16, 8>{});
-  if (channels % 4 == 0) return half ? visit(Packing<bf16, 4>{}) : visit(Packing<float, 4>{});
-  if (channels % 2 == 0) return half ? visit(Packing<bf16, 2>{}) : visit(Packing<float, 2>{});
-  half ? visit(Packing<bf16, 1>{}) : visit(Packing<float, 1>{});
+// Calls visit(Packing<element type, 16 bytes>, words that divide `together`). Packs and words are single
+// elements if y has no whole packs.
+template <typename T, typename Visit>
+void with_words(std::int64_t elements, std::int64_t together, Visit visit) {
+  constexpr int V = kPackWidth<T>;
+  const auto words_of = [&]<int W>(auto& self, std::integral_constant<int, W> words) {
+    if constexpr (W > 1)
+      if (together % W != 0) return self(self, std::integral_constant<int, W / 2>{});
+    visit(Packing<T, V>{}, words);
+  };
+  if (elements % V != 0) return visit(Packing<T, 1>{}, std::integral_constant<int, 1>{});
+  words_of(words_of, std::integral_constant<int, V>{});
 }
 
 Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request) {
@@ -64,18 +74,20 @@ Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request
   const Map on_device{
       static_cast<int>(map.in),    static_cast<int>(map.first),           static_cast<int>(map.last),
       static_cast<int>(map.shift), static_cast<int>(map.in / map.groups), Divider(map.groups)};
+  // The channels that stay together are whole words of any width that divides this.
+  const std::int64_t together = map.groups > 1 ? 1
+                                               : std::gcd(std::gcd(map.in, map.out),
+                                                          std::gcd(std::gcd(map.first, map.last), map.shift));
   const auto body = [=, elements = y.shape.elements()](const BoundOperands& b, Stream stream) {
-    with_widest(type, map.out, [&](auto packing) {
+    const auto start = [&](auto packing, auto words) {
       using P = decltype(packing);
       using T = typename P::Type;
-      constexpr int V = P::kWidth;
-      const std::int64_t items = elements / V;
-      const auto whole = [](std::int64_t channels) { return channels % V == 0; };
-      const bool together =
-          map.groups == 1 && whole(map.in) && whole(map.first) && whole(map.last) && whole(map.shift);
-      launch(together ? copy_channels<T, V, true> : copy_channels<T, V, false>, grid_for(items), kThreads,
-             stream, b.members, b.in<T>(0), b.out<T>(0), on_device, Divider(map.out / V), items);
-    });
+      const std::int64_t items = elements / P::kWidth;
+      launch(copy_channels<T, P::kWidth, words()>, grid_for(items), kThreads, stream, b.members, b.in<T>(0),
+             b.out<T>(0), on_device, Divider(map.out / words()), items);
+    };
+    type == DType::bf16 ? with_words<bf16>(elements, together, start)
+                        : with_words<float>(elements, together, start);
   };
   return device_kernel(body);
 }

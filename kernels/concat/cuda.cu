@@ -7,7 +7,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMost = 16;  // the most parts that one launch copies
+constexpr int kMost = 16;        // the most parts that one launch copies
+constexpr int kPieceBytes = 16;  // of the widest pieces
 
 struct Parts {
   void* address[kMost];
@@ -16,29 +17,42 @@ struct Parts {
   int count;
 };
 
-// Copies the columns [first[0], first[count]) of the whole, one word a thread.
+// Copies the columns [first[0], first[count]) of the whole. A thread has 16 bytes in flight.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {
+  constexpr int kPieces = kPieceBytes / sizeof(Piece);
   whole = of_member(whole, member_stride);
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < pieces; i += stride) {
-    const auto row = static_cast<std::int64_t>(columns(static_cast<std::uint32_t>(i)));
-    const int column = static_cast<int>(i - row * columns.divisor) + parts.first[0];
-    int part = 0;
-    while (column >= parts.first[part + 1]) ++part;
-    const int width = parts.first[part + 1] - parts.first[part];
-    Piece* in_part = static_cast<Piece*>(of_member(parts.address[part], member_stride)) + row * width +
-                     (column - parts.first[part]);
-    Piece* in_whole = whole + row * row_pieces + column;
-    join ? * in_whole = *in_part : * in_part = *in_whole;
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x * kPieces;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x * kPieces + threadIdx.x; first < pieces;
+       first += stride) {
+    Piece piece[kPieces];
+    Piece* to[kPieces];
+#pragma unroll
+    for (int k = 0; k < kPieces; ++k) {
+      const std::int64_t i = first + k * blockDim.x;
+      if (i >= pieces) continue;
+      const auto row = static_cast<std::int64_t>(columns(static_cast<std::uint32_t>(i)));
+      const int column = static_cast<int>(i - row * columns.divisor) + parts.first[0];
+      int part = 0;
+      while (column >= parts.first[part + 1]) ++part;
+      const int width = parts.first[part + 1] - parts.first[part];
+      Piece* in_part = static_cast<Piece*>(of_member(parts.address[part], member_stride)) + row * width +
+                       (column - parts.first[part]);
+      Piece* in_whole = whole + row * row_pieces + column;
+      piece[k] = join ? *in_part : *in_whole;
+      to[k] = join ? in_whole : in_part;
+    }
+#pragma unroll
+    for (int k = 0; k < kPieces; ++k)
+      if (first + k * blockDim.x < pieces) *to[k] = piece[k];
   }
 }
 
 struct Plan {
   std::int64_t rows = 0;
   std::vector<std::int64_t> row_bytes;  // bytes of a row of every part
-  std::int64_t piece = 16;              // bytes of the words that are copied
+  std::int64_t piece = kPieceBytes;     // bytes of the words that are copied
 };
 
 Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& whole) {
@@ -88,8 +102,8 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
       for (int part = 0; part < some.count; ++part)
         from_row.address[part] =
             static_cast<Piece*>(some.address[part]) + row * (some.first[part + 1] - some.first[part]);
-      launch(copy_columns<Piece>, grid_for(pieces), kThreads, stream, members, from_row,
-             static_cast<Piece*>(whole) + row * row_pieces, static_cast<int>(row_pieces), join,
+      launch(copy_columns<Piece>, grid_for(ceil_div(pieces, kPieceBytes / kBytes)), kThreads, stream, members,
+             from_row, static_cast<Piece*>(whole) + row * row_pieces, static_cast<int>(row_pieces), join,
              Divider(columns), pieces);
     }
   }

@@ -25,8 +25,9 @@ enum class Engine : std::uint8_t {
   // An implicit product by mma_sync or register_tiles; serves nearly all tasks, any chip from sm_80
   // on.
   gathered,
-  matrix,     // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  im2col,     // Hopper: implicit product by wgmma, with windows read by TMA
+  matrix,  // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
+  // Hopper: implicit product by wgmma, with windows read by TMA. It joins pixels where that pays.
+  im2col,
   folded,     // as im2col, after space_to_depth of the images; for few channels
   depthwise,  // as many groups as channels: no product, sums in registers
 };
@@ -61,6 +62,9 @@ struct Task {
   bool input_relu = false;  // backward_data: dx is zero where x is not above zero
   // backward_data writes a batch norm's g in place of dx, and its sums.
   bool input_norm = false;
+  // The groups are neighbouring pixels and all have the first group's filters. Only the im2col engine
+  // makes such tasks (joined_pixels.h).
+  bool joined = false;
 
   // Returns whether there is work besides the product, its bias and its ReLU.
   bool has_extra() const { return statistics || input_relu || input_norm; }

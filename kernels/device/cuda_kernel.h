@@ -66,6 +66,16 @@ void require_below_2g(std::string_view operation, std::int64_t count);
 inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
+// Returns how many neighbouring pixels of a channels_last image make rows of whole 16-byte packs, with
+// each of these channel counts. Returns 1 if one pixel does, or if the image has no such rows.
+inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<std::int64_t> channels) {
+  const int wide = 16 / static_cast<int>(bytes_of(type));
+  for (int joined = 1; joined <= wide && pixels % joined == 0; joined *= 2)
+    if (std::all_of(channels.begin(), channels.end(), [&](std::int64_t c) { return c * joined % wide == 0; }))
+      return joined;
+  return 1;
+}
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Returns the blocks of a loop over `items` with one thread an item, up to the largest grid. Many

@@ -76,23 +76,28 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// One block adds 32 of the 2 n columns of at most kSumSlots slots. All its loads are in flight at
-// once.
-__global__ void __launch_bounds__(1024) sum_slots_kernel(const float* slots, int count, std::int64_t columns,
-                                                         double* sums, std::ptrdiff_t member_stride) {
+// One block adds 32 of the 2 n columns of at most kSumSlots slots. All its loads from one of the
+// joined rows are in flight at once.
+__global__ void __launch_bounds__(1024)
+    sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined, double* sums,
+                     std::ptrdiff_t member_stride) {
   cuda::move_to_member(member_stride, slots, sums);
   constexpr int kRounds = (kSumSlots + 31) / 32;
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
-  float values[kRounds];
-#pragma unroll
-  for (int i = 0; i < kRounds; ++i) {
-    const int slot = int(threadIdx.y) + i * 32;
-    values[i] = slot < count && column < columns ? slots[slot * columns + column] : 0;
-  }
+  const std::int64_t n = columns / 2, pitch = columns * joined;
+  const float* const from = slots + column + (column < n ? 0 : n * (joined - 1));
   double sum = 0;
+  for (int row = 0; row < joined; ++row) {
+    float values[kRounds];
 #pragma unroll
-  for (const float value : values) sum += value;
+    for (int i = 0; i < kRounds; ++i) {
+      const int slot = int(threadIdx.y) + i * 32;
+      values[i] = slot < count && column < columns ? from[slot * pitch + row * n] : 0;
+    }
+#pragma unroll
+    for (const float value : values) sum += value;
+  }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   sum = shared[threadIdx.x][threadIdx.y];  // transposed, so that each warp adds up a column
@@ -190,9 +195,9 @@ void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float
 }
 
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
-               Members members) {
+               Members members, int joined) {
   cuda::launch(sum_slots_kernel, unsigned(ceil_div(2 * n, 32)), dim3(32, 32), Stream(stream), members, slots,
-               count, 2 * n, sums);
+               count, 2 * n, joined, sums);
 }
 
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,

@@ -149,7 +149,8 @@ TEST(BatchNorm, MatchesTheReference) {
   Random random(1);
   int turn = 0;
   for (const BatchNormProblem& problem : problems())
-    for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 37, 3, 2}, Shape{6, 20}})
+    for (const Shape& shape :
+         {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{3, 58, 2, 4}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
         // A brief run tests every tenth case. Every kernel still gets a shape of whole packs and
         // another one.
@@ -167,6 +168,33 @@ TEST(BatchNorm, MatchesTheReference) {
         const Result reduced = run_reference(reduction);
         const Tensor gradient = problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
         expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])), backends());
+      }
+}
+
+// CUDA joins two, four or eight pixels to rows of whole packs, so that a pack has elements of two
+// pixels, and a channel's sums come from several columns. Some rows have more packs than a block, and
+// some shapes have many blocks. Pixels of odd images stay apart.
+TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
+  if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
+  Random random(9);
+  const BatchNormProblem list[] = {
+      {.relu = true, .second_input_gradient = true},
+      {.relu = true, .residual = true, .second_gradient = true, .write_gradient = true},
+      {.activation = ActivationProblem{.kind = ActivationKind::hard_swish}}};
+  for (const BatchNormProblem& problem : list)
+    for (const Shape& shape : {Shape{9, 58, 14, 14}, Shape{5, 116, 7, 6}, Shape{3, 20, 1, 6},
+                               Shape{3, 5, 4, 8}, Shape{3, 58, 7, 7}})
+      for (const int missing : {0, 2}) {
+        const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
+        expect_matches_reference(statistics(l), {Backend::cuda});
+        expect_matches_reference(inference(l), {Backend::cuda});
+        const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
+        expect_matches_reference(forward(l, sums), {Backend::cuda});
+        const Case reduction = reduce(l, sums, operand(run_reference(forward(l, sums)).outputs[0]));
+        expect_matches_reference(reduction, {Backend::cuda});
+        const Result reduced = run_reference(reduction);
+        const Tensor gradient = problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
+        expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])), {Backend::cuda});
       }
 }
 
@@ -216,8 +244,8 @@ TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
-    for (const Shape& shape :
-         {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 36, 3, 2}, Shape{6, 20}, Shape{8, 136, 28, 28}}) {
+    for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 36, 3, 2}, Shape{3, 58, 2, 6},
+                               Shape{6, 20}, Shape{8, 136, 28, 28}}) {
       BatchNormProblem problem{
           .relu = true, .residual = true, .second_gradient = second, .write_gradient = true};
       Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - 1);

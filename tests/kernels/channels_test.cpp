@@ -27,7 +27,7 @@ Shape with_channels(Shape shape, std::int64_t channels) {
   return shape;
 }
 
-// Slices that keep blocks and packs together, and such that do not.
+// Slices that keep blocks and packs together, in words of 1, 2, 4 and 8 channels, and such that do not.
 TEST(Slice, MatchesTheReference) {
   Random random(1);
   struct Part {
@@ -37,7 +37,8 @@ TEST(Slice, MatchesTheReference) {
   for (const auto& [whole, begin, channels] :
        {Part{{2, 48, 5, 7}, 16, 32}, Part{{2, 58, 4, 4}, 29, 29}, Part{{3, 33, 1, 1}, 3, 8},
         Part{{3, 64}, 8, 40}, Part{{2, 40, 3, 3}, 0, 40}, Part{{2, 40, 3, 3}, 32, 8},
-        Part{{2, 40, 3, 3}, 16, 5}, Part{{5, 7}, 6, 1}, Part{{2, 24, 3, 2}, 8, 16}}) {
+        Part{{2, 40, 3, 3}, 16, 5}, Part{{5, 7}, 6, 1}, Part{{2, 24, 3, 2}, 8, 16},
+        Part{{2, 116, 4, 2}, 58, 58}, Part{{3, 28, 2, 2}, 12, 12}}) {
     const Shape part = with_channels(whole, channels);
     const SliceProblem problem{begin};
     expect_matches_reference(case_of("slice_forward", slice_forward, problem, {random.uniform(whole)}, part));

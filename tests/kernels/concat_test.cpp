@@ -42,12 +42,12 @@ Case split(Tensor dy, const std::vector<std::int64_t>& channels) {
 
 // Some channel counts fill whole blocks of a blocked layout. In others blocks must be pieced
 // together.
-const std::vector<std::vector<std::int64_t>> kChannels = {{16, 32, 48}, {32, 7},  {3, 5, 20, 1},
-                                                          {16, 8, 24},  {40, 40}, {5}};
+const std::vector<std::vector<std::int64_t>> kChannels = {{16, 32, 48}, {32, 7}, {3, 5, 20, 1}, {16, 8, 24},
+                                                          {40, 40},     {5},     {58, 58}};
 
 TEST(Concat, MatchesTheReference) {
   Random random(1);
-  for (const Shape& shape : {Shape{2, 0, 5, 7}, Shape{3, 0, 1, 1}, Shape{3, 0}})
+  for (const Shape& shape : {Shape{2, 0, 5, 7}, Shape{3, 0, 9, 9}, Shape{3, 0, 1, 1}, Shape{3, 0}})
     for (const auto& channels : kChannels) {
       expect_matches_reference(concat(random, shape, channels));
       expect_matches_reference(split(random.uniform(with_channels(shape, sum(channels))), channels));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kernels/conv2d/cuda/joined_pixels.h"
 #include "kernels/gemm/bias_gradient.h"
 #include "kernels/gemm/rungs.h"
 
@@ -58,8 +59,10 @@ std::vector<Plan> candidates(const Task& task) {
   // (the folded engine).
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
-  for (const Engine engine :
-       {Engine::depthwise, Engine::matrix, first, second, Engine::gathered, Engine::direct})
+  std::vector<Engine> order{Engine::depthwise, Engine::matrix, first, second,
+                            Engine::gathered,  Engine::direct};
+  if (with_joined_pixels(task).joined) std::swap(order[1], *std::ranges::find(order, Engine::im2col));
+  for (const Engine engine : order)
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
   // These engines sort their plans by time, so if the best plan does not fuse the extra work,

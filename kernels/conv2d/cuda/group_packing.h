@@ -31,20 +31,24 @@ struct PackedFilters {
   GroupPacking packing;
   int rows, inner;
   bool transposed;
+  bool shared;  // there is one group's filters, for all groups
 
   std::int64_t elements(const Geometry& g) const {
     return std::int64_t{packing.count} * rows * g.taps() * inner;
   }
   // Returns whether the copy equals the filters.
   bool is_plain(const Geometry& g) const {
-    return !transposed && packing.count == g.groups && rows == g.k / g.groups && inner == g.c / g.groups;
+    return !transposed && !shared && packing.count == g.groups && rows == g.k / g.groups &&
+           inner == g.c / g.groups;
   }
 };
 
+// `bias` may be null; else it is copied to `bias_to` [K], again for each group if filters are shared.
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
-                  std::size_t element_bytes, Stream stream, Members members);
+                  const float* bias, float* bias_to, std::size_t element_bytes, Stream stream,
+                  Members members);
 // Extracts the filters' gradient from that of packed filters, [K][taps][inner], which is not
-// transposed.
+// transposed. Adds the groups' gradients, in their order, if filters are shared.
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
                      Stream stream, Members members);
 

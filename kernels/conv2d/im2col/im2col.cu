@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/filters.h"
+#include "kernels/conv2d/cuda/joined_pixels.h"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/conv2d/cuda/space_to_depth.h"
 #include "kernels/conv2d/im2col/im2col_plan.cuh"
@@ -152,7 +153,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
     return call;
   }
   call.bf16 = type == DType::bf16;
-  call.bias = b.bias;
+  call.bias = repeats_bias(task) ? workspace.bias : b.bias;
   call.relu = task.relu;
   if (masks(task, splits)) call.mask = static_cast<const std::uint8_t*>(b.x);
   if (sums(task, splits) || norms(task, splits)) {
@@ -190,9 +191,11 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
 // Clears bytes of each member.
 void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
   constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
-  if (members.count > 1 && members.stride <= kMostPitch)
-    return CONVOY_CUDA(
+  if (members.count > 1 && members.stride <= kMostPitch) {
+    CONVOY_CUDA(
         cudaMemset2DAsync(data, std::size_t(members.stride), 0, bytes, std::size_t(members.count), stream));
+    return;
+  }
   for (int member = 0; member < members.count; ++member)
     CONVOY_CUDA(
         cudaMemsetAsync(static_cast<std::uint8_t*>(data) + member * members.stride, 0, bytes, stream));
@@ -233,7 +236,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   gemm::Epilogue epilogue;  // applied to the sum over the splits of k
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
-  epilogue.bias = b.bias;
+  epilogue.bias = repeats_bias(task) ? workspace.bias : b.bias;
   epilogue.relu = task.relu;
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
@@ -249,7 +252,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (folds) fold_images(task, fold, b.images, workspace.images, on, b.members);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on, b.members);
     if (rearranged && !weights)
-      pack_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on, b.members);
+      pack_filters(g, filters, b.weights, workspace.filters, repeats_bias(task) ? b.bias : nullptr,
+                   workspace.bias, bytes_of(task.type()), on, b.members);
     if (turns)
       transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on,
                         b.members);
@@ -257,7 +261,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (in_norm)
       finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream, b.members);
     else if (slots > 0)
-      gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream, b.members);
+      gemm::sum_slots(workspace.slots, slots, task.joined ? g.k / g.groups : g.k, b.sums, stream, b.members,
+                      task.joined ? g.groups : 1);
     if (transposes_gradient)
       add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on,
                      b.members);
@@ -273,9 +278,13 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
 
 template <Engine engine>
 const EngineEntry& window_engine() {
-  static const EngineEntry entry{[](const Task& task) { return suits_tma(task, engine); },
-                                 [](const Task& task) { return window_candidates(task, engine); },
-                                 bind_windows};
+  static constexpr auto seen = [](const Task& task) {
+    return engine == Engine::im2col ? with_joined_pixels(task) : task;
+  };
+  static const EngineEntry entry{
+      [](const Task& task) { return suits_tma(seen(task), engine); },
+      [](const Task& task) { return window_candidates(seen(task), engine); },
+      [](const Task& task, const Plan& plan, const Buffers& b) { return bind_windows(seen(task), plan, b); }};
   return entry;
 }
 

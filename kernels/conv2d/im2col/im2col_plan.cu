@@ -75,10 +75,11 @@ PackedFilters filters_of(const Task& task, int tile) {
     return int(gemm::ceil_div(elements, multiple)) * multiple;
   };
   const int pack = int(16 / bytes_of(task.type()));
-  if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true};
+  if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
   // If n is contiguous in the filters, a block of k must end where its pack ends.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
-  return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false};
+  return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
+          task.joined};
 }
 
 bool rearranges_filters(const Task& task, int tile) {
@@ -125,8 +126,12 @@ bool sums(const Task& task, int splits) {
 }
 
 bool norms(const Task& task, int splits) {
-  return task.input_norm && splits == 1 && !strided(task) &&
+  return task.input_norm && splits == 1 && !strided(task) && !task.joined &&
          2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
+}
+
+bool repeats_bias(const Task& task) {
+  return task.joined && task.bias && task.direction == Direction::forward;
 }
 
 bool masks(const Task& task, int splits) { return task.input_relu && splits == 1 && !strided(task); }
@@ -155,6 +160,7 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
                                   ? std::size_t(filters_of(task, tile).elements(g))
                                   : 0;
   workspace.filters = carver.take<std::uint8_t>(filters * type);
+  workspace.bias = carver.take<float>(repeats_bias(task) ? std::size_t(g.k) : 0);
   workspace.images = carver.take<std::uint8_t>(folds ? fold.image_elements(g) * type : 0);
   workspace.bytes = carver.used();
   return workspace;

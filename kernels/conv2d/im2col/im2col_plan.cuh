@@ -45,11 +45,13 @@ bool transposes(const Task& task, int tile);
 // Returns whether the kernel that writes y also takes its statistics. It can if k is not split, so
 // that it sees whole sums.
 bool sums(const Task& task, int splits);
-// Returns whether the kernel that writes dx fuses input_norm. k must not be split, and the tile
-// must satisfy has_norm_kernel(), as all candidates' tiles do.
+// Returns whether the kernel that writes dx fuses input_norm. k must not be split, pixels not be
+// joined, and the tile must satisfy has_norm_kernel(), as all candidates' tiles do.
 bool norms(const Task& task, int splits);
 // Returns whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);
+// Returns whether the kernel that writes y reads a copy of the bias for each of the joined pixels.
+bool repeats_bias(const Task& task);
 
 // Returns the product that the kernel runs, which has whole blocks of channels.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
@@ -62,6 +64,7 @@ Result result_of(const Task& task, const View& view, int tile);
 struct Workspace {
   // Buffers for the splits of k, for the gradient of folded or packed filters, for column sums.
   float *partial, *gradient, *slots;
+  float* bias;  // for repeats_bias()
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };

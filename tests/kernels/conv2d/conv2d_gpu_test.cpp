@@ -153,6 +153,25 @@ std::vector<Layer> layers_in_groups() {
   };
 }
 
+// Layers whose pixels are joined by two, four or eight, in one type or both. Rows may have parts of
+// blocks, one pack a group, or lines that are cut across; some have a bias and a ReLU, or are masked,
+// or give blocks two tiles.
+std::vector<Layer> layers_of_joined_pixels() {
+  return {
+      {{2, 58, 8, 8}, {58, 58, 1, 1}},
+      {{3, 116, 6, 7}, {116, 116, 1, 1}},
+      {{3, 24, 5, 4}, {58, 24, 1, 1}},
+      {{2, 20, 2, 9}, {20, 20, 1, 1}},
+      {{2, 58, 8, 8}, {64, 58, 1, 1}, {.bias = true}},
+      {{2, 64, 8, 8}, {58, 64, 1, 1}, {.bias = true, .relu = true}},
+      {{5, 3, 8, 6}, {21, 3, 1, 1}, {.bias = true, .relu = true}},
+      {{3, 58, 6, 6}, {20, 58, 1, 1}, {.input_relu = true}},
+      {{100, 58, 28, 28}, {58, 58, 1, 1}},
+      {{100, 58, 28, 28}, {58, 58, 1, 1}, {.input_relu = true}},
+      {{100, 58, 28, 28}, {116, 58, 1, 1}, {.bias = true, .relu = true}},
+  };
+}
+
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
                                      Direction::backward_weights};
 
@@ -169,7 +188,7 @@ int by_length(const Task& task) {
 }
 
 // Names the path that a plan takes through its kernel. Paths of wgmma kernels differ by parts of
-// blocks, tiles a block and row lengths; those of others by the width of their copies.
+// blocks, tiles a block, row lengths and joined pixels; those of others by the width of their copies.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -187,7 +206,8 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
     add(task.geometry.y_pixels() > 25'000);
     if (task.bias) kind += " bias";
     if (kind.find("t ") != std::string::npos) add(by_length(task));
-  } else {
+  }
+  if (plan.engine != Engine::depthwise) {
     add(std::gcd(c, 8));
     add(std::gcd(k, 8));
   }
@@ -223,6 +243,10 @@ TEST_P(Conv2dOnGpu, EveryPlanOfGroupsIsRight) {
   expect_right_plans(layers_in_groups(), std::get<0>(GetParam()), std::get<1>(GetParam()));
 }
 
+TEST_P(Conv2dOnGpu, EveryPlanOfJoinedPixelsIsRight) {
+  expect_right_plans(layers_of_joined_pixels(), std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+
 // A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
 TEST(Conv2dPlans, KeepNaN) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
@@ -236,6 +260,7 @@ TEST(Conv2dPlans, KeepNaN) {
   const Layer layers[] = {
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
+      {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},  // the zeros of joined pixels
       {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)
     for (const Math math : {Math::bf16, Math::tf32, Math::fp32}) {
@@ -284,6 +309,28 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
       }
   for (const Direction direction : {Direction::forward, Direction::backward_weights})
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
+}
+
+// Joined pixels come first where they save passes over unaligned rows, and not where an image has no
+// whole rows of them, or where their zeros cost more than the passes.
+TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  for (const Direction direction : kDirections)
+    for (const std::int64_t channels : {58, 116, 20}) {
+      Task task = task_of({{256, channels, 28, 28}, {58, channels, 1, 1}}, direction, GetParam());
+      task.statistics = direction == Direction::forward;
+      if (!conv::supports(Engine::im2col, task_of({{2, 64, 8, 8}, {64, 64, 1, 1}}, direction, GetParam())))
+        GTEST_SKIP() << "no Hopper";
+      const conv::Plan best = conv::candidates(task).front();
+      EXPECT_EQ(best.engine, Engine::im2col) << task.to_string();
+      EXPECT_EQ(best.fuses_extra, task.statistics) << task.to_string();
+      for (const Layer& layer :
+           {Layer{{256, 58, 27, 27}, {channels, 58, 1, 1}}, Layer{{64, 2002, 28, 28}, {2002, 2002, 1, 1}}}) {
+        const Task apart = task_of(layer, direction, GetParam());
+        EXPECT_FALSE(conv::supports(Engine::im2col, apart)) << apart.to_string();
+        EXPECT_EQ(conv::candidates(apart).front().engine, Engine::matrix) << apart.to_string();
+      }
+    }
 }
 
 // A 3x3 layer of 64 filters waits for its loads, so a tile whose taps share pixels is expected to

@@ -299,8 +299,12 @@ TEST_F(NormSums, OfForward) {
   // The first layer of a network, and layers that halve height and width.
   const Sample halving[] = {
       {{9, 3, 46, 46, 64, 7, 2}, 8}, {{9, 64, 15, 14, 128, 3, 2}, 9}, {{9, 128, 15, 14, 64, 1, 2}, 8}};
+  // Sums of joined pixels, in few and in many rows.
+  const Sample joined[] = {
+      {{5, 58, 6, 6, 58, 1}, 3}, {{90, 24, 28, 28, 58, 1}, 89}, {{40, 58, 14, 14, 116, 1}, 40}};
   std::vector<Sample> all = samples();
   all.insert(all.end(), std::begin(halving), std::end(halving));
+  all.insert(all.end(), std::begin(joined), std::end(joined));
   for (const Engine engine : {Engine::im2col, Engine::folded})
     for (const auto& [image, valid] : all) check_statistics<Half>(engine, image, valid);
   EXPECT_EQ(tiles_of(Engine::im2col), 10) << "tile shapes in bf16";
