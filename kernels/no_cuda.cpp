@@ -30,6 +30,7 @@ void repeat(Backend, void* data, std::size_t block, std::size_t bytes) {
   for (std::size_t done = block; done < bytes; done *= 2)
     std::memcpy(to + done, data, std::min(done, bytes - done));
 }
+void copy(Backend, void* to, const void* from, std::size_t bytes, Stream) { std::memcpy(to, from, bytes); }
 void clear(Backend, void* data, std::size_t bytes, Stream) { std::memset(data, 0, bytes); }
 void synchronize(Backend) {}
 std::pmr::memory_resource& pinned_memory() { throw_no_backend(Backend::cuda); }

@@ -21,6 +21,7 @@ namespace {
 struct InfoOptions {
   std::string model;
   std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // 0: not given
+  std::int64_t host_memory = kShareOfHost;
   bool build = false, json = false, memory = false;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
@@ -123,6 +124,7 @@ void info(const InfoOptions& options) {
     step.backend = options.backend;
     step.precision = options.precision;
     step.synchronised_batch_norm = false;
+    step.host_memory = options.host_memory;
     check_precision(options.backend, options.precision);
     return print_memory(network, step, options.json, options.plot);
   }
@@ -189,6 +191,10 @@ void add_info_command(CLI::App& app) {
                      ->needs(model);
   add_choice(*verb, "--backend", options->backend, "of --memory")->needs(memory);
   add_choice(*verb, "--precision", options->precision, "of --memory")->needs(memory);
+  verb->add_option("--host-memory", options->host_memory, "of --memory: for activations that wait there")
+      ->transform(size_or_zero())
+      ->type_name("SIZE")
+      ->needs(memory);
   verb->add_option("--plot", options->plot, "draws --memory")
       ->check(not_empty())
       ->type_name("FILE.svg")

@@ -18,7 +18,7 @@ constexpr int kSteps = 16;  // limits between the least and what the step takes 
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, double ms) {
   const auto recomputed = std::ranges::count_if(step.graph.nodes, &Node::recompute);
-  return {bytes, kept_bytes(step), static_cast<int>(recomputed), ms};
+  return {bytes, kept_bytes(step), static_cast<int>(recomputed), step.host_bytes, ms};
 }
 
 double more(const MemoryCurve& curve, const MemoryCurvePoint& point) {
@@ -38,7 +38,7 @@ MemoryCurve memory_curve(const Network& network, const StepOptions& options) {
   double ms = 0;
   for (const double each : node_ms) ms += each;
   steps.train = assign_buffers(steps.train->graph, steps.train->descs, steps.train->kernels);
-  const MemoryFitter fitter(steps, options, {}, node_ms);
+  const MemoryFitter fitter(steps, options, {}, node_ms, host_link_of(options, 1));
   const std::int64_t most = fitter.unlimited_bytes();
   MemoryCurve curve;
   curve.points.push_back(point_of(*steps.train, most, ms));
@@ -46,10 +46,10 @@ MemoryCurve memory_curve(const Network& network, const StepOptions& options) {
   for (int step = kSteps - 1; step > 0; --step) {
     const auto fitted = fitter.within(least.bytes + (most - least.bytes) / kSteps * step);
     if (fitted && fitted->bytes < curve.points.back().bytes)
-      curve.points.push_back(point_of(fitted->train, fitted->bytes, ms + fitted->repeated_ms));
+      curve.points.push_back(point_of(fitted->train, fitted->bytes, ms + fitted->more_ms));
   }
   if (least.bytes < curve.points.back().bytes)
-    curve.points.push_back(point_of(least.train, least.bytes, ms + least.repeated_ms));
+    curve.points.push_back(point_of(least.train, least.bytes, ms + least.more_ms));
   const Node& node = least.train.graph.nodes[static_cast<std::size_t>(least.neediest)];
   curve.least_at = fmt::format("{} of {}", node.name(), node.layer);
   return curve;
@@ -106,6 +106,7 @@ void print_memory(const Network& network, const StepOptions& options, bool json,
       points.push_back({{"bytes", point.bytes},
                         {"kept_bytes", point.kept_bytes},
                         {"recomputed", point.recomputed},
+                        {"host_bytes", point.host_bytes},
                         {"expected_ms", point.ms}});
     return fmt::print("{}\n", nlohmann::json({{"model", network.name()},
                                               {"batch", network.shape(network.input())[0]},
@@ -113,15 +114,18 @@ void print_memory(const Network& network, const StepOptions& options, bool json,
                                               {"least_at", curve.least_at}})
                                   .dump());
   }
-  fmt::print("{:>12}  {:>7}  {:>12}  {:>10}  {:>8}\n", "memory", "of all", "kept", "recomputed", "time");
+  fmt::print("{:>12}  {:>7}  {:>12}  {:>10}  {:>12}  {:>8}\n", "memory", "of all", "kept", "recomputed",
+             "on the host", "time");
   for (const MemoryCurvePoint& point : curve.points)
-    fmt::print("{:>12}  {:>5.1f} %  {:>12}  {:>10}  {:>+6.1f} %\n",
+    fmt::print("{:>12}  {:>5.1f} %  {:>12}  {:>10}  {:>12}  {:>+6.1f} %\n",
                format_bytes(static_cast<std::uint64_t>(point.bytes)), share(curve, point),
                format_bytes(static_cast<std::uint64_t>(point.kept_bytes)), point.recomputed,
+               format_bytes(static_cast<std::uint64_t>(point.host_bytes)),
                more(curve, point));
   fmt::print(
       "\nmemory: what a rank reserves. kept: what forward leaves for backward. recomputed: operations that\n"
-      "backward runs again. time: of the operations, {}.\nThe last row is the least; {} needs it.\n",
+      "backward runs again. on the host: what waits in its memory meanwhile (--host-memory). time: of the\n"
+      "operations and what they wait for copies, {}.\nThe last row is the least; {} needs it.\n",
       options.backend == kernels::Backend::cuda ? "measured" : "estimated", curve.least_at);
 }
 

@@ -14,6 +14,7 @@ struct MemoryCurvePoint {
   std::int64_t bytes = 0;       // of the arena
   std::int64_t kept_bytes = 0;  // that forward leaves for backward
   int recomputed = 0;           // operations that run again
+  std::int64_t host_bytes = 0;  // that wait in host memory
   double ms = 0;                // expected time of the step's operations
 };
 

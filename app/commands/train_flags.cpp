@@ -43,6 +43,8 @@ CLI::Option* add_value(CLI::App& verb, const OptionRow& row, Value& value) {
   } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
     return verb.add_option(flag, value, row.help)->transform(size_in_bytes());
   } else {
+    if (std::string_view(row.placeholder) == "SIZE")
+      return verb.add_option(flag, value, row.help)->transform(size_or_zero());
     CLI::Option* option = verb.add_option(flag, value, row.help)->capture_default_str();
     if (const auto* numbers = std::get_if<WholeNumbers>(&row.range))
       option->check(whole_number(numbers->low, numbers->high));

@@ -38,6 +38,7 @@ CLI::Validator not_empty();
 
 // Turns "8GiB", "1.5MiB", "4096" or "4096B" into bytes. Use it with Option::transform.
 CLI::Validator size_in_bytes();
+CLI::Validator size_or_zero();
 
 // Returns whether `text`, a word given to `option`, is a list with an empty place, as "2,,3". CLI11
 // passes over these.

@@ -46,6 +46,7 @@ class Compilation {
   CompiledGraph plan_buffers() {
     find_buffers();
     assign_addresses();
+    assign_host_memory();
     return std::move(compiled_);
   }
 
@@ -250,6 +251,19 @@ class Compilation {
       if (inside_step(static_cast<TensorId>(id)))
         compiled_.tensor_offset[id] = compiled_.tensor_offset[index(buffer_of_[id])];
     compiled_.activation_bytes = plan.bytes;
+  }
+
+  // All tensors that wait in host memory do so around the loss, so none can share space.
+  void assign_host_memory() {
+    constexpr std::int64_t kAlignment = 256;
+    compiled_.host_bytes = 0;
+    compiled_.host_offset.assign(compiled_.descs.size(), -1);
+    for (std::size_t id = 0; id < compiled_.descs.size(); ++id) {
+      if (tensor(static_cast<TensorId>(id)).role != TensorRole::host) continue;
+      const auto bytes = static_cast<std::int64_t>(compiled_.descs[id].bytes());
+      compiled_.host_offset[id] = compiled_.host_bytes;
+      compiled_.host_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
   }
 
   kernels::Backend backend_;

@@ -21,6 +21,10 @@ struct CompiledGraph {
   std::vector<std::int64_t> tensor_offset;
   std::vector<std::int64_t> workspace_offset;  // by node, likewise; -1 without a workspace
   std::int64_t activation_bytes = 0;
+  // By TensorId, in bytes from the start of the host memory in which activations wait; -1 for
+  // others.
+  std::vector<std::int64_t> host_offset;
+  std::int64_t host_bytes = 0;
 };
 
 // Makes kernels, chooses layouts and assigns offsets. Parameters that `parameter_layouts` names

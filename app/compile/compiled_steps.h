@@ -22,8 +22,12 @@ struct MemoryFit {
   std::int64_t all_kept_bytes = 0;  // the same if nothing is dropped
   int forward_operations = 0;
   std::map<std::string, int> repeated;  // operations that run again, by name
+  int copied = 0;                       // tensors that wait in host memory
+  std::int64_t host_bytes = 0;          // of these
+  std::int64_t host_limit = 0;          // the most that may wait there
   double step_ms = 0;                   // expected time of the operations without a limit
   double repeated_ms = 0;               // of those that run again
+  double more_ms = 0;                   // of these and of what waits for copies
   std::int64_t least_bytes = 0;         // if the limit cannot be met: the least that can,
   std::string least_at;                 // and the operation that needs it
 };

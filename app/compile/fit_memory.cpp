@@ -15,6 +15,7 @@ namespace {
 
 // Rates of one host core and its share of memory; only their ratio matters to a plan.
 constexpr double kHostOperations = 5e10, kHostBytes = 5e9;  // a second
+constexpr double kPcieBytes = 5.3e10;                       // of an H100's link to its host, a second
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -25,12 +26,19 @@ CompiledGraph tight(const CompiledGraph& step) {
   return assign_buffers(step.graph, step.descs, step.kernels);
 }
 
-MemoryFit describe(const CompiledGraph& step, const std::vector<double>& node_ms, double repeated_ms) {
+MemoryFit describe(const MemoryFitter::Fitted& fitted, const std::vector<double>& node_ms) {
+  const CompiledGraph& step = fitted.train;
   MemoryFit fit;
   fit.fitted = true;
   fit.step_ms = std::accumulate(node_ms.begin(), node_ms.end(), 0.0);
-  fit.repeated_ms = repeated_ms;
+  fit.repeated_ms = fitted.repeated_ms;
+  fit.more_ms = fitted.more_ms;
+  fit.host_bytes = step.host_bytes;
   for (const Node& node : step.graph.nodes) {
+    if (node.host_copy() != nullptr) {
+      if (node.host_copy()->action == HostCopy::Action::out_begin) ++fit.copied;
+      continue;
+    }
     if (node.phase == Phase::forward && !node.is_all_reduce()) ++fit.forward_operations;
     if (node.recompute) ++fit.repeated[std::string(name_of(node.op))];
   }
@@ -76,6 +84,14 @@ std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptio
   return ms;
 }
 
+partition::HostLink estimated_link(const StepOptions& options) {
+  partition::HostLink link;
+  link.host_bytes = options.members.size() == 1 ? std::max<std::int64_t>(options.host_memory, 0) : 0;
+  link.overlaps = options.backend == kernels::Backend::cuda;
+  link.out_bytes_ms = link.back_bytes_ms = (link.overlaps ? kPcieBytes : kHostBytes / 2) / 1e3;
+  return link;
+}
+
 bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options,
                    const comm::Collectives& replicas) {
   const auto scratch = [&](std::size_t bytes) { return replicas.scratch_bytes(bytes); };
@@ -84,7 +100,7 @@ bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options,
 }
 
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
-                    const std::vector<double>& node_ms) {
+                    const std::vector<double>& node_ms, const partition::HostLink& link) {
   if (!exceeds_limit(steps, options, replicas)) return;
   if (reuse_delay_of(options) > 0) {
     steps.evaluate = tight(steps.evaluate);
@@ -92,13 +108,14 @@ void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm
     if (!exceeds_limit(steps, options, replicas)) return;
   }
   const auto scratch = [&](std::size_t bytes) { return replicas.scratch_bytes(bytes); };
-  const MemoryFitter fitter(steps, options, scratch, node_ms);
+  const MemoryFitter fitter(steps, options, scratch, node_ms, link);
   const std::int64_t all_kept = kept_bytes(*steps.train);
   std::optional<MemoryFitter::Fitted> found = fitter.within(options.memory_limit);
   const bool fits = found.has_value();
   if (!fits) found = fitter.least();
-  MemoryFit fit = describe(found->train, node_ms, found->repeated_ms);
+  MemoryFit fit = describe(*found, node_ms);
   fit.all_kept_bytes = all_kept;
+  fit.host_limit = link.host_bytes;
   if (!fits) {
     const Node& node = found->train.graph.nodes[static_cast<std::size_t>(found->neediest)];
     fit.least_bytes = found->bytes;
@@ -110,12 +127,12 @@ void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm
 
 MemoryFitter::MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
                            std::function<std::size_t(std::size_t)> scratch,
-                           const std::vector<double>& node_ms)
+                           const std::vector<double>& node_ms, const partition::HostLink& link)
     : steps_(steps),
       options_(options),
       members_(std::ssize(options.members)),
       unlimited_(steps.train->activation_bytes),
-      planner_(step_model(*steps.train, node_ms)) {
+      planner_(step_model(*steps.train, node_ms), link) {
   const MemoryPlan plan(steps, options, scratch);
   other_bytes_ = plan.total() - members_ * plan.bytes(Region::activations);
   least_activations_ =
@@ -127,9 +144,9 @@ std::int64_t MemoryFitter::bytes_with(std::int64_t activation_bytes) const {
          members_ * round_up(std::max(activation_bytes, least_activations_), MemoryPlan::kPage);
 }
 
-MemoryFitter::Fitted MemoryFitter::fitted(const partition::RecomputePlan& plan, int reuse_delay) const {
+MemoryFitter::Fitted MemoryFitter::fitted(const partition::StepPlan& plan, int reuse_delay) const {
   Fitted result{with_schedule(*steps_.train, plan.schedule, options_.backend, reuse_delay), 0,
-                plan.repeated_ms, partition::neediest_run(planner_.model(), plan.schedule)};
+                plan.repeated_ms, plan.more_ms, partition::neediest_run(planner_.model(), plan.schedule)};
   result.bytes = bytes_with(result.train.activation_bytes);
   return result;
 }
@@ -140,8 +157,11 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
   if (space < least_activations_) return std::nullopt;
   // The arena may have gaps between its buffers, so it may need more than what is live.
   std::int64_t live = space;
+  std::optional<partition::StepPlan> plan;
   for (int attempt = 0; attempt < 6 && live > 0; ++attempt) {
-    const std::optional<partition::RecomputePlan> plan = planner_.plan(live);
+    std::optional<partition::StepPlan> next;
+    if (plan) next = planner_.plan(live, plan->away);
+    plan = next ? std::move(next) : planner_.plan(live);
     if (!plan) break;
     Fitted result = fitted(*plan, 0);
     if (result.bytes <= limit) {
@@ -158,10 +178,10 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
 
 // The arena of the plan with the least live bytes may have gaps that one with a few more has not.
 MemoryFitter::Fitted MemoryFitter::least() const {
-  const partition::RecomputePlan plan = planner_.least();
+  const partition::StepPlan plan = planner_.least();
   Fitted best = fitted(plan, 0);
   for (int more = 1; more <= 4; ++more) {
-    const auto other = planner_.plan(plan.live_bytes + plan.live_bytes / 200 * more);
+    const auto other = planner_.plan(plan.live_bytes + plan.live_bytes / 200 * more, plan.away);
     if (!other) continue;
     if (Fitted candidate = fitted(*other, 0); candidate.bytes < best.bytes) best = std::move(candidate);
   }

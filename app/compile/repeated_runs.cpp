@@ -21,7 +21,12 @@ std::vector<int> all_positions(const std::vector<TensorId>& tensors) {
 class Repetition {
  public:
   Repetition(const CompiledGraph& step, kernels::Backend backend)
-      : step_(step), backend_(backend), graph_(step.graph), descs_(step.descs), newest_(step.descs.size()) {
+      : step_(step),
+        backend_(backend),
+        graph_(step.graph),
+        descs_(step.descs),
+        newest_(step.descs.size()),
+        on_host_(step.descs.size(), -1) {
     graph_.nodes.clear();
     std::iota(newest_.begin(), newest_.end(), 0);
   }
@@ -29,6 +34,10 @@ class Repetition {
   CompiledGraph run(const partition::StepSchedule& schedule, int reuse_delay) {
     std::vector<bool> ran(step_.graph.nodes.size(), false);
     for (const partition::StepRun& run : schedule) {
+      if (!run.computes()) {
+        copy(run);
+        continue;
+      }
       const auto number = static_cast<std::size_t>(run.operation);
       if (ran[number])
         repeat(number, run.outputs);
@@ -78,9 +87,40 @@ class Repetition {
     graph_.nodes.push_back(std::move(node));
   }
 
-  TensorId copy_of(TensorId tensor) {
+  void copy(const partition::StepRun& run) {
+    using Kind = partition::StepRun::Kind;
+    using Action = HostCopy::Action;
+    const TensorId tensor = run.tensor();
+    TensorId& newest = newest_[static_cast<std::size_t>(tensor)];
+    TensorId& host = on_host_[static_cast<std::size_t>(tensor)];
+    if (run.kind == Kind::copy_out) {
+      host = copy_of(tensor, "/host");
+      graph_.tensors[static_cast<std::size_t>(host)].role = TensorRole::host;
+      append_copy(tensor, Action::out_begin, {newest}, {host});
+    } else if (run.kind == Kind::copied_out) {
+      append_copy(tensor, Action::out_finish, {newest}, {});
+    } else {
+      newest = copy_of(tensor, "/back");
+      append_copy(tensor, Action::back, {host}, {newest});
+    }
+  }
+
+  // The node belongs to the layer that makes the tensor.
+  void append_copy(TensorId tensor, HostCopy::Action action, std::vector<TensorId> inputs,
+                   std::vector<TensorId> outputs) {
+    const auto maker = std::ranges::find_if(step_.graph.nodes, [&](const Node& node) {
+      return std::ranges::find(node.outputs, tensor) != node.outputs.end();
+    });
+    Node node{maker->layer, HostCopy{action},
+              action == HostCopy::Action::back ? Phase::backward : Phase::forward, std::move(inputs),
+              std::move(outputs)};
+    kernels_.push_back(kernel_of(node));
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  TensorId copy_of(TensorId tensor, const char* suffix = "/again") {
     Tensor copy = graph_.tensors[static_cast<std::size_t>(tensor)];
-    copy.name += "/again";
+    copy.name += suffix;
     copy.partner = tensor;
     graph_.tensors.push_back(std::move(copy));
     descs_.push_back(descs_[static_cast<std::size_t>(tensor)]);
@@ -99,8 +139,34 @@ class Repetition {
   StepGraph graph_;
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
-  std::vector<TensorId> newest_;  // by tensor of the step: the one with its newest content
+  std::vector<TensorId> newest_;   // by tensor of the step: the one with its newest content
+  std::vector<TensorId> on_host_;  // by tensor of the step: the one in host memory; -1: none
 };
+
+}  // namespace
+
+namespace {
+
+// An activation may wait in host memory if one node of forward writes it and nothing changes it.
+std::vector<char> copyable_tensors(const CompiledGraph& step) {
+  std::vector<int> writes(step.descs.size(), 0);
+  std::vector<char> forward(step.descs.size(), 0);
+  for (const Node& node : step.graph.nodes) {
+    for (const TensorId id : node.outputs) {
+      ++writes[static_cast<std::size_t>(id)];
+      forward[static_cast<std::size_t>(id)] = node.phase == Phase::forward;
+    }
+    if (node.is_all_reduce()) writes[static_cast<std::size_t>(node.inputs[0])] += 2;
+    if (node.transfer() != nullptr)
+      for (const auto* operands : {&node.inputs, &node.outputs})
+        for (const TensorId id : *operands) writes[static_cast<std::size_t>(id)] += 2;
+  }
+  std::vector<char> copyable;
+  for (std::size_t id = 0; id < step.descs.size(); ++id)
+    copyable.push_back(step.graph.tensors[id].role == TensorRole::activation && writes[id] == 1 &&
+                       forward[id] && static_cast<TensorId>(id) != step.graph.probabilities);
+  return copyable;
+}
 
 }  // namespace
 
@@ -111,6 +177,7 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
     model.tensor_bytes.push_back(step.graph.tensors[id].role == TensorRole::activation
                                      ? static_cast<std::int64_t>(step.descs[id].bytes())
                                      : 0);
+  model.copyable = copyable_tensors(step);
   for (std::size_t i = 0; i < step.graph.nodes.size(); ++i) {
     const Node& node = step.graph.nodes[i];
     partition::StepOperation operation;

@@ -21,6 +21,10 @@ inline constexpr int kRingSlots = 3;
 // (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 
+// StepOptions::host_memory: a quarter of the host's memory, divided by its ranks, for a GPU; 0 for
+// host backends, whose activations are in that memory already, and for several members.
+inline constexpr std::int64_t kShareOfHost = -1;
+
 // The source of a CUDA session's images. Host sessions accept only `filled`: float images,
 // row-major.
 struct InputOptions {
@@ -63,6 +67,7 @@ struct StepOptions {
   // kernels.
   std::string tuning_file = {};
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
+  std::int64_t host_memory = 0;   // most bytes of activations that wait in host memory; or kShareOfHost
   // CUDA: instructions that may run at the same time. The results have the same bits for any
   // number.
   int lanes = kDefaultLanes;

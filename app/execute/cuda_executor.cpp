@@ -37,7 +37,7 @@ class CudaExecutor final : public Executor {
         streamed_(execution.streamed && memory.has_images()),
         batches_(execution.batches),
         lanes_(execution.lanes),
-        streams_(execution.lanes),
+        streams_(execution.lanes + kCopyLanes),
         waits_(execution.lanes, execution.waits),
         inputs_(static_cast<std::size_t>(memory.members()), Input(memory)),
         metrics_(inputs_.size()),
@@ -245,8 +245,7 @@ void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream
 int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
   const LanePlan plan = plan_lanes(program, lanes_);
   const auto stream_of = [&](int lane) { return lane == 0 ? stream.get() : streams_.compute(lane).get(); };
-  edges_.reserve(edges_.size() + static_cast<std::size_t>(plan.events) + static_cast<std::size_t>(lanes_) +
-                 1);
+  edges_.reserve(edges_.size() + static_cast<std::size_t>(plan.events + plan.lanes));
   const auto first = edges_.size();
   for (int event = 0; event < plan.events; ++event) edges_.emplace_back();
   const auto event_of = [&](int event) -> const CudaEvent& {

@@ -39,7 +39,7 @@ std::int64_t offset_to_host(const kernels::CudaStream& stream) {
 
 StepTraces::StepTraces(const Program& program, int lanes, int steps) : program_(program) {
   for (int step = 0; step < steps; ++step)
-    clocks_.emplace_back(lanes, static_cast<int>(program.instructions().size()));
+    clocks_.emplace_back(lanes + kCopyLanes, static_cast<int>(program.instructions().size()));
 }
 
 std::vector<TracedStep> StepTraces::read(const kernels::CudaStream& idle, int lanes) const {

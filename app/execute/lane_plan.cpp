@@ -82,7 +82,11 @@ std::vector<std::vector<int>> dependences_of(const Program& program) {
 
 LanePlan plan_lanes(const Program& program, int lanes) {
   LanePlan plan;
-  plan.lanes = std::max(lanes, 1);
+  const int computing = std::max(lanes, 1);
+  const bool copies = std::ranges::any_of(program.instructions(), [](const Instruction& instruction) {
+    return instruction.engine != Engine::compute;
+  });
+  plan.lanes = computing + (copies ? kCopyLanes : 0);
   plan.steps.resize(program.instructions().size());
   if (plan.lanes == 1) return plan;
   const auto dependences = dependences_of(program);
@@ -92,15 +96,17 @@ LanePlan plan_lanes(const Program& program, int lanes) {
   std::vector<std::vector<int>> seen;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     LanePlan::Step& step = plan.steps[i];
+    const Engine engine = program.instructions()[i].engine;
     // Prefer a lane whose last instruction this one must wait for, the latest of them. Otherwise
     // take the lane that has been idle for longest.
-    int best = -1;
-    for (int lane = 0; lane < plan.lanes; ++lane) {
+    int best = engine == Engine::compute ? -1 : computing + (engine == Engine::copy_out ? 0 : 1);
+    for (int lane = 0; lane < computing && engine == Engine::compute; ++lane) {
       const int tail = last[static_cast<std::size_t>(lane)];
       const bool follows = tail >= 0 && std::ranges::binary_search(dependences[i], tail);
       if (follows && (best < 0 || tail > last[static_cast<std::size_t>(best)])) best = lane;
     }
-    if (best < 0) best = static_cast<int>(std::ranges::min_element(last) - last.begin());
+    if (best < 0)
+      best = static_cast<int>(std::min_element(last.begin(), last.begin() + computing) - last.begin());
     step.lane = best;
     std::vector<int>& before = seen.emplace_back(static_cast<std::size_t>(plan.lanes), -1);
     const int previous = last[static_cast<std::size_t>(best)];

@@ -19,8 +19,12 @@ struct LanePlan {
   int lanes = 1, events = 0;
 };
 
-// Every lane runs its instructions in the program's order. The plan is deterministic. A plan with
-// one lane needs no events.
+// Lanes that a program with copies has in addition: one for each direction.
+inline constexpr int kCopyLanes = 2;
+
+// Every lane runs its instructions in the program's order. `lanes`: those for computing. Copies to
+// and from host memory have lanes of their own, the last ones. The plan is deterministic. A plan
+// with one lane needs no events.
 LanePlan plan_lanes(const Program& program, int lanes);
 
 }  // namespace convoy::app

@@ -14,6 +14,17 @@ std::int64_t padded(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+kernels::Arena host_memory(const StepOptions& options, std::int64_t bytes) {
+  try {
+    return kernels::Arena::for_copies(options.backend, static_cast<std::size_t>(bytes));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(
+        fmt::format("--host-memory {} bytes: found too little for the {} bytes of activations that wait there "
+                    "on this rank: {}",
+                    options.host_memory, bytes, error.what()));
+  }
+}
+
 }  // namespace
 
 ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared)
@@ -27,9 +38,11 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   if (options.memory_limit > 0 && plan_.total() > options.memory_limit)
     throw std::runtime_error(fmt::format(
         "--memory-limit {} bytes: the step needs at least {} bytes a rank, {} of them for activations{}; "
-        "a smaller batch, more ranks or --partition need less",
+        "a smaller batch, more ranks{} or --partition need less",
         options.memory_limit, plan_.total(), plan_.bytes(Region::activations),
-        steps.fit.least_at.empty() ? "" : fmt::format(" while it runs {}", steps.fit.least_at)));
+        steps.fit.least_at.empty() ? "" : fmt::format(" while it runs {}", steps.fit.least_at),
+        steps.fit.host_limit > steps.fit.host_bytes ? "" : ", more --host-memory"));
+  if (steps.train && steps.train->host_bytes > 0) host_ = host_memory(options, steps.train->host_bytes);
   if (steps.train && shared.gradients)
     shared_gradients_ = shared.gradients(static_cast<std::size_t>(plan_.bytes(Region::gradients)));
   if (!shared_gradients_) plan_.drop(Region::all_reduce);
@@ -107,6 +120,8 @@ void* ModelMemory::address(const CompiledGraph& compiled, TensorId id) const {
     case TensorRole::gradient:
     case TensorRole::state:
       return by_name_.at(tensor.name);
+    case TensorRole::host:
+      return host_.data() + compiled.host_offset[static_cast<std::size_t>(id)];
     case TensorRole::activation:
       return base(Region::activations) + compiled.tensor_offset[static_cast<std::size_t>(id)];
   }

@@ -39,8 +39,8 @@ struct SharedMemory {
 
 class ModelMemory {
  public:
-  // Reserves gradients first, then the arena. Throws std::runtime_error if the plan exceeds
-  // options.memory_limit.
+  // Reserves host memory for activations that wait there, then gradients, then the arena. Throws
+  // std::runtime_error if the plan exceeds options.memory_limit or the host has too little memory.
   ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared = {});
 
   int members() const { return plan_.members(); }
@@ -59,6 +59,7 @@ class ModelMemory {
 
   void* address(const CompiledGraph& compiled, TensorId tensor) const;
   void* workspace(const CompiledGraph& compiled, std::size_t node) const;
+  std::int64_t host_bytes() const { return static_cast<std::int64_t>(host_.bytes()); }
   // All addresses are in device memory on CUDA.
   void* update_workspace() const { return base(Region::activations); }
   void* images() const { return base(Region::images); }
@@ -124,7 +125,7 @@ class ModelMemory {
     return (transfer_memory_ ? transfer_memory_.get() : arena_.data()) + plan_.offset(region);
   }
 
-  kernels::Arena arena_;
+  kernels::Arena arena_, host_;
   std::shared_ptr<std::byte> transfer_memory_;   // replaces arena_ if set
   std::shared_ptr<std::byte> shared_gradients_;  // replaces the arena's last regions if set
   MemoryPlan plan_;

@@ -16,6 +16,9 @@ struct MemoryRange {
   std::int64_t bytes = 0;
 };
 
+// What an instruction runs on. A GPU has an engine for copies in each direction.
+enum class Engine : std::uint8_t { compute, copy_out, copy_back };
+
 struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
@@ -29,6 +32,7 @@ struct Instruction {
   // For an instruction that only starts a communication: makes a stream wait until that has ended.
   std::function<void(kernels::Stream)> follow = nullptr;
   int member = 0;  // the first of those that it computes; a host's instructions have one each
+  Engine engine = Engine::compute;
 };
 
 class Program {

@@ -133,12 +133,18 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
     return;
   }
   if (node.transfer() != nullptr) return append_transfer(program, compiled, node);
+  const HostCopy* const copy = node.host_copy();
+  // What uses the buffer next waits for the copy itself.
+  if (copy != nullptr && copy->action == HostCopy::Action::out_finish) return;
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_.address(compiled, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_.address(compiled, id));
   Instruction instruction{node.layer, std::string(node.name()), nullptr, node.flops,
                           operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
+  if (copy != nullptr)
+    instruction.engine =
+        copy->action == HostCopy::Action::out_begin ? Engine::copy_out : Engine::copy_back;
   append_kernel(program, std::move(instruction), compiled.kernels[index], inputs, outputs,
                 memory_.workspace(compiled, index));
 }

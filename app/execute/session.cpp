@@ -48,7 +48,7 @@ CompiledSteps steps_within_limit(const Network& network, const StepOptions& opti
                                  comm::Collectives& ranks) {
   CompiledSteps steps = compile_steps(network, options, {&ranks, &ranks, nullptr});
   if (exceeds_limit(steps, options, ranks))
-    fit_into_limit(steps, options, ranks, estimated_node_ms(*steps.train, options));
+    fit_into_limit(steps, options, ranks, estimated_node_ms(*steps.train, options), estimated_link(options));
   return steps;
 }
 

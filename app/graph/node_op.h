@@ -40,8 +40,17 @@ struct Transfer {
   bool begins() const { return action == Action::send_begin || action == Action::receive_begin; }
 };
 
-using GraphNodes = std::tuple<SoftmaxCrossEntropyForward, SoftmaxCrossEntropyBackward, MixForward,
-                              ResampleForward, ImageOpsForward, NormaliseForward, AllReduce, Transfer>;
+// A part of the way of inputs[0] to host memory, outputs[0], or from there back (compile/
+// repeated_runs.h). Until the end of the way out the buffer belongs to the copy.
+struct HostCopy {
+  enum class Action : std::uint8_t { out_begin, out_finish, back };
+  Action action = Action::out_begin;
+  kernels::Kernel make(kernels::Backend backend, const kernels::KernelRequest& request) const;
+};
+
+using GraphNodes =
+    std::tuple<SoftmaxCrossEntropyForward, SoftmaxCrossEntropyBackward, MixForward, ResampleForward,
+               ImageOpsForward, NormaliseForward, AllReduce, Transfer, HostCopy>;
 
 namespace detail {
 template <typename... Ops>
@@ -53,7 +62,7 @@ auto node_op_of(const std::variant<Layers...>&)
 
 using NodeOp = decltype(detail::node_op_of(std::declval<LayerOp>()));
 
-// Returns the kernel's name, "relu_forward", or "all_reduce", "send_begin" and the like.
+// Returns the kernel's name, "relu_forward", or "all_reduce", "send_begin", "copy_back" and the like.
 std::string_view name_of(const NodeOp& op);
 
 // Makes the kernel as kernels/device/kernel.h says. Throws std::logic_error if the operation has

@@ -58,6 +58,7 @@ class SecondRun {
   Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }  // counts hits
   Answer operator()(const AllReduce&) const { return {}; }
   Answer operator()(const Transfer&) const { return {}; }
+  Answer operator()(const HostCopy&) const { return {}; }
   template <RunsInBackward Op>
   Answer operator()(const Op&) const {
     return {};

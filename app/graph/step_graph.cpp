@@ -4,6 +4,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "kernels/device/device_memory.h"
+
 namespace convoy::app {
 
 std::string_view name_of(const NodeOp& op) {
@@ -12,6 +14,9 @@ std::string_view name_of(const NodeOp& op) {
         if constexpr (std::is_same_v<Op, Transfer>) {
           constexpr std::string_view kNames[] = {"send_begin", "send_finish", "receive_begin",
                                                  "receive_finish"};
+          return kNames[static_cast<std::size_t>(of.action)];
+        } else if constexpr (std::is_same_v<Op, HostCopy>) {
+          constexpr std::string_view kNames[] = {"copy_out", "copied_out", "copy_back"};
           return kNames[static_cast<std::size_t>(of.action)];
         } else {
           return Op::kName;
@@ -29,6 +34,20 @@ kernels::Kernel make_kernel(const NodeOp& op, kernels::Backend backend, kernels:
           throw std::logic_error("an operation without a kernel");
       },
       op);
+}
+
+kernels::Kernel HostCopy::make(kernels::Backend backend, const kernels::KernelRequest& request) const {
+  kernels::Kernel kernel;
+  if (action == Action::out_finish) {
+    kernel.bind = [](const kernels::Operands&) { return [](kernels::Stream) {}; };
+    return kernel;
+  }
+  kernel.bind = [backend, bytes = request.inputs[0].bytes()](const kernels::Operands& operands) {
+    return [=, to = operands.outputs[0], from = operands.inputs[0]](kernels::Stream stream) {
+      kernels::copy(backend, to, from, bytes, stream);
+    };
+  };
+  return kernel;
 }
 
 std::string_view Node::name() const {

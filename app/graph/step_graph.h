@@ -28,7 +28,8 @@ enum class TensorRole : std::uint8_t {
   gradient,        // belongs to a parameter; summed over the ranks
   state,           // running statistics: live as long as the run, not trained
   metrics,         // f64 [4], summed over the ranks: loss, top-1 hits, top-5 hits, samples
-  activation       // everything that lives inside one step
+  activation,      // everything that lives inside one step
+  host             // an activation that waits in host memory
 };
 
 struct Tensor {
@@ -56,7 +57,8 @@ struct Node {
     return std::holds_alternative<Op>(op);
   }
   bool is_all_reduce() const { return is<AllReduce>(); }
-  const Transfer* transfer() const { return std::get_if<Transfer>(&op); }  // null if it is none
+  const Transfer* transfer() const { return std::get_if<Transfer>(&op); }    // null if it is none
+  const HostCopy* host_copy() const { return std::get_if<HostCopy>(&op); }  // likewise
   // Returns the name for tables and traces: name_of(op), with "_again" if the node recomputes.
   std::string_view name() const;
 };

@@ -95,6 +95,7 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
   const Tensor& tensor = graph.tensors[at(id)];
   switch (tensor.role) {
     case TensorRole::activation:
+    case TensorRole::host:
       return {};
     case TensorRole::images:
       return "(images)";

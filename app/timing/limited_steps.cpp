@@ -1,5 +1,11 @@
 #include "app/timing/limited_steps.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -8,6 +14,8 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/timing/full_batch_control.h"
 #include "app/timing/op_times.h"
+#include "kernels/device/arena.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 
@@ -17,6 +25,50 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
   const FullBatchControl control(steps, options, groups);
   const std::int64_t limit = options.memory_limit > 0 ? options.memory_limit : steps.train->activation_bytes;
   return measure_op_times(*steps.train, options.backend, control.get(), limit).passed.node_ms;
+}
+
+namespace {
+
+// Returns the bytes of memory that the system gives this host's processes.
+std::int64_t memory_of_host() {
+  std::int64_t bytes = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
+    if (std::int64_t limit = 0; std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+// The fastest of some copies counts, because the others were disturbed.
+partition::HostLink measured_link(const StepOptions& options) {
+  partition::HostLink link = estimated_link(options);
+  constexpr std::size_t kBytes = 64 << 20;
+  constexpr int kCopies = 5;
+  const kernels::Arena device(options.backend, kBytes);
+  const kernels::Arena host = kernels::Arena::for_copies(options.backend, kBytes);
+  const auto bytes_ms = [&](const auto& copy) {
+    using Clock = std::chrono::steady_clock;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= kCopies; ++i) {
+      const auto start = Clock::now();
+      copy();
+      if (i > 0) least = std::min(least, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    }
+    return static_cast<double>(kBytes) / least;
+  };
+  link.out_bytes_ms = bytes_ms([&] { kernels::copy_out(options.backend, host.data(), device.data(), kBytes); });
+  link.back_bytes_ms = bytes_ms([&] { kernels::copy_in(options.backend, device.data(), host.data(), kBytes); });
+  return link;
+}
+
+}  // namespace
+
+partition::HostLink host_link_of(const StepOptions& options, int ranks_of_host) {
+  const bool device = options.backend == kernels::Backend::cuda;
+  std::int64_t bytes = options.host_memory;
+  if (options.members.size() > 1) bytes = 0;
+  if (bytes == kShareOfHost) bytes = device ? memory_of_host() / 4 / ranks_of_host : 0;
+  partition::HostLink link = device && bytes > 0 ? measured_link(options) : estimated_link(options);
+  link.host_bytes = bytes;
+  return link;
 }
 
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
@@ -36,11 +88,16 @@ CompiledSteps compile_within_limit(const Network& network, const StepOptions& op
   ranks.broadcast(std::span<std::int64_t>(nodes), 0, "number of operations");
   node_ms.resize(static_cast<std::size_t>(nodes[0]));
   ranks.broadcast(std::span<double>(node_ms), 0, "times of operations");
+  partition::HostLink link;
+  run_on_all_ranks(ranks, [&] { link = host_link_of(options, ranks.local_size()); });
+  for (double* const rate : {&link.out_bytes_ms, &link.back_bytes_ms})
+    *rate = static_cast<double>(
+        ranks.all_reduce(static_cast<std::int64_t>(*rate), comm::ReduceOp::min, "rates of links"));
   run_on_all_ranks(ranks, [&] {
     // A rank with another kind of device may have another step.
     if (node_ms.size() != steps->train->graph.nodes.size())
       node_ms = estimated_node_ms(*steps->train, options);
-    fit_into_limit(*steps, options, *groups.replicas, node_ms);
+    fit_into_limit(*steps, options, *groups.replicas, node_ms, link);
   });
   return std::move(*steps);
 }

@@ -6,6 +6,7 @@
 #include "app/compile/compiled_steps.h"
 #include "app/model/network.h"
 #include "comm/communicator.h"
+#include "partition/memory/host_copies.h"
 
 namespace convoy::app {
 
@@ -15,8 +16,13 @@ namespace convoy::app {
 std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups);
 
+// Returns the way to the memory of a host with so many ranks: measured on a GPU with page-locked
+// memory, else estimated.
+partition::HostLink host_link_of(const StepOptions& options, int ranks_of_host);
+
 // Compiles the steps of an undivided network. If those of any rank exceed its limit, rank 0 times
-// the operations, and every rank that exceeds its limit plans with these times (fit_memory.h).
+// the operations, all ranks time their links at once, and every rank that exceeds its limit plans with
+// these times and the slowest link (fit_memory.h).
 // Collective over `ranks`, the ranks of groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);

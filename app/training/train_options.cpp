@@ -164,6 +164,11 @@ void check_train_options(const TrainOptions& o, int ranks) {
                       ranks));
   check_accumulation(o);
   check_members(o);
+  require(o.host_memory <= 0 || o.memory_limit > 0,
+          "--host-memory: expected --memory-limit too, as activations wait there only under a limit");
+  require(o.host_memory <= 0 || o.partition == 1,
+          "--host-memory cannot be combined with --partition, which places activations on other devices");
+  require(o.host_memory <= 0 || o.members.empty(), "--host-memory cannot be combined with --members");
   const std::int64_t replicas = ranks / o.partition;
   require(o.global_batch / o.accumulate >= replicas,
           fmt::format("--global-batch: found {}{}, expected at least the number of {}, {}",

@@ -284,6 +284,7 @@ StepOptions Trainer::session_options() const {
   session.tuning_file = options_.tuning_file;
   session.lanes = static_cast<int>(options_.lanes);
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
+  session.host_memory = options_.host_memory;
   return session;
 }
 

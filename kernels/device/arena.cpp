@@ -13,9 +13,10 @@
 
 namespace convoy::kernels {
 
-Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes), on_gpu_(backend == Backend::cuda) {
+Arena::Arena(Backend backend, std::size_t bytes)
+    : bytes_(bytes), place_(backend == Backend::cuda ? Place::gpu : Place::host) {
   if (bytes == 0) return;
-  if (on_gpu_) {
+  if (place_ == Place::gpu) {
     data_ = reserve_gpu_memory(bytes);
     return;
   }
@@ -28,20 +29,34 @@ Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes), on_gpu_(backen
   data_ = static_cast<std::byte*>(mapped);
 }
 
+Arena Arena::for_copies(Backend backend, std::size_t bytes) {
+  if (backend != Backend::cuda || bytes == 0) return {Backend::cpu, bytes};
+  Arena arena;
+  arena.data_ = static_cast<std::byte*>(pinned_memory().allocate(bytes));
+  arena.bytes_ = bytes;
+  arena.place_ = Place::page_locked;
+  return arena;
+}
+
 Arena::~Arena() {
   if (data_ == nullptr) return;
-  on_gpu_ ? release_gpu_memory(data_) : static_cast<void>(::munmap(data_, bytes_));
+  if (place_ == Place::gpu)
+    release_gpu_memory(data_);
+  else if (place_ == Place::page_locked)
+    pinned_memory().deallocate(data_, bytes_);
+  else
+    ::munmap(data_, bytes_);
 }
 
 Arena::Arena(Arena&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      on_gpu_(other.on_gpu_) {}
+      place_(other.place_) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
-  std::swap(on_gpu_, other.on_gpu_);
+  std::swap(place_, other.place_);
   return *this;
 }
 

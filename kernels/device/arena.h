@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/device/kernel.h"
 
@@ -13,6 +14,9 @@ class Arena {
   Arena() = default;
   // Reserves zeroed, page-aligned memory. Throws OutOfMemory (errors.h).
   Arena(Backend backend, std::size_t bytes);
+  // Reserves host memory that a backend's copies reach at their full rate, which is page-locked on
+  // CUDA. Its content is undefined. Throws OutOfMemory.
+  static Arena for_copies(Backend backend, std::size_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;
@@ -21,9 +25,11 @@ class Arena {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  enum class Place : std::uint8_t { host, page_locked, gpu };
+
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  bool on_gpu_ = false;
+  Place place_ = Place::host;
 };
 
 }  // namespace convoy::kernels

@@ -91,6 +91,13 @@ void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes) {
   synchronize(backend);
 }
 
+void copy(Backend backend, void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (backend == Backend::cuda)
+    CONVOY_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()));
+  else
+    std::memcpy(to, from, bytes);
+}
+
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream) {
   if (backend == Backend::cuda)
     CONVOY_CUDA(cudaMemsetAsync(data, 0, bytes, stream.get()));

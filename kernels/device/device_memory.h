@@ -37,6 +37,9 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes);
 // Repeats the first `block` bytes until `bytes` are filled. Waits like the copies above.
 void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes);
+// Copies within a backend's memory, or between it and memory of Arena::for_copies(), ordered on the
+// stream.
+void copy(Backend backend, void* to, const void* from, std::size_t bytes, Stream stream);
 // Fills with zeros, ordered on the stream.
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream);
 

@@ -117,7 +117,8 @@ std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int
   BufferLives lives(static_cast<int>(runs.size()), model_.alignment);
   std::vector<int> newest(droppable_.size(), -1);
   const auto counts = [&](int tensor) {
-    return model_.tensor_bytes[tensor] > 0 && (writer_[tensor] >= forward_ || droppable_[tensor]);
+    return model_.tensor_bytes[tensor] > 0 &&
+           (writer_[tensor] >= forward_ || droppable_[tensor] || away_[tensor]);
   };
   for (const int tensor : initial)
     if (counts(tensor)) newest[tensor] = lives.add(model_.tensor_bytes[tensor], 0);
@@ -127,8 +128,10 @@ std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int
     const StepOperation& operation = model_.operations[number];
     const bool again = number < forward_ && ran[number];
     std::vector<std::pair<int, int>> written;
-    for (const int tensor : operation.inputs)
+    for (const int tensor : operation.inputs) {
+      if (newest[tensor] < 0 && away_[tensor]) newest[tensor] = lives.add(model_.tensor_bytes[tensor], at);
       if (newest[tensor] >= 0) lives.use(newest[tensor], at);
+    }
     for (const int tensor : again ? operation.again : operation.outputs)
       if (counts(tensor) && (writer_[tensor] == number || newest[tensor] < 0))
         written.emplace_back(tensor, lives.add(model_.tensor_bytes[tensor], at));

@@ -27,8 +27,12 @@ struct RecomputePlanner::Choice {
   double ms = 0;                        // time of repeated runs outside of the inner stretches
 };
 
-RecomputePlanner::RecomputePlanner(StepModel model)
-    : model_(std::move(model)), step_(model_), blocks_(static_cast<int>(std::ssize(step_.blocks()))) {
+RecomputePlanner::RecomputePlanner(StepModel model, std::vector<int> away, const HostLink& link)
+    : model_(std::move(model)),
+      away_(std::move(away)),
+      link_(link),
+      step_(model_, away_),
+      blocks_(static_cast<int>(std::ssize(step_.blocks()))) {
   fill_tables();
 }
 
@@ -184,12 +188,17 @@ void RecomputePlanner::append_kept(int block, int last, const BlockOption& optio
   note(option.kept, available);
 }
 
+std::int64_t RecomputePlanner::peak_of(const StepSchedule& schedule) const {
+  if (away_.empty()) return live_peak(model_, schedule);
+  return live_peak(model_, HostCopies(model_, schedule, away_, link_).on_demand());
+}
+
 RecomputePlan RecomputePlanner::plan_in(int free) const {
   RecomputePlan plan;
   append(0, blocks_ - 1, free, Available(model_.tensor_bytes.size(), 0), plan.schedule);
   remove_unread(model_, plan.schedule);
   plan.repeated_ms = repeated_ms(model_, plan.schedule);
-  plan.live_bytes = live_peak(model_, plan.schedule);
+  plan.live_bytes = peak_of(plan.schedule);
   return plan;
 }
 
@@ -206,7 +215,7 @@ RecomputePlan RecomputePlanner::least() const {
 
 std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   RecomputePlan best{single_runs(model_), 0, 0};
-  best.live_bytes = live_peak(model_, best.schedule);
+  best.live_bytes = peak_of(best.schedule);
   if (best.live_bytes <= limit) return best;
   const Times& times = table(0, blocks_ - 1);
   int low = 0, high = most_;  // a plan for `low` units fits
@@ -261,7 +270,7 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
     StepSchedule without = plan.schedule;
     without.erase(without.begin() + (found - plan.schedule.begin()));
     remove_unread(model_, without);
-    const std::int64_t bytes = live_peak(model_, without);
+    const std::int64_t bytes = peak_of(without);
     if (bytes > limit) continue;
     plan = {std::move(without), 0, bytes};
   }

@@ -13,20 +13,23 @@
 #include <utility>
 #include <vector>
 
+#include "partition/memory/host_copies.h"
 #include "partition/memory/step_blocks.h"
 #include "partition/memory/step_model.h"
 
 namespace convoy::partition {
 
 struct RecomputePlan {
-  StepSchedule schedule;
+  StepSchedule schedule;        // without copies
   double repeated_ms = 0;       // time of the runs after each operation's first
-  std::int64_t live_bytes = 0;  // live_peak() of the schedule
+  std::int64_t live_bytes = 0;  // live_peak() of the schedule, with the copies of what waits on the host
 };
 
 class RecomputePlanner {
  public:
-  explicit RecomputePlanner(StepModel model);
+  // The tensors `away` leave for host memory and come back on demand, so that they need no bytes in
+  // between. Other plans decide when these copies run (step_planner.h).
+  explicit RecomputePlanner(StepModel model, std::vector<int> away = {}, const HostLink& link = {});
   RecomputePlanner(const RecomputePlanner&) = delete;
   RecomputePlanner& operator=(const RecomputePlanner&) = delete;
 
@@ -58,10 +61,13 @@ class RecomputePlanner {
   void append_kept(int block, int last, const BlockOption& option, Available& available,
                    StepSchedule& to) const;
   void append_forward(int first, int end, int last, Available& available, StepSchedule& to) const;
+  std::int64_t peak_of(const StepSchedule& schedule) const;
   RecomputePlan plan_in(int free) const;
   void keep_more(RecomputePlan& plan, std::int64_t limit) const;
 
   const StepModel model_;
+  const std::vector<int> away_;
+  const HostLink link_;
   const StepBlocks step_;
   const int blocks_;
   std::int64_t unit_ = 1;

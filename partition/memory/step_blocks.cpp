@@ -15,10 +15,11 @@ bool contains(const std::vector<int>& list, int value) {
 
 }  // namespace
 
-StepBlocks::StepBlocks(const StepModel& model) : model_(model) {
+StepBlocks::StepBlocks(const StepModel& model, const std::vector<int>& away) : model_(model) {
   find_tensors();
   do cut();
   while (!assign_backward());
+  leave_out(away);
   find_gradients();
   find_options();
 }
@@ -164,9 +165,17 @@ bool StepBlocks::assign_backward() {
   return in_order;
 }
 
+void StepBlocks::leave_out(const std::vector<int>& away) {
+  away_.assign(droppable_.size(), 0);
+  for (const int tensor : away) away_[tensor] = 1, droppable_[tensor] = 0;
+  const auto is_away = [&](int tensor) { return away_[tensor] != 0; };
+  for (std::vector<int>& tensors : between_) std::erase_if(tensors, is_away);
+  for (StepBlock& block : blocks_) std::erase_if(block.outputs, is_away);
+}
+
 void StepBlocks::find_gradients() {
   for (std::size_t tensor = 0; tensor < droppable_.size(); ++tensor)
-    if (writer_[tensor] >= 0 && writer_[tensor] < forward_ && !droppable_[tensor] &&
+    if (writer_[tensor] >= 0 && writer_[tensor] < forward_ && !droppable_[tensor] && !away_[tensor] &&
         last_read_[tensor] >= forward_)
       fixed_bytes_ += model_.tensor_bytes[tensor];
   for (std::size_t at = 0; at < blocks_.size(); ++at) {
@@ -205,7 +214,8 @@ void StepBlocks::append_forward(int block, const std::vector<int>& wanted, Avail
     if (std::ranges::none_of(operation.again, [&](int tensor) { return contains(needed, tensor); })) continue;
     StepRun run{i, {}};
     for (const int tensor : operation.again)
-      if (!available[tensor] && (contains(needed, tensor) || first_backward_read_[tensor] >= 0))
+      if (droppable_[tensor] && !available[tensor] &&
+          (contains(needed, tensor) || first_backward_read_[tensor] >= 0))
         run.outputs.push_back(tensor);
     for (const int tensor : operation.inputs) need(tensor);
     to.push_back(std::move(run));

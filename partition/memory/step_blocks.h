@@ -39,9 +39,10 @@ using Available = std::vector<char>;
 
 class StepBlocks {
  public:
-  // `model` must outlive the blocks. Throws std::invalid_argument if an operation of forward comes
-  // after one of backward.
-  explicit StepBlocks(const StepModel& model);
+  // `model` must outlive the blocks. The tensors `away` wait in host memory until a run reads them,
+  // so that no block keeps them. Throws std::invalid_argument if an operation of forward comes after
+  // one of backward.
+  explicit StepBlocks(const StepModel& model, const std::vector<int>& away = {});
 
   const std::vector<StepBlock>& blocks() const { return blocks_; }
   // Returns the bytes of the tensors that backward reads of forward and that no run can make again.
@@ -65,6 +66,7 @@ class StepBlocks {
   void split(int first, int end, std::vector<int>& ends) const;
   int candidates_between(int first, int end) const;
   bool assign_backward();
+  void leave_out(const std::vector<int>& away);
   void find_gradients();
   void find_options();
   void find_options(int block);
@@ -77,7 +79,7 @@ class StepBlocks {
   int forward_ = 0;                                   // number of operations of forward
   std::vector<int> writer_, last_forward_read_;       // by tensor; -1: none
   std::vector<int> first_backward_read_, last_read_;  // by tensor; -1: none
-  std::vector<char> droppable_;                       // by tensor
+  std::vector<char> droppable_, away_;                // by tensor
   std::vector<int> block_of_;                         // by operation of forward
   std::vector<StepBlock> blocks_;
   std::vector<std::vector<int>> between_;  // by block: tensors that come from earlier blocks

@@ -8,6 +8,8 @@
 
 namespace convoy::partition {
 
+using Kind = StepRun::Kind;
+
 StepSchedule single_runs(const StepModel& model) {
   StepSchedule schedule;
   for (int i = 0; i < std::ssize(model.operations); ++i) schedule.push_back({i, model.operations[i].outputs});
@@ -18,6 +20,7 @@ double repeated_ms(const StepModel& model, const StepSchedule& schedule) {
   std::vector<bool> ran(model.operations.size(), false);
   double ms = 0;
   for (const StepRun& run : schedule) {
+    if (!run.computes()) continue;
     if (ran[run.operation]) ms += model.operations[run.operation].ms;
     ran[run.operation] = true;
   }
@@ -58,16 +61,24 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
   std::vector<int> newest(model.tensor_bytes.size(), -1);  // buffer of the newest content
   std::vector<bool> ran(model.operations.size(), false);
   for (int at = 0; at < std::ssize(schedule); ++at) {
+    const auto read = [&](int tensor) {
+      if (newest[tensor] < 0)
+        throw std::logic_error(fmt::format("run {} reads tensor {}, which is not in memory", at, tensor));
+      lives.use(newest[tensor], at);
+    };
+    if (!schedule[at].computes()) {
+      const int tensor = schedule[at].tensor();
+      if (schedule[at].kind == Kind::copy_back)
+        newest[tensor] = lives.add(model.tensor_bytes[tensor], at);
+      else
+        read(tensor);
+      if (schedule[at].kind == Kind::copied_out) newest[tensor] = -1;
+      continue;
+    }
     const StepOperation& operation = model.operations[schedule[at].operation];
     const std::vector<int>& outputs = schedule[at].outputs;
-    for (const int tensor : operation.inputs) {
-      if (model.tensor_bytes[tensor] == 0) continue;
-      if (newest[tensor] < 0)
-        throw std::logic_error(
-            fmt::format("run {} of operation {} reads tensor {}, which no run wrote before", at,
-                        schedule[at].operation, tensor));
-      lives.use(newest[tensor], at);
-    }
+    for (const int tensor : operation.inputs)
+      if (model.tensor_bytes[tensor] > 0) read(tensor);
     std::vector<std::pair<int, int>> written;
     for (const int tensor : ran[schedule[at].operation] ? operation.again : operation.outputs) {
       if (model.tensor_bytes[tensor] == 0) continue;
@@ -101,6 +112,7 @@ int neediest_run(const StepModel& model, const StepSchedule& schedule) {
   int neediest = 0;
   std::int64_t most = -1;
   for (int at = 0; at < std::ssize(schedule); ++at) {
+    if (!schedule[at].computes()) continue;
     const StepOperation& operation = model.operations[schedule[at].operation];
     std::int64_t own = operation.workspace;
     for (const auto* tensors : {&operation.inputs, &operation.outputs})

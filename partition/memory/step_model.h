@@ -20,26 +20,39 @@ struct StepOperation {
 struct StepModel {
   std::vector<StepOperation> operations;   // forward before backward
   std::vector<std::int64_t> tensor_bytes;  // 0: not in the step's memory
+  std::vector<char> copyable;              // by tensor: may wait in host memory; empty: none
   std::int64_t alignment = 1;              // sizes of buffers are rounded up to multiples of it
 };
 
-// A run of an operation. Runs after it read those of its `outputs` that it lists; they read its
-// other outputs as an earlier run wrote them.
+// A run of an operation, or a part of a copy of a tensor to host memory and back.
+// Runs after a run of an operation read those of its `outputs` that it lists; they read its other
+// outputs as an earlier run wrote them.
 struct StepRun {
-  int operation = 0;
-  std::vector<int> outputs;
+  enum class Kind : std::uint8_t {
+    compute,
+    copy_out,    // a copy of a tensor's newest content begins
+    copied_out,  // it has ended, and the content is in host memory only
+    copy_back    // a copy back into a new buffer begins
+  };
+  int operation = 0;         // of compute
+  std::vector<int> outputs;  // of the others: the tensor
+  Kind kind = Kind::compute;
+  bool computes() const { return kind == Kind::compute; }
+  int tensor() const { return outputs[0]; }
 };
 using StepSchedule = std::vector<StepRun>;
 
 // Returns the schedule in which every operation runs once.
 StepSchedule single_runs(const StepModel& model);
 
-// Returns milliseconds of all runs but the first of each operation.
+// Returns milliseconds of all runs but the first of each operation, without copies.
 double repeated_ms(const StepModel& model, const StepSchedule& schedule);
 
 // Returns the bytes that are live during every run. An output has a buffer of its own, from the run
 // that writes it to the last that reads it, or takes over that of an input which may share and
-// which no later run reads. Throws std::logic_error if a run reads what no run before it wrote.
+// which no later run reads. A buffer that is copied out is live until its copy has ended, and the
+// next one from the run that begins the copy back.
+// Throws std::logic_error if a run reads what is not in memory.
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule);
 std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);  // the most of them
 
@@ -47,7 +60,7 @@ std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);  /
 // peak is live, it is the one whose own tensors and workspace are largest.
 int neediest_run(const StepModel& model, const StepSchedule& schedule);
 
-// Removes repeated runs and outputs of repeated runs that nothing reads.
+// Removes repeated runs and outputs of repeated runs that nothing reads. The schedule has no copies.
 void remove_unread(const StepModel& model, StepSchedule& schedule);
 
 // Computes the live bytes of a list of runs from the lifetimes of their buffers.

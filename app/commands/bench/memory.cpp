@@ -34,6 +34,7 @@ struct BenchMemoryOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 5, threads = 0, lanes = kDefaultLanes;
+  std::int64_t host_memory = kShareOfHost;
   bool json = false;
 };
 
@@ -45,6 +46,7 @@ StepOptions step_options_of(const BenchMemoryOptions& options) {
   step.precision = options.precision;
   step.lanes = static_cast<int>(options.lanes);
   step.tuning_file = options.tuning_file;
+  step.host_memory = options.host_memory;
   step.synchronised_batch_norm = false;
   step.members[0].hyperparameters.weight_decay = 5e-5f;
   return step;
@@ -58,14 +60,15 @@ class MemoryBench {
         classes_(classes),
         steps_(compile_steps(network, step_, groups_)),
         node_ms_(node_ms_of(steps_, step_, groups_)),
-        fitter_(steps_, step_, {}, node_ms_),
+        link_(host_link_of(step_, 1)),
+        fitter_(steps_, step_, {}, node_ms_, link_),
         model_(step_model(*steps_.train, node_ms_)),
         blocks_(model_) {}
 
   void run() {
     if (!options_.json)
-      fmt::print("{:<28} {:>12} {:>8} {:>10} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory", "of all",
-                 "recomputed", "expected", "measured", "ms", "images/s");
+      fmt::print("{:<34} {:>12} {:>8} {:>10} {:>12} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory", "of all",
+                 "recomputed", "on the host", "expected", "measured", "ms", "images/s");
     measure("everything kept", *steps_.train, 0);
     const int count = static_cast<int>(std::ssize(blocks_.blocks()));
     compare("batch norms again", partition::run_again(model_, batch_norms()));
@@ -73,11 +76,13 @@ class MemoryBench {
     const int root = static_cast<int>(std::lround(std::sqrt(count)));
     compare(fmt::format("checkpoint every {} blocks", root),
             partition::checkpoint_blocks(model_, blocks_, root));
+    compare_copies("vDNN, all", copied(false));
+    compare_copies("vDNN, inputs of convolutions", copied(true));
     for (const double share : kShares)
       plan(fmt::format("plan within {:.0f} %", 100 * share),
            static_cast<std::int64_t>(share * static_cast<double>(all_bytes_)));
     const MemoryFitter::Fitted least = fitter_.least();
-    measure("plan within the least", least.train, least.repeated_ms);
+    measure("plan within the least", least.train, least.more_ms);
     measure("everything kept, once more", *steps_.train, 0);
   }
 
@@ -89,23 +94,57 @@ class MemoryBench {
     return found;
   }
 
+  // Returns what forward leaves for backward, or what of that convolutions read.
+  std::vector<int> copied(bool of_convolutions) const {
+    std::vector<char> chosen(model_.tensor_bytes.size(), 0), read(model_.tensor_bytes.size(), 0);
+    for (std::size_t i = 0; i < model_.operations.size(); ++i)
+      for (const int tensor : model_.operations[i].inputs) {
+        const auto at = static_cast<std::size_t>(tensor);
+        if (model_.operations[i].backward) read[at] = 1;
+        if (!of_convolutions || steps_.train->graph.nodes[i].is<Conv2dForward>()) chosen[at] = 1;
+      }
+    std::vector<int> tensors;
+    for (std::size_t at = 0; at < chosen.size(); ++at)
+      if (chosen[at] && read[at] && model_.copyable[at]) tensors.push_back(static_cast<int>(at));
+    return tensors;
+  }
+
+  // Copies tensors as Rhu et al. do ("vDNN", MICRO 2016): a tensor leaves while its layer runs, and
+  // comes back while the convolution after that runs backward; then without coming back early.
+  void compare_copies(const std::string& name, const std::vector<int>& tensors) {
+    const partition::StepSchedule once = single_runs(model_);
+    const partition::HostCopies copies(model_, once, tensors, link_);
+    if (const std::int64_t bytes = partition::host_bytes(model_, copies.on_demand());
+        bytes > link_.host_bytes) {
+      if (!options_.json)
+        fmt::print("{:<34} {:>12}   needs more --host-memory\n", name,
+                   format_bytes(static_cast<std::uint64_t>(bytes)));
+      return;
+    }
+    std::vector<char> convolutions;
+    for (const Node& node : steps_.train->graph.nodes)
+      convolutions.push_back(node.is<Conv2dBackwardWeights>() ? 1 : 0);
+    compare(name + ", ahead", copies.ahead_of(convolutions, 1));
+    compare(name + ", on demand", copies.on_demand());
+  }
+
   // Measures a schedule, and a plan within the bytes that it takes.
   void compare(const std::string& name, const partition::StepSchedule& schedule) {
     const std::int64_t bytes =
         measure(name, with_schedule(*steps_.train, schedule, step_.backend, reuse_delay_of(step_)),
-                partition::repeated_ms(model_, schedule));
+                partition::expected_ms(model_, schedule, link_) - step_ms());
     if (bytes < all_bytes_) plan("  plan within as much", bytes);
   }
 
   void plan(const std::string& name, std::int64_t limit) {
     if (const std::optional<MemoryFitter::Fitted> fitted = fitter_.within(limit))
-      measure(name, fitted->train, fitted->repeated_ms);
+      measure(name, fitted->train, fitted->more_ms);
     else if (!options_.json)
-      fmt::print("{:<28} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
+      fmt::print("{:<34} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
   }
 
   // Runs the step for real, and returns the bytes of its arena.
-  std::int64_t measure(const std::string& name, const CompiledGraph& train, double repeated_ms) {
+  std::int64_t measure(const std::string& name, const CompiledGraph& train, double more_ms) {
     const auto recomputed = std::ranges::count_if(train.graph.nodes, &Node::recompute);
     Session session(CompiledSteps(train, steps_.evaluate, step_), step_, groups_);
     fill_batch(session, classes_, 1);
@@ -113,8 +152,7 @@ class MemoryBench {
     const TimedSteps timed = time_steps(session, options_.steps);
     const std::int64_t bytes = session.memory().plan().total();
     if (all_bytes_ == 0) all_bytes_ = bytes, all_ms_ = timed.mean();
-    const double expected =
-        100 * repeated_ms / std::max(std::accumulate(node_ms_.begin(), node_ms_.end(), 0.0), 1e-9);
+    const double expected = 100 * more_ms / std::max(step_ms(), 1e-9);
     const double more = 100 * (timed.mean() / all_ms_ - 1);
     const double rate = static_cast<double>(options_.batch) / timed.mean() * 1e3;
     const double share = static_cast<double>(bytes) / static_cast<double>(all_bytes_);
@@ -127,6 +165,7 @@ class MemoryBench {
                                          {"bytes", bytes},
                                          {"share", share},
                                          {"recomputed", recomputed},
+                                         {"host_bytes", train.host_bytes},
                                          {"expected_percent", expected},
                                          {"measured_percent", more},
                                          {"ms", timed.mean()},
@@ -134,12 +173,14 @@ class MemoryBench {
                                          {"images_per_second", rate}})
                              .dump());
     else
-      fmt::print("{:<28} {:>12} {:>6.1f} % {:>10} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n", name,
-                 format_bytes(static_cast<std::uint64_t>(bytes)), 100 * share, recomputed, expected, more,
-                 timed.mean(), rate);
+      fmt::print("{:<34} {:>12} {:>6.1f} % {:>10} {:>12} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n", name,
+                 format_bytes(static_cast<std::uint64_t>(bytes)), 100 * share, recomputed,
+                 format_bytes(static_cast<std::uint64_t>(train.host_bytes)), expected, more, timed.mean(), rate);
     std::fflush(stdout);
     return bytes;
   }
+
+  double step_ms() const { return std::accumulate(node_ms_.begin(), node_ms_.end(), 0.0); }
 
   const BenchMemoryOptions& options_;
   const StepOptions step_;
@@ -148,6 +189,7 @@ class MemoryBench {
   const RankGroups groups_{&rank_, &rank_, nullptr};
   const CompiledSteps steps_;  // without a limit
   const std::vector<double> node_ms_;
+  const partition::HostLink link_;
   const MemoryFitter fitter_;
   const partition::StepModel model_;
   const partition::StepBlocks blocks_;
@@ -200,6 +242,9 @@ void add_bench_memory(CLI::App& bench) {
   verb->add_option("--tuning-file", options->tuning_file,
                    "CUDA: measured choices of kernels; what is missing is added")
       ->type_name("FILE");
+  verb->add_option("--host-memory", options->host_memory, "for activations that wait there; 0: none")
+      ->transform(size_or_zero())
+      ->type_name("SIZE");
   verb->option_defaults()->group("Output");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { bench_memory(*options); });

@@ -38,6 +38,7 @@ struct BenchStepOptions {
   std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes,
                members = 1;
   std::uint64_t memory_limit = 0;
+  std::int64_t host_memory = kShareOfHost;
   bool layers = false, json = false, time_waits = true;
 };
 
@@ -123,6 +124,7 @@ StepOptions step_options_of(const BenchStepOptions& options) {
   step.tuning_file = options.tuning_file;
   step.precision = options.precision;
   step.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+  step.host_memory = options.host_memory;
   step.time_waits = options.time_waits;
   step.lanes = static_cast<int>(options.lanes);
   step.synchronised_batch_norm = false;
@@ -164,6 +166,9 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                                        {"recomputed", fit.repeated},
                                        {"expected_ms", fit.step_ms},
                                        {"recomputed_ms", fit.repeated_ms},
+                                       {"expected_more_ms", fit.more_ms},
+                                       {"copied", fit.copied},
+                                       {"host_bytes", fit.host_bytes},
                                        {"loss", timed.last.loss()}})
                            .dump());
     return;
@@ -251,6 +256,10 @@ void add_bench_step(CLI::App& bench) {
       ->type_name("T");
   verb->add_option("--memory-limit", options->memory_limit, "of one device, such as 8GiB")
       ->transform(size_in_bytes())
+      ->type_name("SIZE");
+  verb->add_option("--host-memory", options->host_memory,
+                   "of one rank, for activations that wait there under a limit; 0: none")
+      ->transform(size_or_zero())
       ->type_name("SIZE");
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
   verb->add_option("--tuning-file", options->tuning_file,

@@ -183,8 +183,12 @@ std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fi
           {"recomputed", count == 0 ? "nothing"
                                     : fmt::format("{} operations in backward ({} in forward): {}", count,
                                                   fit.forward_operations, fmt::join(repeated, ", "))},
+          {"in host memory", fit.copied == 0
+                                 ? fmt::format("nothing of at most {}", bytes(fit.host_limit))
+                                 : fmt::format("{} of at most {}: {} tensors between forward and backward",
+                                               bytes(fit.host_bytes), bytes(fit.host_limit), fit.copied)},
           {"expected time", fmt::format("{:.1f} % more than without the limit",
-                                        100 * fit.repeated_ms / std::max(fit.step_ms, 1e-9))}};
+                                        100 * fit.more_ms / std::max(fit.step_ms, 1e-9))}};
 }
 
 }  // namespace convoy::app

@@ -69,6 +69,16 @@ void expect_same_bits(const CompiledGraph& step, const partition::StepSchedule& 
   for (int run = 0; run < 2; ++run) EXPECT_EQ(actual.run(), expected.run()) << network;
   EXPECT_EQ(actual.gradients(), expected.gradients()) << network;
   EXPECT_EQ(actual.states(), expected.states()) << network;
+  EXPECT_TRUE(actual.kept_to_arena()) << network;
+}
+
+std::vector<int> copyable_tensors(const partition::StepModel& model) {
+  std::vector<int> tensors;
+  for (int tensor = 0; tensor < std::ssize(model.copyable); ++tensor)
+    if (model.copyable[static_cast<std::size_t>(tensor)] &&
+        model.tensor_bytes[static_cast<std::size_t>(tensor)] > 0)
+      tensors.push_back(tensor);
+  return tensors;
 }
 
 TEST(WithSchedule, EveryOperationOfForwardRunsAgainWithTheSameBits) {
@@ -100,6 +110,52 @@ TEST(WithSchedule, PlansChangeNoBit) {
         expect_same_bits(step, plan->schedule, network.name());
       }
     }
+}
+
+// Whatever can wait in host memory does, also while other operations run again.
+TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
+  const partition::HostLink link{1e3, 1e3, std::int64_t{1} << 30};
+  for (const Network& network :
+       {every_op(), residual(), rectifying(), grouped(), modern(), auxiliary(), deep()})
+    for (const bool fused : {false, true}) {
+      const CompiledGraph step = compiled(network, fused);
+      const partition::StepModel model = model_of(step);
+      const std::vector<int> tensors = copyable_tensors(model);
+      EXPECT_GT(tensors.size(), 5u) << network.name();
+      const partition::RecomputePlanner again(model, tensors, link);
+      for (const partition::StepSchedule& schedule : {single_runs(model), again.least().schedule}) {
+        const partition::HostCopies copies(model, schedule, tensors, link);
+        for (const partition::StepSchedule& copied :
+             {copies.on_demand(), copies.hidden(std::int64_t{1} << 40),
+              copies.ahead_of(std::vector<char>(model.operations.size(), 1), 3)}) {
+          EXPECT_GT(partition::host_bytes(model, copied), 0);
+          EXPECT_EQ(with_schedule(step, copied, kernels::Backend::reference, 0).host_bytes,
+                    partition::host_bytes(model, copied));
+          expect_same_bits(step, copied, network.name());
+        }
+      }
+    }
+}
+
+TEST(WithSchedule, PlansWithCopiesChangeNoBitAndTakeTheBytesThatTheySay) {
+  for (const Network& network : {every_op(), residual(), modern(), deep()}) {
+    const CompiledGraph step = compiled(network, true);
+    const partition::StepModel model = model_of(step);
+    const partition::StepPlanner planner(model, {1e4, 1e4, std::int64_t{1} << 30});
+    const partition::StepPlan least = planner.least();
+    EXPECT_LE(least.live_bytes, partition::RecomputePlanner(model).least().live_bytes);
+    for (int part = 0; part < 3; ++part) {
+      const std::int64_t limit =
+          least.live_bytes + (step.activation_bytes - least.live_bytes) * part / 3;
+      const auto plan = planner.plan(limit);
+      ASSERT_TRUE(plan) << network.name() << " within " << limit;
+      EXPECT_FALSE(plan->away.empty());
+      const CompiledGraph limited = with_schedule(step, plan->schedule, kernels::Backend::reference, 0);
+      EXPECT_GE(limited.activation_bytes, plan->live_bytes);
+      EXPECT_EQ(limited.host_bytes, plan->host_bytes);
+      expect_same_bits(step, plan->schedule, network.name());
+    }
+  }
 }
 
 // The planner counts as live exactly the bytes that the compiled step's buffers take.
@@ -151,7 +207,7 @@ class FitMemory : public testing::Test {
   std::int64_t least() {
     const CompiledSteps steps = compile_steps(network_, options_, {&ranks_, &ranks_, nullptr});
     const std::vector<double> node_ms = estimated_node_ms(*steps.train, options_);
-    return MemoryFitter(steps, options_, {}, node_ms).least().bytes;
+    return MemoryFitter(steps, options_, {}, node_ms, estimated_link(options_)).least().bytes;
   }
 
   comm::SingleRank ranks_;
@@ -177,6 +233,41 @@ TEST_F(FitMemory, AnyLimitDownToTheLeastIsMetAndChangesNoBit) {
     EXPECT_FALSE(fit_.repeated.empty());
     EXPECT_GE(fit_.repeated_ms, before) << "less memory for less time";
     before = fit_.repeated_ms;
+  }
+}
+
+TEST_F(FitMemory, ActivationsInHostMemoryChangeNoBitAndTakeLessTime) {
+  const auto expected = run(0);
+  const std::int64_t most = bytes_, without = least(), limit = (most + without) / 2;
+  EXPECT_EQ(run(limit), expected);
+  EXPECT_EQ(fit_.copied, 0);
+  const double repeated = fit_.more_ms;
+  options_.host_memory = 1 << 20;
+  EXPECT_LE(least(), without);
+  for (const std::int64_t within : {limit, least()}) {
+    EXPECT_EQ(run(within), expected) << within;
+    EXPECT_LE(bytes_, within);
+    EXPECT_GT(fit_.copied, 0);
+    EXPECT_GT(fit_.host_bytes, 0);
+    EXPECT_LE(fit_.host_bytes, options_.host_memory);
+    EXPECT_EQ(fit_.host_limit, options_.host_memory);
+    if (within == limit) {
+      EXPECT_LT(fit_.more_ms, repeated);
+    }
+  }
+}
+
+TEST_F(FitMemory, HostMemoryThatCannotBeReservedIsOneClearLine) {
+  CompiledSteps steps = compile_steps(network_, options_, {&ranks_, &ranks_, nullptr});
+  steps.train->host_bytes = std::int64_t{1} << 60;
+  options_.host_memory = std::int64_t{1} << 60;
+  try {
+    Session(std::move(steps), options_, {&ranks_, &ranks_, nullptr});
+    FAIL() << "reserved 2^60 bytes";
+  } catch (const std::runtime_error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("--host-memory 1152921504606846976 bytes: found too little")) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos);
   }
 }
 

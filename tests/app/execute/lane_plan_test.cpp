@@ -73,6 +73,37 @@ TEST(Lanes, InstructionsThatTouchTheSameMemoryAreOrdered) {
   }
 }
 
+// A copy out, a copy back into other memory, and operations that need neither.
+TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
+  for (const int lanes : {1, 3}) {
+    Program program;
+    const auto add = [&](std::vector<MemoryRange> reads, std::vector<MemoryRange> writes, Engine engine) {
+      Instruction made = instruction(std::move(reads), std::move(writes));
+      made.engine = engine;
+      program.add(std::move(made));
+    };
+    add({}, {range(0, 64)}, Engine::compute);
+    add({range(0, 64)}, {range(1000, 64)}, Engine::copy_out);
+    add({range(0, 64)}, {range(64, 64)}, Engine::compute);
+    add({range(64, 64)}, {range(0, 64)}, Engine::compute);  // needs the buffer that is copied
+    add({range(1000, 64)}, {range(128, 64)}, Engine::copy_back);
+    add({range(128, 64)}, {range(192, 64)}, Engine::compute);
+    const LanePlan plan = plan_lanes(program, lanes);
+    EXPECT_EQ(plan.lanes, lanes + kCopyLanes);
+    EXPECT_EQ(plan.steps[1].lane, lanes);
+    EXPECT_EQ(plan.steps[4].lane, lanes + 1);
+    for (const int compute : {0, 2, 3, 5}) EXPECT_LT(plan.steps[static_cast<std::size_t>(compute)].lane, lanes);
+    const auto before = order_of(plan);
+    EXPECT_TRUE(before[1][0]);
+    EXPECT_TRUE(before[3][1]) << "the buffer is written while it is copied";
+    EXPECT_FALSE(before[2][1]) << "a reader waits for the copy";
+    EXPECT_TRUE(before[4][1]);
+    EXPECT_FALSE(before[4][3]) << "the copy back waits for what does not touch its buffer";
+    EXPECT_TRUE(before[5][4]);
+  }
+  EXPECT_EQ(plan_lanes(Program(), 3).lanes, 3);
+}
+
 TEST(Lanes, IndependentBranchesRunSideBySide) {
   Program program;
   program.add(instruction({}, {range(0, 64)}));

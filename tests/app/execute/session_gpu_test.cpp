@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "app/compile/fit_memory.h"
+#include "app/compile/repeated_runs.h"
 #include "app/execute/session.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
@@ -265,6 +266,62 @@ TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
         expect_same_bits(state_of(tight), state_of(roomy));
       }
     }
+}
+
+// Copies run on the copy engines while kernels run; several steps are in flight.
+TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
+  for (const Network& network : {every_op(), residual(), grouped()})
+    for (const Precision precision : {Precision::fp32, Precision::bf16})
+      for (const int lanes : {1, 3}) {
+        StepOptions limited = options(Backend::cuda, precision);
+        limited.lanes = lanes;
+        Session roomy(network, limited, ranks_);
+        fill(roomy, network);
+        const auto expected = losses(roomy, 6);
+        limited.host_memory = 1 << 26;
+        CompiledSteps steps = compile_steps(network, limited, {&ranks_, &ranks_, nullptr});
+        const std::vector<double> node_ms = estimated_node_ms(*steps.train, limited);
+        const MemoryFitter fitter(steps, limited, {}, node_ms, estimated_link(limited));
+        const std::int64_t least = fitter.least().bytes, most = fitter.unlimited_bytes();
+        int copied = 0;
+        for (const double share : {0.0, 0.3, 0.7}) {
+          limited.memory_limit = least + static_cast<std::int64_t>(share * static_cast<double>(most - least));
+          Session tight(network, limited, ranks_);
+          EXPECT_LE(tight.memory().plan().total(), limited.memory_limit);
+          EXPECT_EQ(tight.memory().host_bytes(), tight.memory_fit().host_bytes);
+          copied += tight.memory_fit().copied;
+          fill(tight, network);
+          EXPECT_EQ(losses(tight, 6), expected) << network.name() << " within " << limited.memory_limit;
+          expect_same_bits(state_of(tight), state_of(roomy));
+        }
+        EXPECT_GT(copied, 0) << network.name();
+      }
+}
+
+// Everything that can wait in host memory does, whatever it costs.
+TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
+  const Network network = residual();
+  const StepOptions all = options(Backend::cuda, Precision::bf16);
+  Session roomy(network, all, ranks_);
+  fill(roomy, network);
+  const auto expected = losses(roomy, 6);
+  CompiledSteps steps = compile_steps(network, all, {&ranks_, &ranks_, nullptr});
+  const partition::StepModel model = step_model(*steps.train, estimated_node_ms(*steps.train, all));
+  std::vector<int> tensors;
+  for (int tensor = 0; tensor < std::ssize(model.copyable); ++tensor)
+    if (model.copyable[static_cast<std::size_t>(tensor)]) tensors.push_back(tensor);
+  const partition::HostLink link = estimated_link(all);
+  const partition::StepSchedule once = single_runs(model);
+  const partition::HostCopies copies(model, once, tensors, link);
+  for (const partition::StepSchedule& schedule :
+       {copies.on_demand(), copies.hidden(std::int64_t{1} << 40)}) {
+    CompiledSteps copied(with_schedule(*steps.train, schedule, Backend::cuda, 0), steps.evaluate, all);
+    Session session(std::move(copied), all, {&ranks_, &ranks_, nullptr});
+    EXPECT_GT(session.memory().host_bytes(), 0);
+    fill(session, network);
+    EXPECT_EQ(losses(session, 6), expected);
+    expect_same_bits(state_of(session), state_of(roomy));
+  }
 }
 
 TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {

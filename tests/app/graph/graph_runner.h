@@ -2,6 +2,7 @@
 // a buffer of its own. Activations are at the memory plan's offsets or in buffers of their own.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -71,6 +72,13 @@ class GraphRunner {
       all[parameter.spec.name] = read(parameter.gradient);
     return all;
   }
+  // Whether nothing was written in front of the arena and after it.
+  bool kept_to_arena() const {
+    const auto untouched = [](const std::byte* first) {
+      return std::all_of(first, first + kGuard, [](std::byte value) { return value == std::byte{0xff}; });
+    };
+    return untouched(arena_ - kGuard) && untouched(arena_ + compiled_.activation_bytes);
+  }
   std::vector<float> states() const {
     std::vector<float> all;
     for (const auto& [tensor, spec] : graph().states)
@@ -79,6 +87,8 @@ class GraphRunner {
   }
 
  private:
+  static constexpr std::ptrdiff_t kGuard = 4096;  // bytes on each side of the arena
+
   static StepGraph rewritten(StepGraph graph, const std::function<void(StepGraph&)>& rewrite) {
     if (rewrite) rewrite(graph);
     return graph;
@@ -98,7 +108,8 @@ class GraphRunner {
   }
 
   void allocate(Placement placement) {
-    arena_ = static_cast<std::byte*>(buffer(static_cast<std::size_t>(compiled_.activation_bytes)));
+    arena_ = static_cast<std::byte*>(buffer(static_cast<std::size_t>(compiled_.activation_bytes) + 2 * kGuard)) +
+             kGuard;
     for (std::size_t tensor = 0; tensor < compiled_.descs.size(); ++tensor) {
       const std::int64_t offset = compiled_.tensor_offset[tensor];
       const bool in_plan = placement == Placement::planned && offset >= 0;

@@ -45,6 +45,32 @@ TEST_F(TrainMemoryJob, AnyLimitDownToTheLeastChangesNoBit) {
   }
 }
 
+// With dropout and augmentation, on one and two ranks, resumed in mid-epoch.
+TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
+  for (const auto& [model, ranks] : {std::pair{"googlenet", 1}, {"wrn10_1", 2}}) {
+    const std::string common = "--limit-test 8 --flip --crop-padding 4 --overwrite --steps ";
+    const std::string host = " --host-memory 1GiB --memory-limit ";
+    ASSERT_EQ(run(command(ranks, train("free", common + "4", model))).status, 0);
+    const json free = summary("free");
+    const auto most = free["peak_device_bytes"].get<std::int64_t>();
+    const Outcome refused = run(command(ranks, train("refused", common + "4" + host + "1MiB", model)));
+    EXPECT_EQ(refused.status, 1);
+    const std::int64_t least = least_in(refused.text);
+    ASSERT_GT(least, 0) << refused.text;
+    const Outcome job = run(command(
+        ranks, train("limited", common + "2" + host + std::to_string((least + most) / 2), model)));
+    ASSERT_EQ(job.status, 0) << job.text;
+    EXPECT_NE(job.text.find(" tensors between forward and backward"), std::string::npos) << job.text;
+    const std::string rest = "--limit-test 8 --flip --crop-padding 4 --resume --steps 4";
+    const Outcome resumed =
+        run(command(ranks, train("limited", rest + host + std::to_string(least), model)));
+    ASSERT_EQ(resumed.status, 0) << resumed.text;
+    EXPECT_NE(resumed.text.find(" tensors between forward and backward"), std::string::npos) << resumed.text;
+    EXPECT_LE(summary("limited")["peak_device_bytes"], least);
+    EXPECT_EQ(summary("limited")["parameters_sha256"], free["parameters_sha256"]) << model;
+  }
+}
+
 // The limits of ranks may differ; a resumed run may have another one.
 TEST_F(TrainMemoryJob, RanksMayHaveLimitsOfTheirOwnAndAResumedRunAnother) {
   ASSERT_EQ(run(command(2, train("whole", "--epochs 1 --limit-test 8"))).status, 0);
@@ -64,7 +90,7 @@ TEST_F(TrainMemoryJob, RanksMayHaveLimitsOfTheirOwnAndAResumedRunAnother) {
 TEST_F(TrainMemoryJob, TheBenchmarkRunsEveryMethodForReal) {
   const Outcome job = run(command(1,
                                   "bench memory --model wrn10_1 --size 32 --batch 8 --steps 1 --warmup 1 "
-                                  "--threads 1 --json"));
+                                  "--threads 1 --host-memory 64MiB --json"));
   ASSERT_EQ(job.status, 0) << job.text;
   std::map<std::string, json> rows;
   std::istringstream lines(job.text);
@@ -79,6 +105,14 @@ TEST_F(TrainMemoryJob, TheBenchmarkRunsEveryMethodForReal) {
     EXPECT_GT(rows.at(method)["images_per_second"], 0) << method;
   }
   EXPECT_LE(rows.at("plan within 90 %")["share"], 0.9);
+  for (const char* method : {"vDNN, all, ahead", "vDNN, all, on demand", "vDNN, inputs of convolutions, ahead",
+                             "vDNN, inputs of convolutions, on demand"}) {
+    EXPECT_LT(rows.at(method)["bytes"], all["bytes"]) << method;
+    EXPECT_GT(rows.at(method)["host_bytes"], 0) << method;
+    EXPECT_EQ(rows.at(method)["recomputed"], 0) << method;
+    EXPECT_GT(rows.at(method)["images_per_second"], 0) << method;
+  }
+  EXPECT_GE(rows.at("vDNN, all, ahead")["bytes"], rows.at("vDNN, all, on demand")["bytes"]);
   EXPECT_EQ(run(command(2, "bench memory --model lenet --size 32 --batch 2")).status, 2);
 }
 

@@ -1,0 +1,55 @@
+// Plans a training step within a memory limit from all that frees memory: tensors of forward are
+// kept for backward, computed again (recompute_plan.h), or wait in host memory (host_copies.h).
+// Tensors that wait are chosen by how much they relieve the plan for a higher limit, as many as
+// make the expected time the least.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "partition/memory/recompute_plan.h"
+
+namespace convoy::partition {
+
+struct StepPlan {
+  StepSchedule schedule;
+  std::vector<int> away;        // tensors that wait in host memory
+  double repeated_ms = 0;       // time of the runs after each operation's first
+  double more_ms = 0;           // expected time in addition to that of a step that keeps everything
+  std::int64_t live_bytes = 0;  // live_peak() of the schedule
+  std::int64_t host_bytes = 0;  // of host memory
+};
+
+class StepPlanner {
+ public:
+  StepPlanner(StepModel model, const HostLink& link);
+
+  const StepModel& model() const { return model_; }
+  // Returns the plan with the least expected time whose live bytes are within `limit`, or nothing
+  // if none is found. Deterministic.
+  std::optional<StepPlan> plan(std::int64_t limit) const;
+  // The same, with the given tensors in host memory, or some of them.
+  std::optional<StepPlan> plan(std::int64_t limit, const std::vector<int>& away) const;
+  // Returns the plan with the fewest live bytes.
+  StepPlan least() const;
+
+ private:
+  const RecomputePlanner& planner(const std::vector<int>& away) const;
+  StepPlan with_copies(const RecomputePlan& plan, std::vector<int> away, std::int64_t limit) const;
+  std::vector<int> relieving(const StepSchedule& schedule, std::int64_t limit) const;
+  std::vector<int> all_that_wait() const;
+  std::vector<std::int64_t> targets(std::int64_t limit) const;
+
+  const StepModel model_;
+  const HostLink link_;
+  double step_ms_ = 0, forward_ms_ = 0;
+  std::int64_t most_ = 0;  // live bytes of a step that keeps everything
+  const RecomputePlanner without_copies_;
+  // The latest one with copies, as its tables serve for any limit.
+  mutable std::vector<int> latest_away_;
+  mutable std::unique_ptr<const RecomputePlanner> latest_;
+};
+
+}  // namespace convoy::partition
