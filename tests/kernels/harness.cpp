@@ -156,8 +156,6 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
-constexpr int kMembers = 3;
-
 // The bytes of an input of a member. Members differ, so that reading another one's shows: numbers
 // are scaled, and samples of all else change places.
 std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
@@ -185,107 +183,87 @@ StepControl control_of_member(StepControl control, int member) {
   return control;
 }
 
-// The memory of all members: operands, workspace and control, each followed by guard bytes.
-class MemberMemory {
- public:
-  MemberMemory(Backend backend, const KernelRequest& request, const Case& test, std::size_t workspace_bytes,
-               Share share)
-      : inputs_(request.inputs.size()), share_(share) {
-    for (std::size_t i = 0; i < request.inputs.size(); ++i)
-      add("input " + std::to_string(i), request.inputs[i].bytes());
-    for (std::size_t i = 0; i < request.outputs.size(); ++i)
-      add("output " + std::to_string(i), request.outputs[i].bytes());
-    add("the workspace", workspace_bytes);
-    add("the control", sizeof(StepControl));
-    initial_.assign(kMembers * stride_, kGuardByte);
-    for (int member = 0; member < kMembers; ++member) {
-      std::size_t part = 0;
-      for (const TensorDesc& desc : request.inputs) {
-        const std::vector<std::byte> bytes = input_of_member(desc, test.inputs[part], member);
-        std::copy(bytes.begin(), bytes.end(), at(member, part++));
-      }
-      for (; part + 1 < parts_.size(); ++part) std::fill_n(at(member, part), parts_[part].bytes, kPoison);
-      const StepControl control = control_of_member(test.control, member);
-      std::memcpy(at(member, part), &control, sizeof control);
-      if (share)
-        std::copy_n(at(member, std::size_t(share->first)), parts_[std::size_t(share->first)].bytes,
-                    at(member, inputs_ + std::size_t(share->second)));
-    }
-    memory_.emplace(backend, initial_.size());
-  }
-
-  Launch bind(const Kernel& kernel, int first, int count) const {
-    auto* const base = static_cast<std::byte*>(memory_->address()) + std::size_t(first) * stride_;
-    std::vector<void*> addresses;
-    for (const Part& part : parts_) addresses.push_back(base + part.offset);
-    if (share_) addresses[std::size_t(share_->first)] = addresses[inputs_ + std::size_t(share_->second)];
-    const std::span<void* const> all = addresses;
-    const std::size_t outputs = parts_.size() - 2 - inputs_;
-    return kernel.bind({all.first(inputs_),
-                        all.subspan(inputs_, outputs),
-                        addresses[inputs_ + outputs],
-                        static_cast<const StepControl*>(addresses.back()),
-                        {count, count == 1 ? 0 : std::ptrdiff_t(stride_)}});
-  }
-  // Returns all bytes after the launches.
-  std::vector<std::byte> after(const std::vector<Launch>& launches) {
-    memory_->write(initial_);
-    for (const Launch& launch : launches) launch({});
-    EXPECT_TRUE(memory_->guard_intact());
-    return memory_->read();
-  }
-  // Compares all bytes but the workspaces. Returns the part that differs first, or nothing.
-  std::string difference(const std::vector<std::byte>& actual, const std::vector<std::byte>& expected) const {
-    for (int member = 0; member < kMembers; ++member)
-      for (std::size_t i = 0; i < parts_.size(); ++i) {
-        const bool workspace = i + 2 == parts_.size();
-        const std::size_t begin = parts_[i].offset + (workspace ? parts_[i].bytes : 0);
-        const std::size_t end = i + 1 < parts_.size() ? parts_[i + 1].offset : stride_;
-        const std::size_t from = std::size_t(member) * stride_ + begin;
-        if (std::memcmp(&actual[from], &expected[from], end - begin) != 0)
-          return parts_[i].name + " of member " + std::to_string(member) + " or the bytes after it";
-      }
-    return {};
-  }
-
- private:
-  struct Part {
-    std::string name;
-    std::size_t offset, bytes;
-  };
-  void add(std::string name, std::size_t bytes) {
-    parts_.push_back({std::move(name), stride_, bytes});
-    stride_ = (stride_ + bytes + kGuard + 255) / 256 * 256;
-  }
-  std::byte* at(int member, std::size_t part) {
-    return initial_.data() + std::size_t(member) * stride_ + parts_[part].offset;
-  }
-
-  std::vector<Part> parts_;  // inputs, outputs, workspace, control
-  std::size_t stride_ = 0, inputs_;
-  Share share_;
-  std::vector<std::byte> initial_;
-  std::optional<Buffer> memory_;
-};
-
 // Checks that one launch computes all members with the bits of launches of their own.
 void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
                    Share share) {
-  MemberMemory memory(backend, request, test, kernel.workspace_bytes, share);
-  std::vector<Launch> own;
-  for (int member = 0; member < kMembers; ++member) own.push_back(memory.bind(kernel, member, 1));
-  const std::vector<std::byte> expected = memory.after(own);
-  const std::vector<Launch> together{memory.bind(kernel, 0, kMembers)};
-  for (int launch = 0; launch < 2; ++launch) {
-    const std::string different = memory.difference(memory.after(together), expected);
-    if (different.empty()) continue;
-    ADD_FAILURE() << test.name << ", launch " << launch << " of all members: " << different
-                  << " differ from a launch of its own";
-    return;
+  const std::size_t inputs = request.inputs.size(), outputs = request.outputs.size();
+  std::vector<MemberPart> parts;
+  const auto add = [&](std::string name, std::size_t bytes) -> MemberPart& {
+    parts.push_back({std::move(name), {}});
+    for (std::vector<std::byte>& of : parts.back().bytes) of.assign(bytes, kPoison);
+    return parts.back();
+  };
+  for (std::size_t i = 0; i < inputs; ++i) {
+    MemberPart& part = add("input " + std::to_string(i), 0);
+    for (int member = 0; member < kMembers; ++member)
+      part.bytes[std::size_t(member)] = input_of_member(request.inputs[i], test.inputs[i], member);
   }
+  for (std::size_t i = 0; i < outputs; ++i) {
+    MemberPart& part = add("output " + std::to_string(i), request.outputs[i].bytes());
+    if (share && std::size_t(share->second) == i) part.bytes = parts[std::size_t(share->first)].bytes;
+  }
+  add("the workspace", kernel.workspace_bytes).compared = false;
+  MemberPart& control = add("the control", sizeof(StepControl));
+  for (int member = 0; member < kMembers; ++member) {
+    const StepControl values = control_of_member(test.control, member);
+    std::memcpy(control.bytes[std::size_t(member)].data(), &values, sizeof values);
+  }
+  const auto bind = [&](std::vector<void*> addresses, const Members& members) {
+    if (share) addresses[std::size_t(share->first)] = addresses[inputs + std::size_t(share->second)];
+    const std::span<void* const> all = addresses;
+    return kernel.bind({all.first(inputs), all.subspan(inputs, outputs), addresses[inputs + outputs],
+                        static_cast<const StepControl*>(addresses.back()), members});
+  };
+  const std::string different = compare_members(backend, parts, bind);
+  EXPECT_TRUE(different.empty()) << test.name << ", all members in one launch: " << different
+                                 << " differs from a launch of its own";
 }
 
 }  // namespace
+
+std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
+                            const std::function<Launch(std::vector<void*>, const Members&)>& bind) {
+  std::vector<std::size_t> offsets;
+  std::size_t stride = 0;
+  for (const MemberPart& part : parts) {
+    offsets.push_back(stride);
+    stride = (stride + part.bytes[0].size() + kGuard + 255) / 256 * 256;
+  }
+  std::vector<std::byte> initial(kMembers * stride, kGuardByte);
+  for (int member = 0; member < kMembers; ++member)
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      std::copy(parts[i].bytes[std::size_t(member)].begin(), parts[i].bytes[std::size_t(member)].end(),
+                initial.data() + std::size_t(member) * stride + offsets[i]);
+  Buffer memory(backend, initial.size());
+  const auto bound = [&](int first, const Members& members) {
+    std::vector<void*> addresses;
+    for (const std::size_t offset : offsets)
+      addresses.push_back(static_cast<std::byte*>(memory.address()) + std::size_t(first) * stride + offset);
+    return bind(addresses, members);
+  };
+  const auto after = [&](const std::vector<Launch>& launches) {
+    memory.write(initial);
+    for (const Launch& launch : launches) launch({});
+    return memory.read();
+  };
+  std::vector<Launch> own;
+  for (int member = 0; member < kMembers; ++member) own.push_back(bound(member, {}));
+  const std::vector<std::byte> expected = after(own);
+  const std::vector<Launch> together{bound(0, {kMembers, std::ptrdiff_t(stride)})};
+  for (const char* turn : {"", ", in a second launch,"}) {
+    const std::vector<std::byte> actual = after(together);
+    if (!memory.guard_intact()) return "the memory after all members";
+    for (int member = 0; member < kMembers; ++member)
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::size_t begin = offsets[i] + (parts[i].compared ? 0 : parts[i].bytes[0].size());
+        const std::size_t end = i + 1 < parts.size() ? offsets[i + 1] : stride;
+        const std::size_t from = std::size_t(member) * stride + begin;
+        if (std::memcmp(&actual[from], &expected[from], end - begin) != 0)
+          return parts[i].name + " of member " + std::to_string(member) + " or the bytes after it" + turn;
+      }
+  }
+  return {};
+}
 
 Result run(Backend backend, Layout images, const Case& test, Share share) {
   Buffer control(backend, sizeof(StepControl));

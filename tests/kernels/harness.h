@@ -5,6 +5,7 @@
 // the reference against central differences.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -60,6 +61,19 @@ struct Result {
 using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
+
+// One launch for members (kernel.h) is tested with this many of them.
+inline constexpr int kMembers = 3;
+// An operand's bytes in each member's memory, before a launch.
+struct MemberPart {
+  std::string name;
+  std::array<std::vector<std::byte>, kMembers> bytes;
+  bool compared = true;  // false for a workspace
+};
+// Launches each member alone, then all of them by one launch, with guard bytes after each part.
+// `bind` gets the parts' addresses. Returns the part that differs first, or nothing.
+std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
+                            const std::function<Launch(std::vector<void*>, const Members&)>& bind);
 
 // Returns how often this program and its libraries have allocated heap memory through C++ so far.
 long allocations();

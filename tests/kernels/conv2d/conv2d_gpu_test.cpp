@@ -14,6 +14,7 @@
 #include "kernels/conv2d/bench/measure.h"
 #include "kernels/device/tuning.h"
 #include "tests/brief.h"
+#include "tests/kernels/harness.h"
 #include "tests/kernels/memory.h"
 
 namespace convoy::kernels::testing {
@@ -214,10 +215,61 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   return kind;
 }
 
+// Checks that one launch computes all members. Their numbers are random and have magnitudes of 0.5 to 1.
+void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
+  const conv::Geometry& g = task.geometry;
+  const bool weights = task.direction == Direction::backward_weights;
+  std::vector<MemberPart> parts;
+  const auto add = [&](const char* name, std::int64_t elements, DType type, bool drawn) -> MemberPart& {
+    parts.push_back({name, {}});
+    for (std::vector<std::byte>& bytes : parts.back().bytes) {
+      bytes.assign(std::size_t(elements) * bytes_of(type), std::byte{0xff});
+      if (!drawn) continue;
+      const int width = int(bytes_of(type));
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte(random.engine()() & 0x7f);
+      for (std::size_t i = std::size_t(width) - 1; i < bytes.size(); i += std::size_t(width))
+        bytes[i] = random.coin() ? std::byte{0x3f} : std::byte{0xbf};
+    }
+    return parts.back();
+  };
+  const std::int64_t x = g.x_pixels() * g.c, y = g.y_pixels() * g.k,
+                     filters = std::int64_t{g.k} * g.taps() * (g.c / g.groups);
+  const DType type = task.type();
+  add("the images", task.direction == Direction::backward_data ? y : x, type, true);
+  add("the filters", filters, type, true);
+  add("dy", y, type, true);
+  add("x", x, type, true);
+  add("the bias", g.k, DType::f32, true);
+  add("the result",
+      weights                                ? filters
+      : task.direction == Direction::forward ? y
+                                             : x,
+      weights ? DType::f32 : type, false);
+  add("the bias's gradient", g.k, DType::f32, false);
+  MemberPart& control = add("the control", sizeof(StepControl), DType::u8, false);
+  for (std::vector<std::byte>& bytes : control.bytes) {
+    const StepControl all = all_valid(g.n);
+    std::memcpy(bytes.data(), &all, sizeof all);
+  }
+  add("the workspace", std::int64_t(plan.workspace_bytes), DType::u8, false).compared = false;
+  const auto bind = [&](const std::vector<void*>& at, const Members& members) {
+    conv::Buffers buffers{.images = at[0], .weights = at[1], .dy = at[2], .out = at[5]};
+    if (task.input_relu) buffers.x = at[3];
+    if (task.bias && !weights) buffers.bias = static_cast<const float*>(at[4]);
+    if (task.bias && weights) buffers.dbias = static_cast<float*>(at[6]);
+    buffers.control = static_cast<const StepControl*>(at[7]);
+    buffers.workspace = at[8];
+    buffers.members = members;
+    return conv::bind(task, plan, buffers);
+  };
+  EXPECT_EQ(compare_members(Backend::cuda, parts, bind), "") << plan.to_string();
+}
+
 void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction direction) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   std::uint64_t seed = 1;
-  std::set<std::string> seen;
+  Random random(7);
+  std::set<std::string> seen, with_members;
   for (const Layer& layer : layers) {
     if (layer.problem.input_relu && direction != Direction::backward_data) continue;
     const Task task = task_of(layer, direction, math);
@@ -229,6 +281,11 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (task.input_relu && !plan.fuses_extra) continue;
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
+        // Each kernel once is enough, because only addresses differ.
+        if (with_members
+                .insert(plan.to_string() + (task.input_relu ? " masked" : "") + (task.bias ? " bias" : ""))
+                .second)
+          expect_members(task, plan, random);
         EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error
                                    << ", worst element " << check.worst << " of its bound";
       }

@@ -17,6 +17,7 @@
 #include "kernels/gemm/bench/measure.h"
 #include "kernels/gemm/gemm.h"
 #include "tests/brief.h"
+#include "tests/kernels/harness.h"
 
 namespace convoy::kernels::gemm {
 namespace {
@@ -45,10 +46,14 @@ class Matrix {
       for (std::int64_t column = 0; column < columns_; ++column)
         at(row, column) = type_ == DType::bf16 ? through_bf16(draw(random)) : draw(random);
   }
-  void to_device() {
+  std::vector<std::byte> bytes() const {
     std::vector<std::byte> bytes(values_.size() * bytes_of(type_));
     TensorDesc desc{type_, Shape{std::int64_t(values_.size())}, Layout::row_major, nullptr};
     from_row_major(desc, values_.data(), bytes.data());
+    return bytes;
+  }
+  void to_device() {
+    const std::vector<std::byte> bytes = this->bytes();
     buffer_ = DeviceBuffer(bytes.size());
     CONVOY_CUDA(cudaMemcpy(buffer_.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
   }
@@ -115,9 +120,38 @@ class Case {
     if (problem_.column_sums) expect_sums(found);
     EXPECT_EQ(std::memcmp(run(plan).data(), found.data(), found.size() * sizeof(float)), 0)
         << "a second run gave other bits";
+    if (takes_members(plan)) expect_members(plan);
   }
 
  private:
+  // Members have the same numbers in other places.
+  void expect_members(const Plan& plan) const {
+    const auto part = [](const char* name, const std::vector<std::byte>& bytes) {
+      testing::MemberPart made{name, {}};
+      for (std::size_t member = 0; member < made.bytes.size(); ++member) {
+        made.bytes[member] = bytes;
+        std::rotate(made.bytes[member].begin(),
+                    made.bytes[member].begin() + std::ptrdiff_t(16 * member % bytes.size() / 4 * 4),
+                    made.bytes[member].end());
+      }
+      return made;
+    };
+    const auto filled = [](std::size_t bytes) { return std::vector<std::byte>(bytes, std::byte{0xff}); };
+    std::vector<std::byte> bias(bias_.size() * sizeof(float));
+    std::memcpy(bias.data(), bias_.data(), bias.size());
+    std::vector<testing::MemberPart> parts{part("A", a_.bytes()), part("B", b_.bytes()),
+                                           part("C", c_.bytes()), part("the bias", bias),
+                                           part("the column sums", filled(bias_.size() * 16))};
+    parts.push_back({"the workspace", {}, false});
+    for (std::vector<std::byte>& bytes : parts.back().bytes) bytes = filled(plan.workspace_bytes);
+    const auto bind_members = [&](const std::vector<void*>& at, const Members& members) {
+      return bind(problem_, plan,
+                  {at[0], at[1], at[2], static_cast<const float*>(at[3]), static_cast<double*>(at[4]), at[5],
+                   members});
+    };
+    EXPECT_EQ(testing::compare_members(Backend::cuda, parts, bind_members), "");
+  }
+
   std::int64_t rows_a() const { return problem_.transpose_a ? problem_.k : problem_.m; }
   std::int64_t rows_b() const { return problem_.transpose_b ? problem_.n : problem_.k; }
 
@@ -188,7 +222,7 @@ class Case {
   std::vector<double> expected_, magnitude_, sums_;
 };
 
-class GemmOnGpu : public testing::TestWithParam<Rung> {
+class GemmOnGpu : public ::testing::TestWithParam<Rung> {
  protected:
   void SetUp() override {
     if (!device_present()) GTEST_SKIP() << "no CUDA device";
@@ -426,7 +460,7 @@ TEST(GemmChoice, IsKeptInTheTuningFile) {
   std::filesystem::remove(file);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rungs, GemmOnGpu, testing::ValuesIn(kRungs),
+INSTANTIATE_TEST_SUITE_P(Rungs, GemmOnGpu, ::testing::ValuesIn(kRungs),
                          [](const auto& rung) { return std::string(name_of(rung.param)); });
 
 }  // namespace
