@@ -17,12 +17,13 @@ __device__ __forceinline__ void store_line(const DepthwiseCall& call, const floa
     float value[2] = {line[b].x, line[b].y};
     if (call.relu) value[0] = cuda::rectified(value[0]), value[1] = cuda::rectified(value[1]);
     if (call.mask != nullptr) {
-      const float2 mask = floats_of(load_stored(static_cast<const T*>(call.mask) + at));
+      const float2 mask =
+          floats_of(load_stored(static_cast<const T*>(cuda::of_member(call.mask, call.members.stride)) + at));
       value[0] = mask.x > 0 ? value[0] : 0.0f;
       value[1] = mask.y > 0 ? value[1] : 0.0f;
     }
     const cuda::Pack<T, 2> stored = cuda::pack_of<T>(value);
-    cuda::store_pack(static_cast<T*>(call.far_out) + at, stored);
+    cuda::store_pack(static_cast<T*>(cuda::of_member(call.far_out, call.members.stride)) + at, stored);
     if constexpr (sums) {
       cuda::unpack(stored, value);
       const float2 pair = counts ? float2{value[0], value[1]} : float2{0, 0};
@@ -35,13 +36,12 @@ __device__ __forceinline__ void store_line(const DepthwiseCall& call, const floa
 // forward and backward_data.
 template <typename T, class S, bool sums>
 __global__ void __launch_bounds__(kDepthwiseThreads, depthwise_blocks(Direction::forward, S::kFilter))
-    depthwise_window(const __grid_constant__ DepthwiseCall first_call, std::ptrdiff_t member_stride) {
-  const DepthwiseCall call = cuda::of_member(first_call, member_stride);
+    depthwise_window(const __grid_constant__ DepthwiseCall call) {
   constexpr int K = S::kFilter;
   __shared__ float2 shared[S::kTaps * kDepthwiseLanes < 2 * kDepthwiseThreads ? 2 * kDepthwiseThreads
                                                                               : S::kTaps * kDepthwiseLanes];
   const DepthwiseThread at = thread_of(call);
-  const auto* const weights = static_cast<const T*>(call.weights);
+  const auto* const weights = static_cast<const T*>(cuda::of_member(call.weights, call.members.stride));
   const int channel0 = at.channel - 2 * at.lane;
   for (int i = int(threadIdx.x); i < 2 * call.lanes * S::kTaps; i += int(blockDim.x)) {
     const int c = i / S::kTaps, tap = i - c * S::kTaps, turned = call.turned ? S::kTaps - 1 - tap : tap;
@@ -55,8 +55,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads, depthwise_blocks(Direction:
 #pragma unroll
     for (int tap = 0; tap < S::kTaps; ++tap) kept[tap] = own[tap * call.lanes];
   float2 bias = {0, 0}, total[2] = {};
-  if (call.bias != nullptr && at.active) bias = {call.bias[at.channel], call.bias[at.channel + 1]};
-  const int valid = sums ? call.control->valid : 0, first = int(blockIdx.x) / call.slabs;
+  if (call.bias != nullptr && at.active)
+    bias = {cuda::of_member(call.bias, call.members.stride)[at.channel],
+            cuda::of_member(call.bias, call.members.stride)[at.channel + 1]};
+  const int valid = sums ? cuda::of_member(call.control, call.members.stride)->valid : 0,
+            first = int(blockIdx.x) / call.slabs;
   const std::int64_t near_pitch = std::int64_t{call.near_w} * call.channels,
                      far_pitch = std::int64_t{call.far_w} * call.channels;
 
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, depthwise_blocks(Direction:
     const unsigned inside = columns_inside(near_column, S::kNearColumns, call.near_w),
                    far_inside = columns_inside(strip.column, S::kColumns, call.far_w);
     const T* from =
-        static_cast<const T*>(call.near) +
+        static_cast<const T*>(cuda::of_member(call.near, call.members.stride)) +
         ((std::int64_t{strip.sample} * call.near_h + near_row) * call.near_w + near_column) * call.channels +
         at.channel;
     int far_row = strip.row - S::kLag;
@@ -134,15 +137,16 @@ __global__ void __launch_bounds__(kDepthwiseThreads, depthwise_blocks(Direction:
     }
   }
   if constexpr (sums)
-    store_sums<2>(total, shared, call, at, call.partials + std::int64_t{first} * 2 * call.channels);
+    store_sums<2>(
+        total, shared, call, at,
+        cuda::of_member(call.partials, call.members.stride) + std::int64_t{first} * 2 * call.channels);
 }
 
 // backward_weights: partial sums of the filters' gradient. The slots hold lines of dy.
 template <typename T, class S>
 __global__ void __launch_bounds__(kDepthwiseThreads,
                                   depthwise_blocks(Direction::backward_weights, S::kFilter))
-    depthwise_gradient(const __grid_constant__ DepthwiseCall first_call, std::ptrdiff_t member_stride) {
-  const DepthwiseCall call = cuda::of_member(first_call, member_stride);
+    depthwise_gradient(const __grid_constant__ DepthwiseCall call) {
   constexpr int K = S::kFilter;
   __shared__ float2 shared[K * kDepthwiseThreads];
   const DepthwiseThread at = thread_of(call);
@@ -161,11 +165,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads,
     const unsigned inside = columns_inside(near_column, S::kNearColumns, call.near_w),
                    far_inside = columns_inside(strip.column, S::kColumns, call.far_w);
     const T* from =
-        static_cast<const T*>(call.near) +
+        static_cast<const T*>(cuda::of_member(call.near, call.members.stride)) +
         ((std::int64_t{strip.sample} * call.near_h + near_row) * call.near_w + near_column) * call.channels +
         at.channel;
     const T* far =
-        static_cast<const T*>(call.far_in) +
+        static_cast<const T*>(cuda::of_member(call.far_in, call.members.stride)) +
         ((std::int64_t{strip.sample} * call.far_h + far_row) * call.far_w + strip.column) * call.channels +
         at.channel;
     const int end = min(strip.row + strip.rows, call.far_h);
@@ -218,15 +222,15 @@ __global__ void __launch_bounds__(kDepthwiseThreads,
 #pragma unroll
   for (int r = 0; r < K; ++r)
     store_sums<K>(gradient[r], shared, call, at,
-                  call.partials + (std::int64_t{first} * S::kTaps + r * K) * call.channels);
+                  cuda::of_member(call.partials, call.members.stride) +
+                      (std::int64_t{first} * S::kTaps + r * K) * call.channels);
 }
 
 template <typename T, int filter>
 void start_depthwise_of(const DepthwiseCall& call, bool sums, cudaStream_t stream) {
   using enum Direction;
   const auto start = [&](auto kernel) {
-    cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), call.threads(), Stream(stream), call.members,
-                 call);
+    cuda::launch(kernel, call.grid(), call.threads(), Stream(stream), call);
   };
   using One = Slide<filter, 1, false, depthwise_columns(forward, filter, 1)>;
   using Two = Slide<filter, 2, false, depthwise_columns(forward, filter, 2)>;

@@ -41,10 +41,7 @@ struct DepthwiseCall {
 
   Members members = {};
 
-  template <typename Visit>
-  __host__ __device__ void each_pointer(Visit visit) {
-    visit(near, weights, mask, far_in, far_out, bias, control, partials);
-  }
+  dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(members.count)); }
   __host__ __device__ int threads() const { return lanes * strips; }
   __host__ __device__ int all_strips() const { return samples * int(down.divisor) * int(across.divisor); }
   __host__ __device__ int taps() const { return filter * filter; }

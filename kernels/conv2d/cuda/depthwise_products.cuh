@@ -38,7 +38,7 @@ struct Window {
 template <class F>
 __device__ __forceinline__ Window near_window(const Call& call, const Place& place) {
   const int column = near_origin<F>(place.column, call.padding[1]);
-  return {static_cast<const bf16*>(call.near),
+  return {static_cast<const bf16*>(cuda::of_member(call.near, call.members.stride)),
           call.near_h,
           min(call.near_w, column + call.near_columns),
           call.near_w,
@@ -115,7 +115,7 @@ __device__ __forceinline__ int patch_offset(const Call& call, int patch, int row
 // The words of the Toeplitz matrices: pairs of weights, [channels][filter's rows][F::kPairs].
 template <class F, int kSlab>
 __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* table) {
-  const auto* const weights = static_cast<const bf16*>(call.weights);
+  const auto* const weights = static_cast<const bf16*>(cuda::of_member(call.weights, call.members.stride));
   const auto weight = [&](int c, int r, int s) -> Word {
     if (unsigned(s) >= unsigned(F::kFilter) || channel + c >= call.channels) return 0;
     const int tap = r * F::kFilter + s;
@@ -229,9 +229,11 @@ __device__ __forceinline__ void drain_planes(const Call& call, const Place& plac
     for (int side = 0; side < 2; ++side) {
       if (unsigned(column + side) >= unsigned(call.far_w)) continue;
       const std::int64_t to = offset + side * call.channels;
-      if (call.mask != nullptr) apply_mask(static_cast<const bf16*>(call.mask) + to, pixel[side]);
-      *reinterpret_cast<uint4*>(static_cast<bf16*>(call.far_out) + to) = {pixel[side][0], pixel[side][1],
-                                                                          pixel[side][2], pixel[side][3]};
+      if (call.mask != nullptr)
+        apply_mask(static_cast<const bf16*>(cuda::of_member(call.mask, call.members.stride)) + to,
+                   pixel[side]);
+      *reinterpret_cast<uint4*>(static_cast<bf16*>(cuda::of_member(call.far_out, call.members.stride)) +
+                                to) = {pixel[side][0], pixel[side][1], pixel[side][2], pixel[side][3]};
       if constexpr (sums) {
         if (sample >= valid) continue;
 #pragma unroll
@@ -272,9 +274,7 @@ __device__ __forceinline__ void store_totals(const Call& call, float (&total)[2]
 
 // forward and backward_data.
 template <class F, int kSlab, bool sums>
-__global__ void __launch_bounds__(kThreads, 3)
-    depthwise_product(const __grid_constant__ Call first_call, std::ptrdiff_t member_stride) {
-  const Call call = cuda::of_member(first_call, member_stride);
+__global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
   constexpr int kOwned = kSlab / kWarps;  // channels of a warp
   auto* const planes = reinterpret_cast<Word*>(dynamic);
@@ -309,7 +309,7 @@ __global__ void __launch_bounds__(kThreads, 3)
         entry[step][part][half] = unsigned(tap) < unsigned(F::kPairs - 1) ? tap + 1 : 0;
       }
   float total[2][8] = {};
-  const int valid = sums ? call.control->valid : 0;
+  const int valid = sums ? cuda::of_member(call.control, call.members.stride)->valid : 0;
 
 #pragma unroll 1
   for (int tile = first; tile < call.tiles(); tile += call.row_blocks) {
@@ -321,7 +321,8 @@ __global__ void __launch_bounds__(kThreads, 3)
     for (int c = warp * kOwned; c < (warp + 1) * kOwned; ++c) {
       if (channel + c >= call.channels) break;
       Word* const plane = planes + c * call.plane_words + c / 8 * call.skew_words();
-      const float bias = call.bias == nullptr ? 0.0f : __ldg(call.bias + channel + c);
+      const float bias =
+          call.bias == nullptr ? 0.0f : __ldg(cuda::of_member(call.bias, call.members.stride) + channel + c);
       Results result;
 #pragma unroll
       for (int m = 0; m < 2; ++m)
@@ -339,8 +340,9 @@ __global__ void __launch_bounds__(kThreads, 3)
   }
   if constexpr (sums) {
     __syncthreads();
-    store_totals<kSlab>(call, total, channel, reinterpret_cast<float*>(planes),
-                        call.partials + std::int64_t{first} * 2 * call.channels);
+    store_totals<kSlab>(
+        call, total, channel, reinterpret_cast<float*>(planes),
+        cuda::of_member(call.partials, call.members.stride) + std::int64_t{first} * 2 * call.channels);
   }
 }
 
@@ -381,9 +383,7 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* near_
 // backward_weights: partial sums of the filters' gradient. Patches are the inner extent of products
 // [near columns, far columns]; a tap's gradient is the sum of their diagonal.
 template <class F, int kSlab>
-__global__ void __launch_bounds__(kThreads, 2)
-    depthwise_product_gradient(const __grid_constant__ Call first_call, std::ptrdiff_t member_stride) {
-  const Call call = cuda::of_member(first_call, member_stride);
+__global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
   constexpr int kOwned = kSlab / kWarps;
   auto* const planes = reinterpret_cast<Word*>(dynamic);
@@ -416,11 +416,11 @@ __global__ void __launch_bounds__(kThreads, 2)
     const Place place = place_of(call, F::kFarColumns, tile);
     __syncthreads();
     fill_planes<kSlab>(call, near_window<F>(call, place), channel, call.plane_words, planes);
-    fill_planes<kSlab>(
-        call,
-        {static_cast<const bf16*>(call.far_in), call.far_h, call.far_w, call.far_w, place.sample, place.row,
-         place.column, call.far_pairs, call.far_lines, call.far_pitch / 2},
-        channel, call.far_plane_words, far_planes);
+    fill_planes<kSlab>(call,
+                       {static_cast<const bf16*>(cuda::of_member(call.far_in, call.members.stride)),
+                        call.far_h, call.far_w, call.far_w, place.sample, place.row, place.column,
+                        call.far_pairs, call.far_lines, call.far_pitch / 2},
+                       channel, call.far_plane_words, far_planes);
     __syncthreads();
 #pragma unroll
     for (int own = 0; own < kOwned; ++own) {
@@ -452,7 +452,9 @@ __global__ void __launch_bounds__(kThreads, 2)
       const int r = tap / F::kFilter, s = tap - r * F::kFilter;
       float total = 0;
       for (int q = 0; q < 8; ++q) total += own_sums[(r * kNear + s + F::kStride * q) * 8 + q];
-      call.partials[(std::int64_t{first} * F::kTaps + tap) * call.channels + c] = total;
+      cuda::of_member(call.partials,
+                      call.members.stride)[(std::int64_t{first} * F::kTaps + tap) * call.channels + c] =
+          total;
     }
   }
 }
@@ -461,8 +463,8 @@ template <typename Kernel>
 void start_kernel(Kernel kernel, const Call& call, cudaStream_t stream) {
   const auto bytes = int(call.shared_bytes());
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), kThreads, std::size_t(bytes), Stream(stream),
-               call.members, call);
+  kernel<<<call.grid(), kThreads, std::size_t(bytes), stream>>>(call);
+  CONVOY_CUDA(cudaGetLastError());
 }
 
 template <int filter>

@@ -69,10 +69,7 @@ struct Call {
 
   Members members = {};
 
-  template <typename Visit>
-  __host__ __device__ void each_pointer(Visit visit) {
-    visit(near, weights, mask, far_in, far_out, bias, control, partials);
-  }
+  dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(members.count)); }
   __host__ __device__ int patches() const { return across * down * images; }
   __host__ __device__ int tiles() const { return blocks_across * blocks_down * batches; }
   __host__ __device__ int taps() const { return filter * filter; }

@@ -103,12 +103,10 @@ __device__ __forceinline__ void store_sums(const float* shared, float* to, int c
 
 // forward and backward_data.
 template <typename T, int K, bool sums>
-__global__ void __launch_bounds__(kMostThreads, 2)
-    depthwise_window(const __grid_constant__ Call first_call, std::ptrdiff_t member_stride) {
-  const Call call = cuda::of_member(first_call, member_stride);
+__global__ void __launch_bounds__(kMostThreads, 2) depthwise_window(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
   constexpr int kTaps = K * K, kNearRows = kRows - 1 + K, kNearColumns = kColumns - 1 + K;
-  const auto* const near = static_cast<const T*>(call.near);
+  const auto* const near = static_cast<const T*>(cuda::of_member(call.near, call.members.stride));
   T* const stages = reinterpret_cast<T*>(dynamic);
   const int stage_elements = int(call.near_elements());
   auto* const filters = reinterpret_cast<float*>(stages + 2 * stage_elements);
@@ -129,7 +127,8 @@ __global__ void __launch_bounds__(kMostThreads, 2)
     const int c = i / kTaps, tap = i % kTaps;
     const float value =
         channel + c < call.channels
-            ? cuda::to_float(static_cast<const T*>(call.weights)[std::int64_t{channel + c} * kTaps + tap])
+            ? cuda::to_float(static_cast<const T*>(cuda::of_member(
+                  call.weights, call.members.stride))[std::int64_t{channel + c} * kTaps + tap])
             : 0.0f;
     filters[(call.turned ? kTaps - 1 - tap : tap) * kChannels + c] = value;
   }
@@ -137,9 +136,11 @@ __global__ void __launch_bounds__(kMostThreads, 2)
   const float* const own = filters + 2 * at.lane;
   const int c = channel + 2 * at.lane;
   float2 bias = {0, 0};
-  if (call.bias != nullptr && c < call.channels) bias = {call.bias[c], call.bias[c + 1]};
+  if (call.bias != nullptr && c < call.channels)
+    bias = {cuda::of_member(call.bias, call.members.stride)[c],
+            cuda::of_member(call.bias, call.members.stride)[c + 1]};
   float2 total[2] = {};
-  const int valid = sums ? call.control->valid : 0;
+  const int valid = sums ? cuda::of_member(call.control, call.members.stride)->valid : 0;
 
   int which = 0;
 #pragma unroll 1
@@ -197,12 +198,14 @@ __global__ void __launch_bounds__(kMostThreads, 2)
         float value[2] = {result[a][b].x, result[a][b].y};
         if (call.relu) value[0] = cuda::rectified(value[0]), value[1] = cuda::rectified(value[1]);
         if (call.mask != nullptr) {
-          const float2 mask = load_pair(static_cast<const T*>(call.mask) + offset);
+          const float2 mask =
+              load_pair(static_cast<const T*>(cuda::of_member(call.mask, call.members.stride)) + offset);
           value[0] = mask.x > 0 ? value[0] : 0.0f;
           value[1] = mask.y > 0 ? value[1] : 0.0f;
         }
         const cuda::Pack<T, 2> stored = cuda::pack_of<T>(value);
-        cuda::store_pack(static_cast<T*>(call.far_out) + offset, stored);
+        cuda::store_pack(static_cast<T*>(cuda::of_member(call.far_out, call.members.stride)) + offset,
+                         stored);
         if constexpr (sums) {
           if (sample >= valid) continue;
           cuda::unpack(stored, value);
@@ -215,7 +218,10 @@ __global__ void __launch_bounds__(kMostThreads, 2)
   }
   if constexpr (sums) {
     sum_pairs(total, filters);
-    store_sums<2>(filters, call.partials + std::int64_t{first} * 2 * call.channels, channel, call.channels);
+    store_sums<2>(
+        filters,
+        cuda::of_member(call.partials, call.members.stride) + std::int64_t{first} * 2 * call.channels,
+        channel, call.channels);
   }
 }
 
@@ -224,8 +230,8 @@ void start_of(const Call& call, bool sums, cudaStream_t stream) {
   const auto kernel = sums ? depthwise_window<T, filter, true> : depthwise_window<T, filter, false>;
   const auto bytes = int(call.shared_bytes());
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), call.threads(), std::size_t(bytes),
-               Stream(stream), call.members, call);
+  kernel<<<call.grid(), call.threads(), std::size_t(bytes), stream>>>(call);
+  CONVOY_CUDA(cudaGetLastError());
 }
 
 template <int filter>

@@ -90,9 +90,12 @@ class PositionsCarrier {
   using T = typename Operand::T;
 
  public:
-  __device__ PositionsCarrier(const Operand& operand, std::int64_t first, std::int64_t k_begin,
-                              std::int64_t k_end)
-      : operand_(operand), k_(int(k_begin)), k_end_(int(k_end)) {
+  __device__ PositionsCarrier(const Operand& operand, std::ptrdiff_t member_stride, std::int64_t first,
+                              std::int64_t k_begin, std::int64_t k_end)
+      : operand_(operand),
+        data_(cuda::of_member(operand.data, member_stride)),
+        k_(int(k_begin)),
+        k_end_(int(k_end)) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const std::int64_t row = first + line() + i * kLinesAtOnce;
@@ -108,7 +111,7 @@ class PositionsCarrier {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         const std::int64_t index = k_ + offset() < k_end_ ? operand_.window.index(positions_[i], tap) : -1;
-        gemm::copy_async<16>(target + i * kLinesAtOnce * S::pitch, operand_.data + (index < 0 ? 0 : index),
+        gemm::copy_async<16>(target + i * kLinesAtOnce * S::pitch, data_ + (index < 0 ? 0 : index),
                              index < 0 ? 0 : 16);
       }
     } else {
@@ -119,7 +122,7 @@ class PositionsCarrier {
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
           const std::int64_t index = k < k_end_ ? operand_.window.index(positions_[i], tap) : -1;
-          target[i * kLinesAtOnce * S::pitch + v] = index < 0 ? T{} : operand_.data[index];
+          target[i * kLinesAtOnce * S::pitch + v] = index < 0 ? T{} : data_[index];
         }
       }
     }
@@ -135,6 +138,7 @@ class PositionsCarrier {
   __device__ static int offset() { return int(threadIdx.x) % kPerLine * S::vector; }
 
   const Operand& operand_;
+  const T* const data_;
   int k_;
   const int k_end_;
   Window::Position positions_[kCount];
@@ -147,8 +151,10 @@ class TapsCarrier {
   using T = typename Operand::T;
 
  public:
-  __device__ TapsCarrier(const Operand& operand, std::int64_t first, std::int64_t k_begin, std::int64_t k_end)
+  __device__ TapsCarrier(const Operand& operand, std::ptrdiff_t member_stride, std::int64_t first,
+                         std::int64_t k_begin, std::int64_t k_end)
       : operand_(operand),
+        data_(cuda::of_member(operand.data, member_stride)),
         k_(k_begin),
         k_end_(k_end),
         column_(int(first) + offset()),
@@ -164,14 +170,14 @@ class TapsCarrier {
       if constexpr (vectors) {
         const std::int64_t index =
             there && column_ < operand_.window.columns ? operand_.window.index(at, tap_) : -1;
-        gemm::copy_async<16>(target, operand_.data + (index < 0 ? 0 : index), index < 0 ? 0 : 16);
+        gemm::copy_async<16>(target, data_ + (index < 0 ? 0 : index), index < 0 ? 0 : 16);
       } else {
 #pragma unroll 1
         for (int v = 0; v < S::vector; ++v) {
           const std::int64_t index = there && column_ + v < operand_.window.columns
                                          ? operand_.window.index(at, operand_.window.tap_of(column_ + v))
                                          : -1;
-          target[v] = index < 0 ? T{} : operand_.data[index];
+          target[v] = index < 0 ? T{} : data_[index];
         }
       }
     }
@@ -186,6 +192,7 @@ class TapsCarrier {
   __device__ static int offset() { return int(threadIdx.x) % kPerLine * S::vector; }
 
   const Operand& operand_;
+  const T* const data_;
   std::int64_t k_;
   const std::int64_t k_end_;
   const int column_;
@@ -203,20 +210,18 @@ struct WindowOperand {
   const T* data;
   std::int64_t extent;  // positions, or taps times channels
   Window window;
-
-  template <typename Visit>
-  __device__ void each_pointer(Visit visit) {
-    visit(data);
-  }
 };
 
 // The operand for register_tiles, whose shared memory always has m or n contiguous.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:
-  __device__ PositionsToPlanes(const Operand& operand, std::int64_t first, std::int64_t k_begin,
-                               std::int64_t k_end)
-      : operand_(operand), k_(int(k_begin)), k_end_(int(k_end)) {
+  __device__ PositionsToPlanes(const Operand& operand, std::ptrdiff_t member_stride, std::int64_t first,
+                               std::int64_t k_begin, std::int64_t k_end)
+      : operand_(operand),
+        data_(cuda::of_member(operand.data, member_stride)),
+        k_(int(k_begin)),
+        k_end_(int(k_end)) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const std::int64_t row = first + line() + i * kLinesAtOnce;
@@ -233,7 +238,7 @@ class PositionsToPlanes {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         const std::int64_t index = column < k_end_ ? operand_.window.index(positions_[i], tap) : -1;
-        gemm::copy_async<4>(target + k * kPitch + i * kLinesAtOnce, operand_.data + (index < 0 ? 0 : index),
+        gemm::copy_async<4>(target + k * kPitch + i * kLinesAtOnce, data_ + (index < 0 ? 0 : index),
                             index < 0 ? 0 : 4);
       }
     }
@@ -248,6 +253,7 @@ class PositionsToPlanes {
   __device__ static int offset() { return int(threadIdx.x) % kPerLine; }
 
   const Operand& operand_;
+  const float* const data_;
   int k_;
   const int k_end_;
   Window::Position positions_[kCount];
@@ -256,9 +262,10 @@ class PositionsToPlanes {
 template <class Operand, int extent, int threads, int depth>
 class TapsToPlanes {
  public:
-  __device__ TapsToPlanes(const Operand& operand, std::int64_t first, std::int64_t k_begin,
-                          std::int64_t k_end)
+  __device__ TapsToPlanes(const Operand& operand, std::ptrdiff_t member_stride, std::int64_t first,
+                          std::int64_t k_begin, std::int64_t k_end)
       : operand_(operand),
+        data_(cuda::of_member(operand.data, member_stride)),
         k_(k_begin),
         k_end_(k_end),
         column_(int(first) + offset()),
@@ -273,14 +280,14 @@ class TapsToPlanes {
       if (operand_.vectors) {
         const std::int64_t index =
             there && column_ < operand_.window.columns ? operand_.window.index(at, tap_) : -1;
-        gemm::copy_async<16>(target, operand_.data + (index < 0 ? 0 : index), index < 0 ? 0 : 16);
+        gemm::copy_async<16>(target, data_ + (index < 0 ? 0 : index), index < 0 ? 0 : 16);
       } else {
 #pragma unroll 1
         for (int v = 0; v < 4; ++v) {
           const std::int64_t index = there && column_ + v < operand_.window.columns
                                          ? operand_.window.index(at, operand_.window.tap_of(column_ + v))
                                          : -1;
-          gemm::copy_async<4>(target + v, operand_.data + (index < 0 ? 0 : index), index < 0 ? 0 : 4);
+          gemm::copy_async<4>(target + v, data_ + (index < 0 ? 0 : index), index < 0 ? 0 : 4);
         }
       }
     }
@@ -295,6 +302,7 @@ class TapsToPlanes {
   __device__ static int offset() { return int(threadIdx.x) % kPerLine * 4; }
 
   const Operand& operand_;
+  const float* const data_;
   std::int64_t k_;
   const std::int64_t k_end_;
   const int column_;
@@ -311,11 +319,6 @@ struct WindowPlanes {
   std::int64_t extent;
   bool vectors;  // whether 16-byte copies are possible
   Window window;
-
-  template <typename Visit>
-  __device__ void each_pointer(Visit visit) {
-    visit(data);
-  }
 };
 
 }  // namespace convoy::kernels::conv

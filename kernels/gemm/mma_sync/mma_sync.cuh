@@ -31,12 +31,16 @@ class MatrixCarrier {
   using T = typename Operand::T;
 
  public:
-  __device__ MatrixCarrier(const Operand& operand, std::int64_t first, std::int64_t k_begin,
-                           std::int64_t k_end)
-      : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {
+  __device__ MatrixCarrier(const Operand& operand, std::ptrdiff_t member_stride, std::int64_t first,
+                           std::int64_t k_begin, std::int64_t k_end)
+      : operand_(operand),
+        data_(cuda::of_member(operand.data, member_stride)),
+        first_(first),
+        k_(k_begin),
+        k_end_(k_end) {
     const std::int64_t row = S::k_contiguous ? first + line() : k_begin + line();
     const std::int64_t column = S::k_contiguous ? k_begin + offset() : first + offset();
-    source_ = operand.data + row * operand.pitch + column;
+    source_ = data_ + row * operand.pitch + column;
     const std::int64_t left = operand.extent - (S::k_contiguous ? first + line() : column);
     left_ = left < 0 ? 0 : left > S::extent ? S::extent : int(left);
   }
@@ -66,7 +70,7 @@ class MatrixCarrier {
     for (int i = 0; i < kCount; ++i, source += step) {
       const int elements =
           S::k_contiguous ? (i * kLinesAtOnce < left_ ? S::vector : 0) : min(left_, S::vector);
-      copy_async<16>(target + i * kLinesAtOnce * S::pitch, elements > 0 ? source : operand_.data,
+      copy_async<16>(target + i * kLinesAtOnce * S::pitch, elements > 0 ? source : data_,
                      elements * int(sizeof(T)));
     }
   }
@@ -77,11 +81,12 @@ class MatrixCarrier {
       const std::int64_t along = first_ + (S::k_contiguous ? line : offset),
                          k = k_ + (S::k_contiguous ? offset : line);
       const std::int64_t index = S::k_contiguous ? along * operand_.pitch + k : k * operand_.pitch + along;
-      to[line * S::pitch + offset] = along < operand_.extent && k < k_end_ ? operand_.data[index] : T{};
+      to[line * S::pitch + offset] = along < operand_.extent && k < k_end_ ? data_[index] : T{};
     }
   }
 
   const Operand operand_;
+  const T* const data_;
   const std::int64_t first_;
   std::int64_t k_;
   const std::int64_t k_end_;
@@ -100,11 +105,6 @@ struct MatrixOperand {
   const T* data;
   std::int64_t pitch;
   std::int64_t extent;  // m or n
-
-  template <typename Visit>
-  __device__ void each_pointer(Visit visit) {
-    visit(data);
-  }
 };
 
 // Loads A's fragment, 16 rows from `row` by 32 bytes of k from `k`, into the words that mma.sync
@@ -155,11 +155,8 @@ struct MmaTile {
 
 template <class C, class OperandA, class OperandB>
 __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_sync_kernel(
-    const __grid_constant__ OperandA first_a, const __grid_constant__ OperandB first_b, std::int64_t k,
-    TileOrder order, Epilogue whole, std::ptrdiff_t member_stride) {
-  const OperandA a = cuda::of_member(first_a, member_stride);
-  const OperandB b = cuda::of_member(first_b, member_stride);
-  whole = cuda::of_member(whole, member_stride);
+    const __grid_constant__ OperandA a, const __grid_constant__ OperandB b, std::int64_t k, TileOrder order,
+    Epilogue whole, std::ptrdiff_t member_stride) {
   using T = typename C::T;
   using A = Side<T, OperandA::k_contiguous, C::rows>;
   using B = Side<T, OperandB::k_contiguous, C::columns>;
@@ -171,8 +168,10 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
   const std::int64_t row0 = position.row * C::rows, column0 = position.column * C::columns;
   const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
   const int count = int((k_end - k_begin + A::depth - 1) / A::depth);
-  typename OperandA::template Carrier<A, C::threads, C::vectors> carrier_a(a, row0, k_begin, k_end);
-  typename OperandB::template Carrier<B, C::threads, C::vectors> carrier_b(b, column0, k_begin, k_end);
+  typename OperandA::template Carrier<A, C::threads, C::vectors> carrier_a(a, member_stride, row0, k_begin,
+                                                                           k_end);
+  typename OperandB::template Carrier<B, C::threads, C::vectors> carrier_b(b, member_stride, column0, k_begin,
+                                                                           k_end);
   const auto fetch = [&](int block) {
     T* stage = ring + block % C::stages * kStage;
     carrier_a.fetch(stage);
@@ -213,6 +212,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
 
   // Epilogue.
   const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
+  const std::ptrdiff_t offset = member_stride * std::ptrdiff_t(blockIdx.z);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -222,7 +222,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
         const std::int64_t r = row0 + row + i * 16 + half * 8 + lane / 4;
         const std::int64_t c = column0 + column + j * 8 + lane % 4 * 2;
         const float run[2] = {sums[i][j][half * 2], sums[i][j][half * 2 + 1]};
-        if (r < a.extent && c < b.extent) epilogue.store_run(run, r, c, b.extent);
+        if (r < a.extent && c < b.extent) epilogue.store_run(run, r, c, b.extent, offset);
       }
 }
 

@@ -34,11 +34,15 @@ class PlaneCarrier {
   static constexpr bool k_contiguous = Operand::k_contiguous;
 
  public:
-  __device__ PlaneCarrier(const Operand& operand, std::int64_t first, std::int64_t k_begin,
-                          std::int64_t k_end)
-      : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {
-    source_ = k_contiguous ? operand.data + (first + line()) * operand.pitch + k_begin + offset()
-                           : operand.data + (k_begin + line()) * operand.pitch + first + offset();
+  __device__ PlaneCarrier(const Operand& operand, std::ptrdiff_t member_stride, std::int64_t first,
+                          std::int64_t k_begin, std::int64_t k_end)
+      : operand_(operand),
+        data_(cuda::of_member(operand.data, member_stride)),
+        first_(first),
+        k_(k_begin),
+        k_end_(k_end) {
+    source_ = k_contiguous ? data_ + (first + line()) * operand.pitch + k_begin + offset()
+                           : data_ + (k_begin + line()) * operand.pitch + first + offset();
     const std::int64_t left = operand.extent - first - (k_contiguous ? line() : offset());
     left_ = left < 0 ? 0 : left > extent ? extent : int(left);
   }
@@ -64,12 +68,11 @@ class PlaneCarrier {
 #pragma unroll
           for (int k = 0; k < depth; k += 8)
             copy_async<4>(target + k * kPitch + i * kLinesAtOnce,
-                          i * kLinesAtOnce < left_ ? source + k : operand_.data,
-                          i * kLinesAtOnce < left_ ? 4 : 0);
+                          i * kLinesAtOnce < left_ ? source + k : data_, i * kLinesAtOnce < left_ ? 4 : 0);
       }
     } else {
       const int bytes = min(left_, 4) * 4;
-      if (bytes == 0) source = operand_.data;
+      if (bytes == 0) source = data_;
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         copy_async<16>(to + (line() + i * kLinesAtOnce) * kPitch + offset(), source, bytes);
@@ -98,11 +101,12 @@ class PlaneCarrier {
       const bool there = first_ + along < operand_.extent && k_ + k < k_end_;
       const std::int64_t index = k_contiguous ? (first_ + along) * operand_.pitch + k_ + k
                                               : (k_ + k) * operand_.pitch + first_ + along;
-      copy_async<4>(to + k * kPitch + along, there ? operand_.data + index : operand_.data, there ? 4 : 0);
+      copy_async<4>(to + k * kPitch + along, there ? data_ + index : data_, there ? 4 : 0);
     }
   }
 
   const Operand operand_;
+  const float* const data_;
   const std::int64_t first_;
   std::int64_t k_;
   const std::int64_t k_end_;
@@ -121,11 +125,6 @@ struct PlaneOperand {
   std::int64_t pitch;
   std::int64_t extent;  // m or n
   bool vectors;         // whether 16-byte copies are possible
-
-  template <typename Visit>
-  __device__ void each_pointer(Visit visit) {
-    visit(data);
-  }
 };
 
 // A thread's operands for one value of k: rows lane_row * 4 + {0..3} and the same 32 rows further,
@@ -158,19 +157,18 @@ __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragme
 
 template <class T, class OperandA, class OperandB>
 __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void register_tiles_kernel(
-    const __grid_constant__ OperandA first_a, const __grid_constant__ OperandB first_b, std::int64_t k,
-    TileOrder order, Epilogue whole, std::ptrdiff_t member_stride) {
-  const OperandA a = cuda::of_member(first_a, member_stride);
-  const OperandB b = cuda::of_member(first_b, member_stride);
-  whole = cuda::of_member(whole, member_stride);
+    const __grid_constant__ OperandA a, const __grid_constant__ OperandB b, std::int64_t k, TileOrder order,
+    Epilogue whole, std::ptrdiff_t member_stride) {
   extern __shared__ __align__(16) float shared[];
   float(*stages)[T::stage_floats] = reinterpret_cast<float(*)[T::stage_floats]>(shared);
   constexpr int kStageB = T::depth * T::pitch_a;
   const TileOrder::Position position = order.at(blockIdx.x);
   const std::int64_t row0 = position.row * T::rows, column0 = position.column * T::columns;
   const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
-  typename OperandA::template Carrier<T::rows, T::threads, T::depth> carrier_a(a, row0, k_begin, k_end);
-  typename OperandB::template Carrier<T::columns, T::threads, T::depth> carrier_b(b, column0, k_begin, k_end);
+  typename OperandA::template Carrier<T::rows, T::threads, T::depth> carrier_a(a, member_stride, row0,
+                                                                               k_begin, k_end);
+  typename OperandB::template Carrier<T::columns, T::threads, T::depth> carrier_b(b, member_stride, column0,
+                                                                                  k_begin, k_end);
   const auto fetch = [&](float* stage) {
     carrier_a.fetch(stage);
     carrier_b.fetch(stage + kStageB);
@@ -217,6 +215,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
 
   // Epilogue.
   const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
+  const std::ptrdiff_t offset = member_stride * std::ptrdiff_t(blockIdx.z);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const std::int64_t r = row0 + row + i / 4 * 32 + i % 4;
@@ -224,7 +223,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
 #pragma unroll
     for (int j = 0; j < T::thread_columns; j += 4) {
       const float run[4] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
-      epilogue.store_run(run, r, column0 + column + j * 4, b.extent);
+      epilogue.store_run(run, r, column0 + column + j * 4, b.extent, offset);
     }
   }
 }
