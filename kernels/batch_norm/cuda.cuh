@@ -1,7 +1,7 @@
 // Shared code of batch normalisation on the device: how a [rows, columns] matrix is divided among
-// blocks, the sums of its columns, and the constants of a channel. A row is a pixel of channels_last
-// images, or a row of a matrix. If a pixel has no whole packs, neighbours are joined: a row of four
-// pixels of 58 channels has 232 columns, and column i belongs to channel i % 58.
+// blocks, the sums of its columns, and the constants of a channel. A row is a pixel of
+// channels_last images, or a row of a matrix. If a pixel has no whole packs, neighbours are joined:
+// a row of four pixels of 58 channels has 232 columns, and column i belongs to channel i % 58.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +43,8 @@ struct ColumnGrid {
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
 // Divides the rows, of joined_pixels(e, type) pixels, in the packs that with_packing() chooses for
-// their columns. A thread has one row a pass. There are at most `most_blocks` blocks or, if that is 0,
-// enough for `rows_a_thread` rows a thread.
+// their columns. A thread has one row a pass. There are at most `most_blocks` blocks or, if that is
+// 0, enough for `rows_a_thread` rows a thread.
 inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, int rows_a_thread,
                               int most_blocks = 0) {
   const int joined = joined_pixels(e, type),

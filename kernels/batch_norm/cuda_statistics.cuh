@@ -11,9 +11,9 @@ inline constexpr int kReduceThreads = 512;
 // The most shared memory that store_partials() and add_partials() need.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Ends a pass that summed two kinds of values: adds the sums of a column's blocks and then those of a
-// channel's columns, in an order that depends on the shape only. Calls store(channel, first sum, second
-// sum). scaled(i, sum) may multiply the second sum of the block's column i.
+// Ends a pass that summed two kinds of values: adds the sums of a column's blocks and then those of
+// a channel's columns, in an order that depends on the shape only. Calls store(channel, first sum,
+// second sum). scaled(i, sum) may multiply the second sum of the block's column i.
 template <int N, typename Scaled, typename Store>
 __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& grid, const Place& place,
                                             char* shared, float* partials, unsigned* tickets, Scaled scaled,

@@ -22,8 +22,8 @@ struct Map {
   }
 };
 
-// A thread writes V neighbouring elements, which may belong to several pixels, from words of W that the
-// map keeps together.
+// A thread writes V neighbouring elements, which may belong to several pixels, from words of W that
+// the map keeps together.
 template <typename T, int V, int W>
 __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider words,
                               std::int64_t items, std::ptrdiff_t member_stride) {
@@ -51,8 +51,8 @@ __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map,
   }
 }
 
-// Calls visit(Packing<element type, 16 bytes>, words that divide `together`). Packs and words are single
-// elements if y has no whole packs.
+// Calls visit(Packing<element type, 16 bytes>, words that divide `together`). Packs and words are
+// single elements if y has no whole packs.
 template <typename T, typename Visit>
 void with_words(std::int64_t elements, std::int64_t together, Visit visit) {
   constexpr int V = kPackWidth<T>;

@@ -62,8 +62,8 @@ struct Task {
   bool input_relu = false;  // backward_data: dx is zero where x is not above zero
   // backward_data writes a batch norm's g in place of dx, and its sums.
   bool input_norm = false;
-  // The groups are neighbouring pixels and all have the first group's filters. Only the im2col engine
-  // makes such tasks (joined_pixels.h).
+  // The groups are neighbouring pixels and all have the first group's filters. Only the im2col
+  // engine makes such tasks (joined_pixels.h).
   bool joined = false;
 
   // Returns whether there is work besides the product, its bias and its ReLU.

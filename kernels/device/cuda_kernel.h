@@ -66,8 +66,8 @@ void require_below_2g(std::string_view operation, std::int64_t count);
 inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
-// Returns how many neighbouring pixels of a channels_last image make rows of whole 16-byte packs, with
-// each of these channel counts. Returns 1 if one pixel does, or if the image has no such rows.
+// Returns how many neighbouring pixels of a channels_last image make rows of whole 16-byte packs,
+// with each of these channel counts. Returns 1 if one pixel does, or if the image has no such rows.
 inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<std::int64_t> channels) {
   const int wide = 16 / static_cast<int>(bytes_of(type));
   for (int joined = 1; joined <= wide && pixels % joined == 0; joined *= 2)

@@ -68,8 +68,8 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
 // Column sums of C and of its squares: a pass over C, or the kernel that wrote it, fills slots
-// [slots][2][n], of which there are at most kSumSlots. They are then added in double precision. Slots
-// of n * joined columns belong to C with that many rows of n elements joined to one.
+// [slots][2][n], of which there are at most kSumSlots. They are then added in double precision.
+// Slots of n * joined columns belong to C with that many rows of n elements joined to one.
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,

@@ -172,8 +172,8 @@ TEST(BatchNorm, MatchesTheReference) {
 }
 
 // CUDA joins two, four or eight pixels to rows of whole packs, so that a pack has elements of two
-// pixels, and a channel's sums come from several columns. Some rows have more packs than a block, and
-// some shapes have many blocks. Pixels of odd images stay apart.
+// pixels, and a channel's sums come from several columns. Some rows have more packs than a block,
+// and some shapes have many blocks. Pixels of odd images stay apart.
 TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
   if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
   Random random(9);

@@ -27,7 +27,8 @@ Shape with_channels(Shape shape, std::int64_t channels) {
   return shape;
 }
 
-// Slices that keep blocks and packs together, in words of 1, 2, 4 and 8 channels, and such that do not.
+// Slices that keep blocks and packs together, in words of 1, 2, 4 and 8 channels, and such that do
+// not.
 TEST(Slice, MatchesTheReference) {
   Random random(1);
   struct Part {

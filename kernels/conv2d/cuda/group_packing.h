@@ -43,7 +43,7 @@ struct PackedFilters {
   }
 };
 
-// `bias` may be null; else it is copied to `bias_to` [K], again for each group if filters are shared.
+// `bias` may be null; else it is copied to `bias_to` [K], once a group if filters are shared.
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
                   const float* bias, float* bias_to, std::size_t element_bytes, Stream stream,
                   Members members);

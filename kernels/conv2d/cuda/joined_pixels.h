@@ -1,9 +1,9 @@
 // Lets TMA read 1x1 convolutions whose channels do not fill whole 16-byte vectors (58 channels in
 // bf16 are 116 bytes). Neighbouring pixels are joined: four pixels of 58 channels are a row of 232,
 // and the convolution becomes one of four groups, which all have the same filters. The tensors in
-// memory are the same; only the filters, which are few, need a copy. Groups in one pack are multiplied
-// by each other's zeros (group_packing.h), so a pixel that is not finite may reach its neighbours.
-// CUDA builds only.
+// memory are the same; only the filters, which are few, need a copy. Groups in one pack are
+// multiplied by each other's zeros (group_packing.h), so a pixel that is not finite may reach its
+// neighbours. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"

@@ -155,8 +155,8 @@ std::vector<Layer> layers_in_groups() {
 }
 
 // Layers whose pixels are joined by two, four or eight, in one type or both. Rows may have parts of
-// blocks, one pack a group, or lines that are cut across; some have a bias and a ReLU, or are masked,
-// or give blocks two tiles.
+// blocks, one pack a group, or lines that are cut across; some have a bias and a ReLU, or are
+// masked, or give blocks two tiles.
 std::vector<Layer> layers_of_joined_pixels() {
   return {
       {{2, 58, 8, 8}, {58, 58, 1, 1}},
@@ -189,7 +189,8 @@ int by_length(const Task& task) {
 }
 
 // Names the path that a plan takes through its kernel. Paths of wgmma kernels differ by parts of
-// blocks, tiles a block, row lengths and joined pixels; those of others by the width of their copies.
+// blocks, tiles a block, row lengths and joined pixels; those of others by the width of their
+// copies.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -368,8 +369,8 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// Joined pixels come first where they save passes over unaligned rows, and not where an image has no
-// whole rows of them, or where their zeros cost more than the passes.
+// Joined pixels come first where they save passes over unaligned rows, and not where an image has
+// no whole rows of them, or where their zeros cost more than the passes.
 TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   for (const Direction direction : kDirections)
