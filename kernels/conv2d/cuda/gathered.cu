@@ -171,7 +171,7 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
   return [=](Stream stream) {
     const std::size_t element = bytes_of(task.type());
     if (packing && !weights)
-      pack_filters(g, packed, b.weights, workspace.filters, element, stream, b.members);
+      pack_filters(g, packed, b.weights, workspace.filters, nullptr, nullptr, element, stream, b.members);
     if (back && !packing)
       transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, element, stream, b.members);
     if (inner.folds) fold_images(task, inner.fold, b.images, workspace.images, stream, b.members);
