@@ -150,7 +150,7 @@ TEST(BatchNorm, MatchesTheReference) {
   int turn = 0;
   for (const BatchNormProblem& problem : problems())
     for (const Shape& shape :
-         {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{3, 58, 2, 4}, Shape{5, 37, 3, 2}, Shape{6, 20}})
+         {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{4, 6, 2, 2}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
         // A brief run tests every tenth case. Every kernel still gets a shape of whole packs and
         // another one.
