@@ -31,7 +31,7 @@ struct PackedFilters {
   GroupPacking packing;
   int rows, inner;
   bool transposed;
-  bool shared;  // there is one group's filters, for all groups
+  bool shared = false;  // there is one group's filters, for all groups
 
   std::int64_t elements(const Geometry& g) const {
     return std::int64_t{packing.count} * rows * g.taps() * inner;
