@@ -127,8 +127,8 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
 // Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest, else
 // the expected best. Do not call it inside a capture.
 Plan chosen(const Task& task);
-// Binds a plan to buffers. A launch computes all members, enqueues on its stream, allocates nothing, and can
-// be captured.
+// Binds a plan to buffers. A launch, of all members, enqueues on its stream, allocates nothing, and
+// can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 
 // The functions of an engine. Its launches leave the bias gradient to bind().

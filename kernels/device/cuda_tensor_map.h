@@ -38,7 +38,7 @@ struct Im2colMap {
   CUtensorMap encode() const;
 };
 
-// A tensor's maps, one a member. TMA reads that of member 0 from a kernel's parameters, those of the
+// A tensor's maps, one a member. TMA reads member 0's from a kernel's parameters, and those of the
 // others from device memory (sm90::map_of).
 struct MemberMap {
   CUtensorMap first;

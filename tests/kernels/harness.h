@@ -1,8 +1,8 @@
 // Runs a kernel as the runtime does, but harder: outputs and workspace start as NaN, buffers are
 // followed by guard bytes, every launch is done twice and must not allocate, and operands may share
 // a buffer. A kernel that takes members also runs with three, whose bits must be those of launches
-// of their own. Offers the two checks that every operation gets: a backend against the reference, and
-// the reference against central differences.
+// of their own. Offers the two checks that every operation gets: a backend against the reference,
+// and the reference against central differences.
 #pragma once
 
 #include <array>

@@ -216,7 +216,7 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   return kind;
 }
 
-// Checks that one launch computes all members. Their numbers are random and have magnitudes of 0.5 to 1.
+// Checks that one launch computes all members. Their numbers are random, of magnitudes 0.5 to 1.
 void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
   const conv::Geometry& g = task.geometry;
   const bool weights = task.direction == Direction::backward_weights;
