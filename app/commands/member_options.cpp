@@ -10,7 +10,7 @@
 #include "app/commands/config_file.h"
 #include "app/commands/train_flags.h"
 #include "app/errors.h"
-#include "app/training/members.h"
+#include "app/training/member_keys.h"
 
 namespace convoy::app {
 namespace {

@@ -27,10 +27,9 @@ StoredInput stored_input(const InputOptions& input, bool training) {
 }  // namespace
 
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training) {
-  StepGraph graph =
-      build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
-                               options.precision == Precision::tf32, options.mixing, options.loss_weights,
-                               !training && options.keep_probabilities});
+  StepGraph graph = build_step_graph(
+      fused, {training, options.synchronised_batch_norm, replicas, options.precision == Precision::tf32,
+              options.mixing, options.loss_weights, !training && options.keep_probabilities});
   join_slice_gradients(graph);
   if (options.backend == kernels::Backend::cuda)
     fuse_for_gpu(graph,

@@ -66,6 +66,7 @@ struct StepOptions {
   // measures the choices that the file lacks. Several ranks only read it, so that all run the same
   // kernels.
   std::string tuning_file = {};
+  bool read_tuning_only = false;  // also on a single rank: others may use the file at the same time
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::int64_t host_memory = 0;   // most bytes of activations that wait in host memory; or kShareOfHost
   // CUDA: instructions that may run at the same time. The results have the same bits for any

@@ -41,8 +41,7 @@ UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& 
   kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}};
   kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}};
   return {kernels::optimizer_update(options.backend, problem, request),
-          kernels::squared_norm(options.backend, {}, norm),
-          kernels::clip_scale(options.backend, {}, clip)};
+          kernels::squared_norm(options.backend, {}, norm), kernels::clip_scale(options.backend, {}, clip)};
 }
 
 }  // namespace convoy::app

@@ -84,7 +84,7 @@ std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExec
 
 struct DeviceExecution {
   std::span<const float> probabilities;  // device memory; of the running step
-  bool streamed = false;  // images arrive through a ring of kRingSlots times `batches` batches
+  bool streamed = false;                 // images arrive through a ring of kRingSlots times `batches` batches
   int batches = 1;
   int lanes = 1;  // instructions that may run at the same time
   int waits = 0;  // the most instructions of one program that wait for other ranks

@@ -16,9 +16,7 @@ class HostExecutor final : public Executor {
         retired_(static_cast<std::size_t>(memory.members()), false),
         metrics_(static_cast<std::size_t>(memory.members())) {}
 
-  kernels::StepControl& control(int member) override {
-    return *memory_.of_member(memory_.control(), member);
-  }
+  kernels::StepControl& control(int member) override { return *memory_.of_member(memory_.control(), member); }
   std::span<std::int32_t> labels(int member) override {
     return {memory_.of_member(memory_.labels(), member),
             memory_.has_labels() ? static_cast<std::size_t>(memory_.capacity()) : 0};
@@ -41,8 +39,7 @@ class HostExecutor final : public Executor {
   void start(const Program& program, bool stop_requested) override {
     if (started_) throw std::logic_error("a step was started before the last one was finished");
     const double exposed = *execution_.exposed_ms;
-    for (int member = 0; member < memory_.members(); ++member)
-      metrics_of(member)[4] = stop_requested ? 1 : 0;
+    for (int member = 0; member < memory_.members(); ++member) metrics_of(member)[4] = stop_requested ? 1 : 0;
     for (const Instruction& instruction : program.instructions()) {
       if (retired_[static_cast<std::size_t>(instruction.member)]) continue;
       instruction.launch({});

@@ -36,11 +36,7 @@ void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std:
 ProgramBuilder::ProgramBuilder(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups, const ModelMemory& memory,
                                StepCommunication& communication)
-    : steps_(steps),
-      options_(options),
-      groups_(groups),
-      memory_(memory),
-      communication_(communication) {}
+    : steps_(steps), options_(options), groups_(groups), memory_(memory), communication_(communication) {}
 
 template <typename Append>
 void ProgramBuilder::for_members(const Append& append) {
@@ -104,8 +100,7 @@ void ProgramBuilder::append_kernel(Program& program, Instruction one, const kern
       all.writes.insert(all.writes.end(), other.writes.begin(), other.writes.end());
     }
     all.flops *= members_, all.bytes *= members_;
-    all.launch =
-        kernel.bind({inputs, outputs, workspace, memory_.control(), {members_, memory_.stride()}});
+    all.launch = kernel.bind({inputs, outputs, workspace, memory_.control(), {members_, memory_.stride()}});
     return program.add(std::move(all));
   }
   for (int member = first_member_; member < first_member_ + members_; ++member) {

@@ -58,9 +58,7 @@ Session::Session(const Network& network, const StepOptions& options, comm::Colle
     : Session(steps_within_limit(network, options, ranks), options, {&ranks, &ranks, nullptr}) {}
 
 Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
-    : options_(options),
-      groups_(groups),
-      steps_(std::move(steps)) {
+    : options_(options), groups_(groups), steps_(std::move(steps)) {
   const bool partitioned = groups.stages != nullptr;
   if (options.keep_probabilities && (options.training || partitioned))
     throw std::invalid_argument("only a whole step that does not train keeps its probabilities");
@@ -121,8 +119,8 @@ void Session::make_executor() {
   const std::span<const float> probabilities = probabilities_of_step();
   if (options_.backend == kernels::Backend::cuda) {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
-    executor_ =
-        make_cuda_executor(*memory_, {probabilities, streamed, options_.input.batches, lanes(), most_waits()});
+    executor_ = make_cuda_executor(*memory_,
+                                   {probabilities, streamed, options_.input.batches, lanes(), most_waits()});
   } else {
     // A rank may have only the computing thread. Calling this between kernels makes buckets and
     // transfers progress.
@@ -216,7 +214,7 @@ StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resi
 }
 
 std::vector<StepMetrics> Session::evaluate_members(std::span<const MemberBatches> groups,
-                                                  std::int64_t first_resident) {
+                                                   std::int64_t first_resident) {
   std::vector<StepMetrics> sums(all_members_.size());
   const auto finish = [&] {
     const std::span<const StepMetrics> finished = finish_members();

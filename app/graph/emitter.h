@@ -16,7 +16,7 @@ namespace convoy::app {
 struct GraphOptions {
   bool training = true;  // false: no backward, running statistics, no dropout
   bool synchronised_batch_norm = true;
-  int ranks = 1;  // with one rank there is nothing to reduce
+  int ranks = 1;        // with one rank there is nothing to reduce
   bool tf32 = false;    // products of float32 tensors may round their factors
   bool mixing = false;  // training mixes samples and their losses as MixParameters say
   // Training: the loss is a sum over the network's outputs with these weights. Empty: the first

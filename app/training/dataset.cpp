@@ -109,10 +109,7 @@ OpenedData open_data(const TrainOptions& options) {
 
 Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads,
                  const std::function<OpenedData(const TrainOptions&)>& open)
-    : options_(options),
-      ranks_(ranks),
-      threads_(threads),
-      test_augmentation_(test_augmentation(options)) {
+    : options_(options), ranks_(ranks), threads_(threads), test_augmentation_(test_augmentation(options)) {
   run_on_all_ranks(ranks, [&] {
     if (options.feed == Feed::scatter && ranks.rank() != 0) return;
     OpenedData opened = open(options);

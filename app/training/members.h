@@ -80,7 +80,4 @@ class Members {
   std::vector<std::string> differing_;
 };
 
-// Throws UsageError, one line that says why, if members must not differ in this option.
-void check_member_key(const std::string& key);
-
 }  // namespace convoy::app

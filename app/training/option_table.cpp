@@ -163,10 +163,9 @@ constexpr OptionRow kOutput[] = {
     {"stop-on-divergence", &O::stop_on_divergence, ranks, kAny, "",
      "end the run at a NaN or infinite loss (default: on)"}};
 
-constexpr OptionGroup kGroups[] = {{"Model and data", kData}, {"Length", kLength},
-                                   {"Optimizer", kOptimizer}, {"Schedule", kSchedule},
-                                   {"Execution", kExecution}, {"Members", kMembers},
-                                   {"Output", kOutput}};
+constexpr OptionGroup kGroups[] = {
+    {"Model and data", kData}, {"Length", kLength},   {"Optimizer", kOptimizer}, {"Schedule", kSchedule},
+    {"Execution", kExecution}, {"Members", kMembers}, {"Output", kOutput}};
 
 template <typename Value>
 nlohmann::json json_of(const Value& value) {

@@ -116,11 +116,14 @@ void check_accumulation(const TrainOptions& o) {
 }
 
 void check_members(const TrainOptions& o) {
-  require(o.halving == 0 || !o.members.empty(), "--halving: expected --members too, whose worse half it stops");
+  require(o.halving == 0 || !o.members.empty(),
+          "--halving: expected --members too, whose worse half it stops");
   if (o.members.empty()) return;
   require(o.partition == 1, "--members cannot be combined with --partition: a rank trains its members alone");
-  require(o.trace.empty(), "--members cannot be combined with --trace, which shows the steps of one training");
-  require(o.feed == Feed::slice, "--members cannot be combined with --feed scatter: ranks read different batches");
+  require(o.trace.empty(),
+          "--members cannot be combined with --trace, which shows the steps of one training");
+  require(o.feed == Feed::slice,
+          "--members cannot be combined with --feed scatter: ranks read different batches");
 }
 
 }  // namespace

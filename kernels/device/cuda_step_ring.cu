@@ -120,8 +120,8 @@ void StepRing::fetch(Stream stream) const {
 void StepRing::publish(Stream stream) const {
   const int threads = mark_at_ - published_at_.front() > kFewWords * 8 ? kRingThreads : kFewThreads;
   cuda::launch(publish_slot, 1, threads, stream, pinned_.data(), slot_bytes_, slots_,
-               reinterpret_cast<unsigned long long*>(number_.data()), pieces_of(published_, published_at_, members_),
-               mark_at_);
+               reinterpret_cast<unsigned long long*>(number_.data()),
+               pieces_of(published_, published_at_, members_), mark_at_);
 }
 
 std::byte* StepRing::input(std::int64_t number, int field, int member) const {

@@ -17,7 +17,7 @@ class StepRing {
  public:
   struct Field {
     void* device = nullptr;  // of member 0
-    std::size_t bytes = 0;  // a multiple of 8
+    std::size_t bytes = 0;   // a multiple of 8
   };
   static constexpr int kMostFields = 5;
 

@@ -163,8 +163,7 @@ void update_piece(const Plan& plan, const Piece& piece, const Update& update, co
   if (!plan.problem.averages) return;
   const StepControl& control = *operands.control();
   float* average = operands.inout(optimizer_inputs(plan.problem) - 1) + piece.offset;
-  move_average(average, operands.in(0) + piece.offset, piece.count,
-               average_rate(control));
+  move_average(average, operands.in(0) + piece.offset, piece.count, average_rate(control));
 }
 
 }  // namespace
@@ -204,8 +203,7 @@ Kernel moving_average(const MovingAverageProblem&, KernelRequest& request) {
   return host_kernel([=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
-      move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin,
-                   average_rate(*control));
+      move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin, average_rate(*control));
     });
   });
 }

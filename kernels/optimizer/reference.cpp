@@ -119,7 +119,8 @@ Kernel moving_average(const MovingAverageProblem&, KernelRequest& request) {
 Kernel clip_scale(const ClipProblem&, KernelRequest& request) {
   check_clip_scale(request);
   return host_kernel([](const BoundOperands& operands) {
-    const double ratio = operands.control()->hyperparameters.largest_norm / std::sqrt(*operands.in<double>(0));
+    const double ratio =
+        operands.control()->hyperparameters.largest_norm / std::sqrt(*operands.in<double>(0));
     *operands.out(0) = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
   });
 }

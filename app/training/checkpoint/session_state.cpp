@@ -125,7 +125,8 @@ void SessionState::restore(const CheckpointState& state, const std::filesystem::
                      names(averages_)});
   for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
     for (const SavedTensor& tensor : *list)
-      if (const PersistentTensor* own = find(session_, tensor.name)) session_.write(*own, tensor.values, member_);
+      if (const PersistentTensor* own = find(session_, tensor.name))
+        session_.write(*own, tensor.values, member_);
 }
 
 void use_averages(CheckpointState& state, const std::filesystem::path& path) {

@@ -1,5 +1,8 @@
 // Members of one session on a GPU train to the bits that they have alone, whether or not a kernel
 // takes members.
+#include <fmt/format.h>
+
+#include "app/compile/step_choices.h"
 #include "kernels/gemm/bench/measure.h"
 #include "tests/app/execute/members_support.h"
 #include "tests/brief.h"

@@ -55,7 +55,7 @@ TEST(Members, FitIntoAMemoryLimitTogether) {
   StepOptions limited;
   MembersRun roomy(residual(), limited, 0, 4);
   const MemoryPlan& plan = roomy.session().memory().plan();
-  limited.memory_limit = plan.total() - 4 * plan.bytes(Region::activations) / 3;
+  limited.memory_limit = plan.total() - plan.bytes(Region::activations);
   MembersRun tight(residual(), limited, 0, 4);
   EXPECT_LE(tight.session().memory().plan().total(), limited.memory_limit);
   EXPECT_TRUE(tight.session().memory_fit().fitted);
