@@ -1,5 +1,5 @@
-// PipeDream's profiles (github msr-fiddle/pipedream, profiler/*/profiles/*/graph.txt). A line is one
-// of:
+// PipeDream's profiles (github msr-fiddle/pipedream, profiler/*/profiles/*/graph.txt).
+// A line is one of:
 //   NODE -- TEXT -- forward_compute_time=MS, backward_compute_time=MS, activation_size=BYTES,
 //           parameter_size=BYTES (all on one line)
 //   a tab, then NODE -- NODE, which is an edge

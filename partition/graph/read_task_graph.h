@@ -12,7 +12,7 @@ namespace convoy::partition {
 
 // Recognises the format and reads the graph:
 //   - a folder is ParDNN's (pardnn_folder.h);
-//   - a file whose first line contains " -- " is PipeDream's (pipedream.h), unless it begins with {;
+//   - a file with " -- " in its first line that does not begin with { is PipeDream's (pipedream.h);
 //   - a file with "TMPCs" in its first 64 KiB is Piper's (piper.h);
 //   - any other file is JSON, ours or Microsoft's by the fields that it has (task_graph_json.h).
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options = {});

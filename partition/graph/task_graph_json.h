@@ -6,7 +6,7 @@
 //   time_us           node: µs, kept to the nanosecond; or an object of µs by kind of device
 //   resident_bytes    node: bytes that stay on its device
 //   output_bytes      node: bytes of its output
-//   parameter_bytes   node: bytes that replicas of a pipeline's stage exchange; default: resident_bytes
+//   parameter_bytes   node: bytes that a pipeline's replicas exchange; default: resident_bytes
 //   pin               node: the device it must be on; optional
 //   colocate          node: number of its colocation group; optional
 //   from, to          edge: ids of its nodes

@@ -6,9 +6,9 @@
 namespace convoy::partition {
 namespace {
 
-constexpr double kStartMs = 0.01;    // that a copy takes in addition to its bytes
-constexpr double kReserve = 1.15;    // a copy back is begun earlier by this, as times are estimates
-constexpr double kWorthwhile = 4;    // a tensor that comes back once leaves again for so many copies' time
+constexpr double kStartMs = 0.01;  // time of a copy in addition to that of its bytes
+constexpr double kReserve = 1.15;  // begins a copy back this much earlier, because times are estimates
+constexpr double kWorthwhile = 4;  // a tensor leaves again only for this many times its copy's time
 
 }  // namespace
 
@@ -19,7 +19,7 @@ double copy_ms(std::int64_t bytes, double bytes_ms) {
 double expected_ms(const StepModel& model, const StepSchedule& schedule, const HostLink& link) {
   const std::size_t tensors = model.tensor_bytes.size();
   std::vector<double> out_end(tensors, 0), back_end(tensors, 0);
-  double now = 0, out = 0, back = 0;  // when the operations, and the copies of each direction, have ended
+  double now = 0, out = 0, back = 0;  // end of the operations, and of the copies in each direction
   for (const StepRun& run : schedule) {
     if (run.computes()) {
       for (const int tensor : model.operations[run.operation].inputs) now = std::max(now, back_end[tensor]);
@@ -56,7 +56,7 @@ HostCopies::HostCopies(const StepModel& model, const StepSchedule& schedule, con
   for (const StepRun& run : schedule) end_.push_back(ms += model.operations[run.operation].ms);
   std::vector<int> number(model.tensor_bytes.size(), -1);  // index in `tensors`
   for (int i = 0; i < std::ssize(tensors); ++i) number[tensors[i]] = i;
-  std::vector<std::vector<int>> touched(tensors.size());  // the runs that write or read it
+  std::vector<std::vector<int>> touched(tensors.size());  // by tensor: the runs that write or read it
   for (int at = 0; at < std::ssize(schedule); ++at)
     for (const auto* operands : {&schedule[at].outputs, &model.operations[schedule[at].operation].inputs})
       for (const int tensor : *operands)
@@ -90,7 +90,7 @@ std::int64_t HostCopies::bytes_of(const Absence& absence) const {
 
 StepSchedule HostCopies::with(const std::vector<Absence>& absences) const {
   using Kind = StepRun::Kind;
-  std::vector<StepSchedule> after(schedule_.size() + 1);  // by position: what comes right before it
+  std::vector<StepSchedule> after(schedule_.size() + 1);  // by position: the copies right before it
   for (const Absence& of : absences)
     if (of.leaves) after[of.written + 1].push_back({0, {of.tensor}, Kind::copy_out});
   for (const Absence& of : absences)
@@ -131,13 +131,13 @@ StepSchedule HostCopies::hidden(std::int64_t limit) const {
   return with(apart.absences_);
 }
 
-// Operations wait for a copy that must end early, and all later ones are late by as much.
+// If a copy must end early, operations wait for it, and all later operations are late by as much.
 void HostCopies::extend_out(std::vector<std::int64_t>& live, std::int64_t limit) {
   double out = 0, late = 0;
   for (Absence& of : absences_) {
     if (!of.leaves) continue;
-    out = std::max(out, end_[of.written] + late) +
-          copy_ms(model_.tensor_bytes[of.tensor], link_.out_bytes_ms);
+    out =
+        std::max(out, end_[of.written] + late) + copy_ms(model_.tensor_bytes[of.tensor], link_.out_bytes_ms);
     const std::int64_t bytes = bytes_of(of);
     while (of.gone + 1 < of.next && end_[of.gone] + late < out && live[of.gone + 1] + bytes <= limit)
       live[++of.gone] += bytes;
@@ -149,7 +149,7 @@ void HostCopies::extend_back(std::vector<std::int64_t>& live, std::int64_t limit
   std::vector<Absence*> by_next;
   for (Absence& of : absences_) by_next.push_back(&of);
   std::ranges::stable_sort(by_next, {}, &Absence::next);
-  double free = end_.back();  // until when the link is free
+  double free = end_.back();  // when the link becomes free
   for (Absence* of : by_next | std::views::reverse) {
     free = std::min(free, end_[of->next - 1]) -
            kReserve * copy_ms(model_.tensor_bytes[of->tensor], link_.back_bytes_ms);

@@ -1,6 +1,6 @@
-// Tensors of a training step that wait in host memory between forward and backward: when their
-// copies begin and end, and how long the step then takes (Rhu et al., "vDNN: virtualized deep
-// neural networks", MICRO 2016; Beaumont et al., "Efficient combination of rematerialization and
+// Plans copies of tensors that wait in host memory between forward and backward: when the copies
+// begin and end, and how long the step then takes (Rhu et al., "vDNN: virtualized deep neural
+// networks", MICRO 2016; Beaumont et al., "Efficient combination of rematerialization and
 // offloading for training DNNs", NeurIPS 2021).
 #pragma once
 
@@ -11,32 +11,33 @@
 
 namespace convoy::partition {
 
-// The way between a device and its host's memory. Copies in one direction run one after the other.
+// The link between a device and its host's memory. Copies in one direction run one after the other.
 struct HostLink {
-  double out_bytes_ms = 0, back_bytes_ms = 0;  // bytes that it copies in a millisecond
-  std::int64_t host_bytes = 0;                 // space in host memory; 0: nothing may wait there
-  bool overlaps = true;                        // copies run next to operations, and both ways at once
+  double out_bytes_ms = 0, back_bytes_ms = 0;  // bytes per millisecond to the host, and back
+  std::int64_t host_bytes = 0;                 // space in host memory; 0: no tensor may wait there
+  bool overlaps = true;                        // whether copies in both directions run during operations
 };
 
-// Returns the milliseconds that a schedule takes: of its operations one after the other, and what
-// they wait for copies.
+// Returns the milliseconds that a schedule takes. Operations run one after the other and wait for
+// copies.
 double expected_ms(const StepModel& model, const StepSchedule& schedule, const HostLink& link);
 
-// Returns the milliseconds of a copy of `bytes` bytes at `bytes_ms`.
+// Returns the milliseconds of a copy of `bytes` bytes at `bytes_ms` bytes per millisecond.
 double copy_ms(std::int64_t bytes, double bytes_ms);
 
 // Returns the bytes of host memory that the schedule's copies take.
 std::int64_t host_bytes(const StepModel& model, const StepSchedule& schedule);
 
-// Inserts copies of tensors into a schedule that has none. A tensor leaves after its first run and
-// comes back after the longest time without a reader, and after other long ones.
+// Inserts copies of tensors into a schedule that has none. A tensor leaves after its first run. It
+// comes back after its longest time without a reader, and after other times that are long enough.
 class HostCopies {
  public:
-  // From the run that reads a tensor last to the next that reads it. Positions in the schedule.
+  // A time without a reader, as positions in the schedule: `last` touches the tensor, `next` reads
+  // it again.
   struct Absence {
     int tensor, written, last, next;
-    bool leaves;              // else it is in host memory already
-    int gone = 0, begin = 0;  // its buffer is free after run `gone`; it comes back from before run `begin`
+    bool leaves;  // whether the tensor is copied out; otherwise its content is on the host already
+    int gone = 0, begin = 0;  // run after which its buffer is free; run before which the copy back begins
   };
 
   // All arguments must outlive the object.
@@ -45,12 +46,14 @@ class HostCopies {
 
   const std::vector<Absence>& absences() const { return absences_; }
 
-  // A buffer is free right after its last reader, and the copy back begins right before the next.
+  // Frees a buffer right after its last reader, and begins the copy back right before the next
+  // reader.
   StepSchedule on_demand() const;
-  // The same, but a copy back begins before the run in front of which `ahead` runs of these
-  // operations come before its reader.
+  // Does the same, but begins each copy back earlier: so that `ahead` runs of the given operations
+  // come between it and the reader.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
-  // Copies take as long as they would without waiting, as far as the live bytes stay within `limit`.
+  // Gives each copy the time that it takes without making operations wait, as far as the live bytes
+  // stay within `limit`.
   StepSchedule hidden(std::int64_t limit) const;
 
  private:
@@ -63,7 +66,7 @@ class HostCopies {
   const StepModel& model_;
   const StepSchedule& schedule_;
   const HostLink& link_;
-  std::vector<double> end_;  // milliseconds after every run, without copies
+  std::vector<double> end_;        // milliseconds after every run, without copies
   std::vector<Absence> absences_;  // by `last`
 };
 

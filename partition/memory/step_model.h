@@ -31,11 +31,11 @@ struct StepRun {
   enum class Kind : std::uint8_t {
     compute,
     copy_out,    // a copy of a tensor's newest content begins
-    copied_out,  // it has ended, and the content is in host memory only
+    copied_out,  // the copy has ended, and the content is only in host memory
     copy_back    // a copy back into a new buffer begins
   };
-  int operation = 0;         // of compute
-  std::vector<int> outputs;  // of the others: the tensor
+  int operation = 0;         // of a run that computes
+  std::vector<int> outputs;  // of a copy: its tensor
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }
   int tensor() const { return outputs[0]; }

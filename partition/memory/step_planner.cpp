@@ -7,7 +7,7 @@
 namespace convoy::partition {
 namespace {
 
-// Tensors smaller than this share of the step's memory stay on the device.
+// A tensor of fewer bytes than the step's live bytes divided by this stays on the device.
 constexpr std::int64_t kSmallest = 2048;
 
 }  // namespace
@@ -54,9 +54,9 @@ StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> aw
   return result;
 }
 
-// Returns tensors whose absence brings the schedule's live bytes to the limit, one after the other
-// that with the most relief for its bytes. A tensor relieves no run that begins before its copy has
-// ended, so that not more is chosen than the link can copy.
+// Returns tensors whose absence brings the schedule's live bytes to the limit. Takes the tensor
+// with the most relief per byte each time. A tensor gives no relief before its copy has ended, so
+// no more are taken than the link can copy.
 std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64_t limit) const {
   std::vector<int> candidates;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)
@@ -69,7 +69,6 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   double now = 0;
   for (const StepRun& run : schedule) end.push_back(now += model_.operations[run.operation].ms);
 
-
   std::vector<const HostCopies::Absence*> left, chosen;
   for (const HostCopies::Absence& absence : copies.absences())
     if (absence.leaves) left.push_back(&absence);
@@ -79,10 +78,12 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
     double out = 0;
     for (const auto* other : chosen)
       if (other->written < of.written)
-        out = std::max(out, end[other->written]) + copy_ms(model_.tensor_bytes[other->tensor], link_.out_bytes_ms);
+        out = std::max(out, end[other->written]) +
+              copy_ms(model_.tensor_bytes[other->tensor], link_.out_bytes_ms);
     out = std::max(out, end[of.written]) + copy_ms(model_.tensor_bytes[of.tensor], link_.out_bytes_ms);
     const double back = end[of.next - 1] - copy_ms(model_.tensor_bytes[of.tensor], link_.back_bytes_ms);
-    const auto first = std::max<int>(of.last + 1, static_cast<int>(std::ranges::lower_bound(end, out) - end.begin()) + 1);
+    const auto first =
+        std::max<int>(of.last + 1, static_cast<int>(std::ranges::lower_bound(end, out) - end.begin()) + 1);
     const auto last = static_cast<int>(std::ranges::lower_bound(end, back) - end.begin());
     return std::pair(first, std::max(first, std::min(last, of.next)));
   };
@@ -113,7 +114,7 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   return tensors;
 }
 
-// Returns every tensor that may wait, the largest first, as far as host memory has space.
+// Returns tensors that may wait, taking the largest first, as far as host memory has space.
 std::vector<int> StepPlanner::all_that_wait() const {
   std::vector<int> tensors;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)
@@ -129,8 +130,8 @@ std::vector<int> StepPlanner::all_that_wait() const {
   return tensors;
 }
 
-// Returns the limits for whose plans tensors are chosen: higher than `limit` by what the link can
-// copy during forward, and by shares of what is missing. Steps of many operations have fewer.
+// Returns the limits for whose plans tensors are chosen. They exceed `limit` by shares of the bytes
+// that the link can copy during forward, and of the missing bytes. Large steps try fewer limits.
 std::vector<std::int64_t> StepPlanner::targets(std::int64_t limit) const {
   const double missing = static_cast<double>(most_ - limit);
   const double hidden = std::min(link_.overlaps ? forward_ms_ * link_.out_bytes_ms : 0, missing);

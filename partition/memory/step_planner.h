@@ -1,7 +1,7 @@
-// Plans a training step within a memory limit from all that frees memory: tensors of forward are
-// kept for backward, computed again (recompute_plan.h), or wait in host memory (host_copies.h).
-// Tensors that wait are chosen by how much they relieve the plan for a higher limit, as many as
-// make the expected time the least.
+// Plans a training step within a memory limit. Tensors of forward are kept for backward, computed
+// again (recompute_plan.h), or wait in host memory (host_copies.h).
+// The tensors that wait are those that relieve the plan for a higher limit most. Several higher
+// limits are tried, and the plan with the least expected time is taken.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct StepPlan {
   StepSchedule schedule;
   std::vector<int> away;        // tensors that wait in host memory
   double repeated_ms = 0;       // time of the runs after each operation's first
-  double more_ms = 0;           // expected time in addition to that of a step that keeps everything
+  double more_ms = 0;           // expected time beyond that of a step that keeps every tensor
   std::int64_t live_bytes = 0;  // live_peak() of the schedule
-  std::int64_t host_bytes = 0;  // of host memory
+  std::int64_t host_bytes = 0;  // bytes of host memory that the copies take
 };
 
 class StepPlanner {
@@ -30,7 +30,7 @@ class StepPlanner {
   // Returns the plan with the least expected time whose live bytes are within `limit`, or nothing
   // if none is found. Deterministic.
   std::optional<StepPlan> plan(std::int64_t limit) const;
-  // The same, with the given tensors in host memory, or some of them.
+  // Returns such a plan in which only the given tensors may wait in host memory.
   std::optional<StepPlan> plan(std::int64_t limit, const std::vector<int>& away) const;
   // Returns the plan with the fewest live bytes.
   StepPlan least() const;
@@ -45,9 +45,9 @@ class StepPlanner {
   const StepModel model_;
   const HostLink link_;
   double step_ms_ = 0, forward_ms_ = 0;
-  std::int64_t most_ = 0;  // live bytes of a step that keeps everything
+  std::int64_t most_ = 0;  // live bytes of a step that keeps every tensor
   const RecomputePlanner without_copies_;
-  // The latest one with copies, as its tables serve for any limit.
+  // The last planner with copies. Keep it, because its tables serve for any limit.
   mutable std::vector<int> latest_away_;
   mutable std::unique_ptr<const RecomputePlanner> latest_;
 };
