@@ -2,8 +2,8 @@
 # From nothing to a trained network: installs what is missing, builds, gets images, trains.
 # Usage: jobs/quickstart.sh [HDF5 file | data set that `convoy data convert` reads [flags of that command]]
 # Without an argument: CIFAR-10 from its university's page; if it cannot be had, a set drawn here.
-# It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, by jobs/recipes/cifar10.toml;
-# else a smaller network on the CPU.
+# It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, by
+# jobs/recipes/cifar10.toml; else a smaller network on the CPU.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
 case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
