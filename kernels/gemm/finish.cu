@@ -77,10 +77,12 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
 }
 
 // One block adds 32 of the 2 n columns of at most kSumSlots slots. All its loads from one of the
-// joined rows are in flight at once.
+// joined rows are in flight at once. Without joined rows, the loop over them would take 2 us.
+template <bool kJoined>
 __global__ void __launch_bounds__(1024)
-    sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined, double* sums,
+    sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
                      std::ptrdiff_t member_stride) {
+  const int joined = kJoined ? joined_rows : 1;
   cuda::move_to_member(member_stride, slots, sums);
   constexpr int kRounds = (kSumSlots + 31) / 32;
   __shared__ double shared[32][33];
@@ -196,8 +198,8 @@ void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float
 
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
                Members members, int joined) {
-  cuda::launch(sum_slots_kernel, unsigned(ceil_div(2 * n, 32)), dim3(32, 32), Stream(stream), members, slots,
-               count, 2 * n, joined, sums);
+  cuda::launch(joined > 1 ? sum_slots_kernel<true> : sum_slots_kernel<false>, unsigned(ceil_div(2 * n, 32)),
+               dim3(32, 32), Stream(stream), members, slots, count, 2 * n, joined, sums);
 }
 
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
