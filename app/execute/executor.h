@@ -42,7 +42,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // A member's control values and labels of the next step. Both keep their values from step to step.
+  // A member's control values and labels of the next step. Both keep their values from step to
+  // step.
   virtual kernels::StepControl& control(int member) = 0;
   virtual std::span<std::int32_t> labels(int member) = 0;
   // Makes `batch` the input of these members' next step. A step takes at most

@@ -1,7 +1,7 @@
 // Binds compiled steps to a session's memory. Every kernel becomes an instruction with its
 // addresses. Gradient buckets, sums over the ranks, transfers between stages and the optimizer are
-// inserted. On a device the members' instructions for one node are neighbours, or one instruction if
-// the kernel takes members. On a host a program has member after member, which suits the caches.
+// inserted. On a device the members' instructions for one node are neighbours, or one instruction
+// if the kernel takes members. On a host a program has member after member, which suits the caches.
 #pragma once
 
 #include <functional>

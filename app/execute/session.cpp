@@ -138,9 +138,15 @@ void Session::make_executor() {
   }
 }
 
-// One member leaves a device's multiprocessors free for others.
+// Launches of single members leave a device's multiprocessors free for others.
 int Session::lanes() const {
   constexpr int kMostLanes = 16;
+  const auto alone = [](const CompiledGraph& compiled) {
+    return std::ranges::any_of(compiled.kernels, [](const kernels::Kernel& kernel) {
+      return kernel.bind != nullptr && !kernel.takes_members;
+    });
+  };
+  if (!alone(steps_.main()) && !alone(steps_.evaluate)) return options_.lanes;
   return std::max(options_.lanes, std::min(options_.lanes * members(), kMostLanes));
 }
 

@@ -56,8 +56,8 @@ class Session {
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
 
   // Makes `batch` the input of the next step of these members, or of all. Its capacity must be the
-  // network's. A device may hold the batch until the step is finished. `first_resident`: index of its
-  // image set's first image among the residents.
+  // network's. A device may hold the batch until the step is finished. `first_resident`: index of
+  // its image set's first image among the residents.
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0) {
     executor_->load(std::move(batch), members, first_resident * options_.input.stored.bytes());
   }

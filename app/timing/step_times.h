@@ -16,9 +16,9 @@ struct TimedSteps {
 };
 
 // Fills the input of the next steps with a full batch of random images and labels, the same on each
-// of `ranks` ranks and for each member. The learning rate is 0: a network that has memorised its one batch
-// has gradients near zero, at which a GPU draws less power, so later steps would take another time than the
-// first.
+// of `ranks` ranks and for each member. The learning rate is 0: a network that has memorised its
+// one batch has gradients near zero, at which a GPU draws less power, so later steps would take
+// another time than the first.
 void fill_batch(Session& session, std::int64_t classes, int ranks);
 
 // Runs `steps` training steps and times them. Collective over the session's ranks.

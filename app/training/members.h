@@ -38,9 +38,9 @@ struct MemberResult {
 
 class Members {
  public:
-  // `options`: of every member, with the run's folder as `out`. Throws UsageError unless they can be
-  // trained by one step: they must agree about all that is not data of the step, and no two may be
-  // the same.
+  // `options`: of every member, with the run's folder as `out`. Throws UsageError unless they can
+  // be trained by one step: they must agree about all that is not data of the step, and no two may
+  // be the same.
   explicit Members(std::vector<TrainOptions> options);
 
   int size() const { return static_cast<int>(options_.size()); }
@@ -54,8 +54,8 @@ class Members {
   // one more.
   std::vector<int> of_rank(int ranks, int rank) const;
 
-  // Takes the results from members.csv of the run to resume, if there is one. A member that finished
-  // a shorter run goes on. Throws UsageError if it lists another number of members.
+  // Takes the results from members.csv of the run to resume, if there is one. A member that
+  // finished a shorter run goes on. Throws UsageError if it lists another number of members.
   void read(std::int64_t total_steps);
   void write() const;  // members.csv, whole or not at all
   // Takes the results of the members that each rank trains. Collective.

@@ -230,8 +230,8 @@ bool Trainer::evaluate() {
   return world_.all_reduce(better, comm::ReduceOp::max, "better members") != 0;
 }
 
-// Members are saved together, so that all can resume from one step. Between such steps those that are
-// better than before save their best checkpoint only.
+// Members are saved together, so that all can resume from one step. Between such steps those that
+// are better than before save their best checkpoint only.
 void Trainer::save_checkpoints(bool only_best) {
   using Keep = Training::Keep;
   const auto save = [&] {

@@ -28,8 +28,8 @@ struct StartedStep {
 
 class Training {
  public:
-  // `ranks` run the training together. The step counts, and the SHA-256 of a model file's structure,
-  // are those of the run. Throws UsageError if the schedule does not fit into the run.
+  // `ranks` run the training together. The step counts, and the SHA-256 of a model file's
+  // structure, are those of the run. Throws UsageError if the schedule does not fit into the run.
   Training(TrainOptions options, const comm::Communicator& ranks, const Dataset& dataset,
            std::int64_t steps_per_epoch, std::string structure_sha256);
 
@@ -46,8 +46,8 @@ class Training {
   void resume(Dataset& dataset, std::int64_t at_most);
   void start_report(const RunPlan& plan, const Session& session, RunReport::Output output);
 
-  // Adds the metrics of a finished part of the oldest step. If it is the last part, reports the step
-  // and then throws DivergenceError if its loss is not finite and --stop-on-divergence is on.
+  // Adds the metrics of a finished part of the oldest step. If it is the last part, reports the
+  // step and then throws DivergenceError if its loss is not finite and --stop-on-divergence is on.
   void finish_part(const StartedStep& step, const StepMetrics& metrics);
   // Returns whether the accuracy (with --ema, the moving average's) is the best so far.
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);

@@ -10,8 +10,8 @@
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
 //                     before gradient_scale; the same bits for any number of threads
 //   clip_scale        {sum of squares f64 [1]} -> {scale f32 [1]}
-//                     min(1, largest_norm / norm); 1 if the norm is NaN. With control's gradient_scale
-//                     as its output it clips the whole gradient
+//                     min(1, largest_norm / norm); 1 if the norm is NaN. With control's
+//                     gradient_scale as its output it clips the whole gradient
 // control gives learning_rate lr, gradient_scale (a factor on every gradient g), step (from 0;
 // AdamW's t is step + 1) and the hyperparameters.
 // A segment's rate is a factor of its lr.

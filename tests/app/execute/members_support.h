@@ -34,8 +34,8 @@ inline Member numbered_member(int number) {
   return member;
 }
 
-// Trains the members from `first` on for some steps. Members with an even number share their batches,
-// and so do the others. Each group's batches are loaded once.
+// Trains the members from `first` on for some steps. Members with an even number share their
+// batches, and so do the others. Each group's batches are loaded once.
 class MembersRun {
  public:
   MembersRun(const Network& network, StepOptions options, int first, int count) : first_(first) {

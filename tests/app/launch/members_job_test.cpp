@@ -78,7 +78,8 @@ TEST_F(MembersJob, GoOnFromTheirCheckpoints) {
       << other.text;
 }
 
-// One that was saved later than the others, as if the process had been killed in between, goes back.
+// One that was saved later than the others, as if the process had been killed in between, goes
+// back.
 TEST_F(MembersJob, GoBackToTheNewestCommonCheckpoint) {
   const std::string spec = "seed=1,2", every = " --checkpoint-every-steps 2 --eval-every 0";
   ASSERT_EQ(run(command(1, members("later", spec, "--steps 6" + every))).status, 0);

@@ -256,7 +256,8 @@ TEST(TrainOptions, JsonHoldsEveryFlag) {
   const auto json = to_json(options);
   for (const auto* option : app.get_options()) {
     const auto name = option->get_lnames().at(0);
-    const bool of_one_start = name == "help" || name == "config" || name == "resume" || name == "overwrite";
+    const bool of_one_start = name == "help" || name == "config" || name == "resume" || name == "overwrite" ||
+                              name == "members" || name == "halving";
     EXPECT_TRUE(of_one_start || json.contains(name)) << name;
   }
 }
