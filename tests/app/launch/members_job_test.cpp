@@ -140,7 +140,7 @@ TEST_F(MembersJob, ASignalSavesAll) {
   const std::string job = command(2, members("stopped", "seed=1..3", "--steps 4000"));
   fs::create_directories(out(member("stopped", 1)));  // the log is next to it
   const pid_t pid = start_until(job, member("stopped", 1), 3);
-  ::kill(pid, SIGTERM);
+  ::kill(pid, SIGUSR1);
   EXPECT_EQ(wait_for(pid), 75) << log(member("stopped", 1));
   std::vector<std::string> checkpoints;
   for (int number = 1; number <= 3; ++number) {
