@@ -1,8 +1,8 @@
 // Runs a training, or many members of one: epochs of steps, evaluation, checkpoints and metrics.
 // Every rank runs the same code.
 // Members are spread over the ranks, and each rank trains its own alone, as if it were the only
-// rank of their runs. The ranks agree after every step whether to stop, so they are always at the same
-// step.
+// rank of their runs. The ranks agree after every step whether to stop, so they are always at the
+// same step.
 #pragma once
 
 #include <chrono>
