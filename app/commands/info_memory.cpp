@@ -120,8 +120,7 @@ void print_memory(const Network& network, const StepOptions& options, bool json,
     fmt::print("{:>12}  {:>5.1f} %  {:>12}  {:>10}  {:>12}  {:>+6.1f} %\n",
                format_bytes(static_cast<std::uint64_t>(point.bytes)), share(curve, point),
                format_bytes(static_cast<std::uint64_t>(point.kept_bytes)), point.recomputed,
-               format_bytes(static_cast<std::uint64_t>(point.host_bytes)),
-               more(curve, point));
+               format_bytes(static_cast<std::uint64_t>(point.host_bytes)), more(curve, point));
   fmt::print(
       "\nmemory: what a rank reserves. kept: what forward leaves for backward. recomputed: operations that\n"
       "backward runs again. on the host: what waits in its memory meanwhile (--host-memory). time: of the\n"

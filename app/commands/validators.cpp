@@ -99,7 +99,8 @@ std::uint64_t parse_size(const std::string& text) {
 
 CLI::Validator size_or_zero() {
   const CLI::Validator size = size_in_bytes();
-  return CLI::Validator([size](std::string& text) { return text == "0" ? "" : size(text); }, "", "size_or_zero");
+  return CLI::Validator([size](std::string& text) { return text == "0" ? "" : size(text); }, "",
+                        "size_or_zero");
 }
 
 CLI::Validator size_in_bytes() {

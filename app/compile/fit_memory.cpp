@@ -88,6 +88,7 @@ partition::HostLink estimated_link(const StepOptions& options) {
   partition::HostLink link;
   link.host_bytes = options.members.size() == 1 ? std::max<std::int64_t>(options.host_memory, 0) : 0;
   link.overlaps = options.backend == kernels::Backend::cuda;
+  if (!link.overlaps) link.start_ms = 0;
   link.out_bytes_ms = link.back_bytes_ms = (link.overlaps ? kPcieBytes : kHostBytes / 2) / 1e3;
   return link;
 }

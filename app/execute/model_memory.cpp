@@ -19,9 +19,9 @@ kernels::Arena host_memory(const StepOptions& options, std::int64_t bytes) {
     return kernels::Arena::for_copies(options.backend, static_cast<std::size_t>(bytes));
   } catch (const std::exception& error) {
     throw std::runtime_error(
-        fmt::format("--host-memory {} bytes: found too little for the {} bytes of activations that wait there "
-                    "on this rank: {}",
-                    options.host_memory, bytes, error.what()));
+        fmt::format("--host-memory: cannot reserve the {} bytes in which activations of this rank wait, a "
+                    "lower value needs fewer: {}",
+                    bytes, error.what()));
   }
 }
 

@@ -62,7 +62,8 @@ auto node_op_of(const std::variant<Layers...>&)
 
 using NodeOp = decltype(detail::node_op_of(std::declval<LayerOp>()));
 
-// Returns the kernel's name, "relu_forward", or "all_reduce", "send_begin", "copy_back" and the like.
+// Returns the kernel's name, "relu_forward", or "all_reduce", "send_begin", "copy_back" and the
+// like.
 std::string_view name_of(const NodeOp& op);
 
 // Makes the kernel as kernels/device/kernel.h says. Throws std::logic_error if the operation has

@@ -57,7 +57,7 @@ struct Node {
     return std::holds_alternative<Op>(op);
   }
   bool is_all_reduce() const { return is<AllReduce>(); }
-  const Transfer* transfer() const { return std::get_if<Transfer>(&op); }    // null if it is none
+  const Transfer* transfer() const { return std::get_if<Transfer>(&op); }   // null if it is none
   const HostCopy* host_copy() const { return std::get_if<HostCopy>(&op); }  // likewise
   // Returns the name for tables and traces: name_of(op), with "_again" if the node recomputes.
   std::string_view name() const;

@@ -50,12 +50,15 @@ partition::HostLink measured_link(const StepOptions& options) {
     for (int i = 0; i <= kCopies; ++i) {
       const auto start = Clock::now();
       copy();
-      if (i > 0) least = std::min(least, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+      if (i > 0)
+        least = std::min(least, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     }
     return static_cast<double>(kBytes) / least;
   };
-  link.out_bytes_ms = bytes_ms([&] { kernels::copy_out(options.backend, host.data(), device.data(), kBytes); });
-  link.back_bytes_ms = bytes_ms([&] { kernels::copy_in(options.backend, device.data(), host.data(), kBytes); });
+  link.out_bytes_ms =
+      bytes_ms([&] { kernels::copy_out(options.backend, host.data(), device.data(), kBytes); });
+  link.back_bytes_ms =
+      bytes_ms([&] { kernels::copy_in(options.backend, device.data(), host.data(), kBytes); });
   return link;
 }
 

@@ -21,9 +21,9 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
 partition::HostLink host_link_of(const StepOptions& options, int ranks_of_host);
 
 // Compiles the steps of an undivided network. If those of any rank exceed its limit, rank 0 times
-// the operations, all ranks time their links at once, and every rank that exceeds its limit plans with
-// these times and the slowest link (fit_memory.h).
-// Collective over `ranks`, the ranks of groups.world.
+// the operations, and all ranks time their links at once. Every rank that exceeds its limit plans
+// with these times and the slowest link (fit_memory.h). Collective over `ranks`, the ranks of
+// groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);
 

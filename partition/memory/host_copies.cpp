@@ -6,15 +6,10 @@
 namespace convoy::partition {
 namespace {
 
-constexpr double kStartMs = 0.01;  // time of a copy in addition to that of its bytes
 constexpr double kReserve = 1.15;  // begins a copy back this much earlier, because times are estimates
 constexpr double kWorthwhile = 4;  // a tensor leaves again only for this many times its copy's time
 
 }  // namespace
-
-double copy_ms(std::int64_t bytes, double bytes_ms) {
-  return kStartMs + static_cast<double>(bytes) / bytes_ms;
-}
 
 double expected_ms(const StepModel& model, const StepSchedule& schedule, const HostLink& link) {
   const std::size_t tensors = model.tensor_bytes.size();
@@ -31,10 +26,10 @@ double expected_ms(const StepModel& model, const StepSchedule& schedule, const H
     if (run.kind == StepRun::Kind::copied_out) {
       now = std::max(now, out_end[tensor]);
     } else if (run.kind == StepRun::Kind::copy_out) {
-      out_end[tensor] = out = std::max(now, out) + copy_ms(bytes, link.out_bytes_ms);
+      out_end[tensor] = out = std::max(now, out) + link.out_ms(bytes);
       if (!link.overlaps) now = out;
     } else {
-      back_end[tensor] = back = std::max({now, back, out_end[tensor]}) + copy_ms(bytes, link.back_bytes_ms);
+      back_end[tensor] = back = std::max({now, back, out_end[tensor]}) + link.back_ms(bytes);
       if (!link.overlaps) now = back;
     }
   }
@@ -78,7 +73,7 @@ std::vector<HostCopies::Absence> HostCopies::absences_of(int tensor, const std::
   const auto longest = std::ranges::max_element(all, {}, ms);
   if (longest == all.end()) return all;
   const int kept = longest->last;
-  const double copy = copy_ms(model_.tensor_bytes[tensor], link_.back_bytes_ms);
+  const double copy = link_.back_ms(model_.tensor_bytes[tensor]);
   std::erase_if(all, [&](const Absence& of) { return of.last != kept && ms(of) < kWorthwhile * copy; });
   all[0].leaves = true;
   return all;
@@ -136,8 +131,7 @@ void HostCopies::extend_out(std::vector<std::int64_t>& live, std::int64_t limit)
   double out = 0, late = 0;
   for (Absence& of : absences_) {
     if (!of.leaves) continue;
-    out =
-        std::max(out, end_[of.written] + late) + copy_ms(model_.tensor_bytes[of.tensor], link_.out_bytes_ms);
+    out = std::max(out, end_[of.written] + late) + link_.out_ms(model_.tensor_bytes[of.tensor]);
     const std::int64_t bytes = bytes_of(of);
     while (of.gone + 1 < of.next && end_[of.gone] + late < out && live[of.gone + 1] + bytes <= limit)
       live[++of.gone] += bytes;
@@ -151,8 +145,7 @@ void HostCopies::extend_back(std::vector<std::int64_t>& live, std::int64_t limit
   std::ranges::stable_sort(by_next, {}, &Absence::next);
   double free = end_.back();  // when the link becomes free
   for (Absence* of : by_next | std::views::reverse) {
-    free = std::min(free, end_[of->next - 1]) -
-           kReserve * copy_ms(model_.tensor_bytes[of->tensor], link_.back_bytes_ms);
+    free = std::min(free, end_[of->next - 1]) - kReserve * link_.back_ms(model_.tensor_bytes[of->tensor]);
     const std::int64_t bytes = bytes_of(*of);
     while (of->begin > of->gone + 1 && end_[of->begin - 1] > free && live[of->begin - 1] + bytes <= limit)
       live[--of->begin] += bytes;

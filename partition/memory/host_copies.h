@@ -16,14 +16,15 @@ struct HostLink {
   double out_bytes_ms = 0, back_bytes_ms = 0;  // bytes per millisecond to the host, and back
   std::int64_t host_bytes = 0;                 // space in host memory; 0: no tensor may wait there
   bool overlaps = true;                        // whether copies in both directions run during operations
+  double start_ms = 0.01;                      // of a copy in addition to that of its bytes
+
+  double out_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / out_bytes_ms; }
+  double back_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / back_bytes_ms; }
 };
 
 // Returns the milliseconds that a schedule takes. Operations run one after the other and wait for
 // copies.
 double expected_ms(const StepModel& model, const StepSchedule& schedule, const HostLink& link);
-
-// Returns the milliseconds of a copy of `bytes` bytes at `bytes_ms` bytes per millisecond.
-double copy_ms(std::int64_t bytes, double bytes_ms);
 
 // Returns the bytes of host memory that the schedule's copies take.
 std::int64_t host_bytes(const StepModel& model, const StepSchedule& schedule);

@@ -7,8 +7,10 @@
 namespace convoy::partition {
 namespace {
 
-// A tensor of fewer bytes than the step's live bytes divided by this stays on the device.
-constexpr std::int64_t kSmallest = 2048;
+// A step with more operations is planned with fewer attempts.
+constexpr int kManyOperations = 1000;
+// Tensors smaller than this share of the step's memory stay on the device.
+constexpr std::int64_t kSmallest = 2048, kSmallestOfMany = 512;
 
 }  // namespace
 
@@ -58,9 +60,10 @@ StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> aw
 // with the most relief per byte each time. A tensor gives no relief before its copy has ended, so
 // no more are taken than the link can copy.
 std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64_t limit) const {
+  const std::int64_t smallest = std::ssize(model_.operations) > kManyOperations ? kSmallestOfMany : kSmallest;
   std::vector<int> candidates;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)
-    if (model_.copyable[tensor] && model_.tensor_bytes[tensor] * kSmallest >= most_)
+    if (model_.copyable[tensor] && model_.tensor_bytes[tensor] * smallest >= most_)
       candidates.push_back(tensor);
   const HostCopies copies(model_, schedule, candidates, link_);
   std::vector<std::int64_t> over = live_bytes(model_, schedule);
@@ -78,10 +81,9 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
     double out = 0;
     for (const auto* other : chosen)
       if (other->written < of.written)
-        out = std::max(out, end[other->written]) +
-              copy_ms(model_.tensor_bytes[other->tensor], link_.out_bytes_ms);
-    out = std::max(out, end[of.written]) + copy_ms(model_.tensor_bytes[of.tensor], link_.out_bytes_ms);
-    const double back = end[of.next - 1] - copy_ms(model_.tensor_bytes[of.tensor], link_.back_bytes_ms);
+        out = std::max(out, end[other->written]) + link_.out_ms(model_.tensor_bytes[other->tensor]);
+    out = std::max(out, end[of.written]) + link_.out_ms(model_.tensor_bytes[of.tensor]);
+    const double back = end[of.next - 1] - link_.back_ms(model_.tensor_bytes[of.tensor]);
     const auto first =
         std::max<int>(of.last + 1, static_cast<int>(std::ranges::lower_bound(end, out) - end.begin()) + 1);
     const auto last = static_cast<int>(std::ranges::lower_bound(end, back) - end.begin());
@@ -145,11 +147,21 @@ std::vector<std::int64_t> StepPlanner::targets(std::int64_t limit) const {
 }
 
 std::optional<StepPlan> StepPlanner::plan(std::int64_t limit, const std::vector<int>& away) const {
-  const std::optional<RecomputePlan> plan = planner(away).plan(limit);
-  if (!plan) return std::nullopt;
-  StepPlan result = with_copies(*plan, away, limit);
-  if (result.live_bytes > limit || result.host_bytes > link_.host_bytes) return std::nullopt;
-  return result;
+  std::int64_t largest = 0;
+  for (const int tensor : away) largest = std::max(largest, model_.tensor_bytes[tensor]);
+  std::optional<StepPlan> best;
+  // With space for a tensor that leaves and one that comes back, copies can be hidden.
+  const bool many = std::ssize(model_.operations) > kManyOperations;
+  for (const std::int64_t space : {std::int64_t{0}, 2 * largest}) {
+    if (space > 0 && many) break;
+    const std::optional<RecomputePlan> plan = planner(away).plan(limit - space);
+    if (!plan) break;
+    StepPlan result = with_copies(*plan, away, limit);
+    if (result.live_bytes > limit || result.host_bytes > link_.host_bytes) continue;
+    if (!best || result.more_ms < best->more_ms) best = std::move(result);
+    if (largest == 0) break;
+  }
+  return best;
 }
 
 std::optional<StepPlan> StepPlanner::plan(std::int64_t limit) const {
@@ -161,10 +173,13 @@ std::optional<StepPlan> StepPlanner::plan(std::int64_t limit) const {
     std::optional<StepPlan> other = plan(limit, away);
     if (other && (!best || other->more_ms < best->more_ms)) best = std::move(other);
   };
-  const RecomputePlan least = without_copies_.least();
   for (const std::int64_t target : targets(limit)) {
+    if (std::ssize(model_.operations) > kManyOperations) {  // what relieves a step that keeps everything
+      consider(relieving(single_runs(model_), most_ - (target - limit)));
+      continue;
+    }
     const std::optional<RecomputePlan> higher = without_copies_.plan(target);
-    consider(relieving(higher ? higher->schedule : least.schedule, limit));
+    consider(relieving((higher ? *higher : without_copies_.least()).schedule, limit));
   }
   if (!best) consider(all_that_wait());
   return best;

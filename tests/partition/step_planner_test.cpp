@@ -108,7 +108,7 @@ void expect_valid(const StepModel& model, const StepPlan& plan, const HostLink& 
   EXPECT_NEAR(plan.repeated_ms, repeated_ms(model, plan.schedule), 1e-6);
 }
 
-constexpr double kShares[] = {0.9, 0.75, 0.5, 0.33, 0.25, 0.22};
+constexpr double kShares[] = {0.75, 0.5, 0.33, 0.25};
 
 TEST(StepPlanner, CopiesTakeLessTimeThanRunsThatTheyReplace) {
   for (const StepModel& model : {copyable(residual_step(16)), copyable(dense_step(2, 8))}) {

@@ -67,8 +67,8 @@ class MemoryBench {
 
   void run() {
     if (!options_.json)
-      fmt::print("{:<34} {:>12} {:>8} {:>10} {:>12} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory", "of all",
-                 "recomputed", "on the host", "expected", "measured", "ms", "images/s");
+      fmt::print("{:<40} {:>12} {:>8} {:>10} {:>12} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory",
+                 "of all", "recomputed", "on the host", "expected", "measured", "ms", "images/s");
     measure("everything kept", *steps_.train, 0);
     const int count = static_cast<int>(std::ssize(blocks_.blocks()));
     compare("batch norms again", partition::run_again(model_, batch_norms()));
@@ -117,7 +117,7 @@ class MemoryBench {
     if (const std::int64_t bytes = partition::host_bytes(model_, copies.on_demand());
         bytes > link_.host_bytes) {
       if (!options_.json)
-        fmt::print("{:<34} {:>12}   needs more --host-memory\n", name,
+        fmt::print("{:<40} {:>12}   needs more --host-memory\n", name,
                    format_bytes(static_cast<std::uint64_t>(bytes)));
       return;
     }
@@ -140,7 +140,7 @@ class MemoryBench {
     if (const std::optional<MemoryFitter::Fitted> fitted = fitter_.within(limit))
       measure(name, fitted->train, fitted->more_ms);
     else if (!options_.json)
-      fmt::print("{:<34} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
+      fmt::print("{:<40} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
   }
 
   // Runs the step for real, and returns the bytes of its arena.
@@ -173,9 +173,10 @@ class MemoryBench {
                                          {"images_per_second", rate}})
                              .dump());
     else
-      fmt::print("{:<34} {:>12} {:>6.1f} % {:>10} {:>12} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n", name,
+      fmt::print("{:<40} {:>12} {:>6.1f} % {:>10} {:>12} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n", name,
                  format_bytes(static_cast<std::uint64_t>(bytes)), 100 * share, recomputed,
-                 format_bytes(static_cast<std::uint64_t>(train.host_bytes)), expected, more, timed.mean(), rate);
+                 format_bytes(static_cast<std::uint64_t>(train.host_bytes)), expected, more, timed.mean(),
+                 rate);
     std::fflush(stdout);
     return bytes;
   }

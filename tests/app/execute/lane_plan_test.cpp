@@ -92,7 +92,8 @@ TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
     EXPECT_EQ(plan.lanes, lanes + kCopyLanes);
     EXPECT_EQ(plan.steps[1].lane, lanes);
     EXPECT_EQ(plan.steps[4].lane, lanes + 1);
-    for (const int compute : {0, 2, 3, 5}) EXPECT_LT(plan.steps[static_cast<std::size_t>(compute)].lane, lanes);
+    for (const int compute : {0, 2, 3, 5})
+      EXPECT_LT(plan.steps[static_cast<std::size_t>(compute)].lane, lanes);
     const auto before = order_of(plan);
     EXPECT_TRUE(before[1][0]);
     EXPECT_TRUE(before[3][1]) << "the buffer is written while it is copied";

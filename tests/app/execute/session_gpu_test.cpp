@@ -313,8 +313,7 @@ TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const partition::HostLink link = estimated_link(all);
   const partition::StepSchedule once = single_runs(model);
   const partition::HostCopies copies(model, once, tensors, link);
-  for (const partition::StepSchedule& schedule :
-       {copies.on_demand(), copies.hidden(std::int64_t{1} << 40)}) {
+  for (const partition::StepSchedule& schedule : {copies.on_demand(), copies.hidden(std::int64_t{1} << 40)}) {
     CompiledSteps copied(with_schedule(*steps.train, schedule, Backend::cuda, 0), steps.evaluate, all);
     Session session(std::move(copied), all, {&ranks_, &ranks_, nullptr});
     EXPECT_GT(session.memory().host_bytes(), 0);

@@ -108,8 +108,9 @@ class GraphRunner {
   }
 
   void allocate(Placement placement) {
-    arena_ = static_cast<std::byte*>(buffer(static_cast<std::size_t>(compiled_.activation_bytes) + 2 * kGuard)) +
-             kGuard;
+    arena_ =
+        static_cast<std::byte*>(buffer(static_cast<std::size_t>(compiled_.activation_bytes) + 2 * kGuard)) +
+        kGuard;
     for (std::size_t tensor = 0; tensor < compiled_.descs.size(); ++tensor) {
       const std::int64_t offset = compiled_.tensor_offset[tensor];
       const bool in_plan = placement == Placement::planned && offset >= 0;
