@@ -38,7 +38,7 @@ MemoryCurve memory_curve(const Network& network, const StepOptions& options) {
   double ms = 0;
   for (const double each : node_ms) ms += each;
   steps.train = assign_buffers(steps.train->graph, steps.train->descs, steps.train->kernels);
-  const MemoryFitter fitter(steps, options, {}, node_ms, host_link_of(options, 1));
+  const MemoryFitter fitter(steps, options, {}, node_ms, host_link_of(options));
   const std::int64_t most = fitter.unlimited_bytes();
   MemoryCurve curve;
   curve.points.push_back(point_of(*steps.train, most, ms));

@@ -39,9 +39,8 @@ CompiledSteps compile_steps(const Network& network, const StepOptions& options, 
   using kernels::tuning::Mode;
   const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
   if (tuned)
-    kernels::tuning::use(options.tuning_file, groups.world->size() == 1 && !options.read_tuning_only
-                                                  ? Mode::measure
-                                                  : Mode::read);
+    kernels::tuning::use(options.tuning_file,
+                         groups.world->size() == 1 && !options.read_tuning_only ? Mode::measure : Mode::read);
   const Network fused = fuse(network);
   const int replicas = groups.replicas->size();
   std::optional<StepGraph> train;

@@ -21,10 +21,6 @@ inline constexpr int kRingSlots = 3;
 // (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 
-// StepOptions::host_memory: a quarter of the host's memory, divided by its ranks, for a GPU; 0 for
-// host backends, whose activations are in that memory already, and for several members.
-inline constexpr std::int64_t kShareOfHost = -1;
-
 // The source of a CUDA session's images. Host sessions accept only `filled`: float images,
 // row-major.
 struct InputOptions {
@@ -68,7 +64,7 @@ struct StepOptions {
   std::string tuning_file = {};
   bool read_tuning_only = false;  // also on a single rank: others may use the file at the same time
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
-  std::int64_t host_memory = 0;   // most bytes of activations that wait in host memory; or kShareOfHost
+  std::int64_t host_memory = 0;   // most bytes of activations that wait in host memory; 0: none
   // CUDA: instructions that may run at the same time. The results have the same bits for any
   // number.
   int lanes = kDefaultLanes;

@@ -138,8 +138,7 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
                           operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
   if (copy != nullptr)
-    instruction.engine =
-        copy->action == HostCopy::Action::out_begin ? Engine::copy_out : Engine::copy_back;
+    instruction.engine = copy->action == HostCopy::Action::out_begin ? Engine::copy_out : Engine::copy_back;
   append_kernel(program, std::move(instruction), compiled.kernels[index], inputs, outputs,
                 memory_.workspace(compiled, index));
 }

@@ -1,10 +1,7 @@
 #include "app/timing/limited_steps.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <span>
@@ -28,14 +25,6 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
 }
 
 namespace {
-
-// Returns the bytes of memory that the system gives this host's processes.
-std::int64_t memory_of_host() {
-  std::int64_t bytes = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    if (std::int64_t limit = 0; std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
-  return bytes;
-}
 
 // The fastest of some copies counts, because the others were disturbed.
 partition::HostLink measured_link(const StepOptions& options) {
@@ -64,11 +53,9 @@ partition::HostLink measured_link(const StepOptions& options) {
 
 }  // namespace
 
-partition::HostLink host_link_of(const StepOptions& options, int ranks_of_host) {
+partition::HostLink host_link_of(const StepOptions& options) {
   const bool device = options.backend == kernels::Backend::cuda;
-  std::int64_t bytes = options.host_memory;
-  if (options.members.size() > 1) bytes = 0;
-  if (bytes == kShareOfHost) bytes = device ? memory_of_host() / 4 / ranks_of_host : 0;
+  const std::int64_t bytes = options.members.size() > 1 ? 0 : options.host_memory;
   partition::HostLink link = device && bytes > 0 ? measured_link(options) : estimated_link(options);
   link.host_bytes = bytes;
   return link;
@@ -92,7 +79,7 @@ CompiledSteps compile_within_limit(const Network& network, const StepOptions& op
   node_ms.resize(static_cast<std::size_t>(nodes[0]));
   ranks.broadcast(std::span<double>(node_ms), 0, "times of operations");
   partition::HostLink link;
-  run_on_all_ranks(ranks, [&] { link = host_link_of(options, ranks.local_size()); });
+  run_on_all_ranks(ranks, [&] { link = host_link_of(options); });
   for (double* const rate : {&link.out_bytes_ms, &link.back_bytes_ms})
     *rate = static_cast<double>(
         ranks.all_reduce(static_cast<std::int64_t>(*rate), comm::ReduceOp::min, "rates of links"));

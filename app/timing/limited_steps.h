@@ -16,9 +16,8 @@ namespace convoy::app {
 std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups);
 
-// Returns the way to the memory of a host with so many ranks: measured on a GPU with page-locked
-// memory, else estimated.
-partition::HostLink host_link_of(const StepOptions& options, int ranks_of_host);
+// Returns the way to the host's memory: measured on a GPU with page-locked memory, else estimated.
+partition::HostLink host_link_of(const StepOptions& options);
 
 // Compiles the steps of an undivided network. If those of any rank exceed its limit, rank 0 times
 // the operations, and all ranks time their links at once. Every rank that exceeds its limit plans

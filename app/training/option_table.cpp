@@ -128,9 +128,8 @@ constexpr OptionRow kExecution[] = {
     {"partition", &O::partition, ranks, WholeNumbers{1, 1 << 16}, "P",
      "split each replica's step over P ranks; 1: every rank is a replica"},
     {"memory-limit", &O::memory_limit, rank, kAny, "SIZE", "of one device, such as 8GiB"},
-    {"host-memory", &O::host_memory, rank, WholeNumbers{kShareOfHost, std::int64_t{1} << 60}, "SIZE",
-     "of one rank, for activations that wait there under a limit; 0: none; default on GPUs: a share of a "
-     "quarter of the host's"},
+    {"host-memory", &O::host_memory, rank, WholeNumbers{0, std::int64_t{1} << 60}, "SIZE",
+     "of one rank, for activations that wait there under a limit; 0: none"},
     {"tuning-file", &O::tuning_file, file, kAny, "FILE",
      "CUDA: measured choices of kernels; a run of one rank adds what is missing", kCuda},
     {"lanes", &O::lanes, ranks, WholeNumbers{1, 8}, "N", "CUDA: operations that may run side by side", kCuda},

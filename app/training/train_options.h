@@ -106,7 +106,7 @@ struct TrainOptions {
   Precision precision = Precision::fp32;
   std::int64_t partition = 1;  // ranks that share one replica's step; 1: every rank trains a whole replica
   std::uint64_t memory_limit = 0;      // bytes of one device; 0: none
-  std::int64_t host_memory = kShareOfHost;  // bytes in which activations of one rank may wait; 0: none
+  std::int64_t host_memory = 0;        // bytes in which activations of one rank may wait; 0: none
   std::string tuning_file;             // CUDA: measured choices of kernels; empty: none
   std::int64_t lanes = kDefaultLanes;  // CUDA: operations that may run side by side
   std::int64_t threads = 0;            // of one rank; 0: this host's cores divided by its ranks

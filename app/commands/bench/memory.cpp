@@ -34,7 +34,7 @@ struct BenchMemoryOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 5, threads = 0, lanes = kDefaultLanes;
-  std::int64_t host_memory = kShareOfHost;
+  std::int64_t host_memory = 0;
   bool json = false;
 };
 
@@ -60,7 +60,7 @@ class MemoryBench {
         classes_(classes),
         steps_(compile_steps(network, step_, groups_)),
         node_ms_(node_ms_of(steps_, step_, groups_)),
-        link_(host_link_of(step_, 1)),
+        link_(host_link_of(step_)),
         fitter_(steps_, step_, {}, node_ms_, link_),
         model_(step_model(*steps_.train, node_ms_)),
         blocks_(model_) {}

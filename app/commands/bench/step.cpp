@@ -38,7 +38,7 @@ struct BenchStepOptions {
   std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes,
                members = 1;
   std::uint64_t memory_limit = 0;
-  std::int64_t host_memory = kShareOfHost;
+  std::int64_t host_memory = 0;
   bool layers = false, json = false, time_waits = true;
 };
 

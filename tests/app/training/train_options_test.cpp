@@ -345,7 +345,7 @@ TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
       R"("checkpoint-every-epochs":1,"checkpoint-every-steps":7,"classes":10,"clip-gradient-norm":1.0,)"
       R"("color-jitter":[0.4,0.4,0.4,0.1],"crop-padding":0,"cutmix":0.0,"cutout":0,"data":"d.h5",)"
       R"("data-on-device":false,"drop-path":-1.0,"ema":0.9,"epochs":1,"epsilon":1e-08,"eval-every":1,"feed":"scatter",)"
-      R"("final-learning-rate":0.0,"flip":true,"freeze":[],"freeze-batch-norm":false,"gamma":0.1,"global-batch":32,"host-memory":-1,"init":"","keep-checkpoints":3,)"
+      R"("final-learning-rate":0.0,"flip":true,"freeze":[],"freeze-batch-norm":false,"gamma":0.1,"global-batch":32,"host-memory":0,"init":"","keep-checkpoints":3,)"
       R"("label-smoothing":0.1,"lanes":3,"learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,"loss-weights":[],)"
       R"("memory-limit":1073741824,"milestones":[],"mixup":0.0,"model":"wrn10_1","momentum":0.9,)"
       R"("nesterov":false,"one-cycle-anneal":"linear","one-cycle-final-division":10000.0,)"
@@ -426,7 +426,7 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
             "--host-memory: expected --memory-limit too, as activations wait there only under a limit");
   EXPECT_EQ(parse(with({"--host-memory", "1.5GiB", "--memory-limit", "1GiB"})).host_memory, 3ll << 29);
   EXPECT_EQ(parse(with({"--host-memory", "0"})).host_memory, 0);
-  EXPECT_EQ(parse(with({})).host_memory, kShareOfHost);
+  EXPECT_EQ(parse(with({})).host_memory, 0);
   EXPECT_EQ(error_of(with({"--host-memory", "-1"})).rfind("--host-memory: found '-1'", 0), 0u);
   EXPECT_EQ(error_of(with({"--test-resize", "256"})),
             "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
