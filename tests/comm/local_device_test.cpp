@@ -41,8 +41,7 @@ TEST(LocalDevice, IsNeverSharedByTwoRanks) {
   EXPECT_EQ(shared_device_problem({use("a", -1, ""), use("a", -1, "")}), "") << "ranks without a device";
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("a", 1, "GPU-2"), use("a", 5, "GPU-2")}),
             "ranks 1 and 2 are on one GPU of host a, cuda:1 NVIDIA H200 (GPU-2, PCI 0000:1B:00.0), expected "
-            "one rank a "
-            "GPU");
+            "one rank per GPU");
 }
 
 TEST(LocalDevice, NamesItself) {
