@@ -32,7 +32,7 @@ extern "C" void remove_partial_files_and_end(int signal) {
   ::raise(signal);
 }
 
-// One more than there is room for would be left behind by a signal.
+// Renames a listed file. A file that found the list full stays on disk after a signal.
 void replace_partial(const char* from, const char* to) {
   for (auto& file : partial_files)
     if (const char* expected = from; file.compare_exchange_strong(expected, to)) return;

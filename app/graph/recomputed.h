@@ -1,5 +1,5 @@
-// How an operation of forward runs once more in backward, where an output that was dropped is
-// needed. The second run has the bits of the first: dropout draws its mask from counters, running
+// Says how backward repeats an operation of forward whose output was dropped and is needed again.
+// The second run has the bits of the first: dropout draws its mask from counters, running
 // statistics are updated once, and sums for a batch norm are kept.
 #pragma once
 

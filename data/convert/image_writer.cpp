@@ -184,7 +184,7 @@ class ImageWriter {
     return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes()) + 4 * std::ssize(file);
   }
 
-  // The file itself if there is none of the same pixels.
+  // Returns the file itself if its pixels would change.
   Bytes make_seekable(ConvertedImage& image, const Image& decoded) const {
     try {
       Bytes file = seekable_jpeg(image.content);
@@ -208,7 +208,7 @@ class ImageWriter {
 
   ResizeRule resize_rule() const { return {options_.size, options_.short_side}; }
 
-  // On the caller's thread, in the order in which the images were submitted.
+  // Runs on the caller's thread, in the order of submission.
   void deliver(ConvertedImage& image) {
     const Sample& sample = image.sample;
     if (!image.error.empty()) {

@@ -1,4 +1,4 @@
-// Which vector instructions the host's loops over pixels use. Every level gives the same bits.
+// Chooses the vector instructions of the host's loops over pixels. All levels give the same bits.
 #pragma once
 
 #include <cstdint>

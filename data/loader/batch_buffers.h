@@ -49,7 +49,7 @@ class BatchBuffers {
     std::int64_t offset = 0;  // in the batch's bytes
     bool whole = false;       // false: there is room for the output's pixels only
   };
-  // Room for the cut of one valid sample, which takes it once. Safe to call from several threads.
+  // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
   Cut take_cut(std::int64_t bytes);
   // Prepares the entries for the batch at `position`, before they are filled.
   void begin(const BatchSchedule& schedule, Position position, int rank);

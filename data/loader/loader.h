@@ -45,9 +45,9 @@ struct LoaderOptions {
   std::function<void(const std::string& message)> skip = nullptr;
 };
 
-// Room that the cuts of a batch of `capacity` samples take at most, in bytes; the same for training
-// and evaluation. Images as they are stored, or 2.5 times the output's pixels if that is less: a
-// sample that finds no room left is resampled on the host, with the same bits.
+// Returns how many bytes the cuts of a batch of `capacity` samples take at most: the stored images,
+// or 2.5 times the output's pixels if that is less. If there is no room left, the host resamples a
+// sample, with the same bits.
 std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
 // Every rank reads its own slice.

@@ -1,5 +1,5 @@
-// Which sample stands where: the order of an epoch and the share of each rank. Neither depends on
-// how many ranks there are.
+// The order of the samples in an epoch, which does not depend on the number of ranks, and the slice
+// of each rank.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// From drawn parameters to the pixels that are read and what is made of them.
+// Computes from drawn parameters which pixels are read and how they become the output.
 #include <algorithm>
 
 #include "data/loader/augmentation.h"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kChunksARead = 8192, kBytesARead = 64 << 20;
 
-// A filter that this HDF5 lacks fails at the first image otherwise, in words that name no filter.
+// Names a filter that this HDF5 lacks. Without this, the first image fails with no filter named.
 void check_filters(hid_t dataset, const std::string& name) {
   const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset), H5Pclose, name);
   for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {

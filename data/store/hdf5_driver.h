@@ -1,6 +1,6 @@
 // A read-only file driver for HDF5. Besides reading it can say where in a file HDF5 would read, so
-// that others can read there without HDF5 and its lock. HDF5 itself computes the place: user
-// blocks, links into other files and every kind of chunk index are its business.
+// that others can read there without HDF5 and its lock. HDF5 itself computes the place, so
+// user blocks, links into other files and every kind of chunk index are handled.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The HDF5 file behind the writers of stores. Only code that itself links HDF5 includes this
+// The HDF5 file that the writers of stores fill. Only code that itself links HDF5 includes this
 // header.
 #pragma once
 

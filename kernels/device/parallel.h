@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-// Compiles a function for AVX-512, AVX2 and the baseline; the loader picks one. Sanitizers get the
-// baseline only, because they instrument the loader's choice before they are ready for it.
+// Compiles a function for AVX-512, AVX2 and the baseline; the dynamic linker picks one. Sanitizers
+// get the baseline only, because they are not initialised yet when it picks.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CONVOY_VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

@@ -1,4 +1,4 @@
-// What kernels_bandwidth measures.
+// Declares the measurements of kernels_bandwidth.
 #pragma once
 
 #include <functional>

@@ -267,8 +267,8 @@ void LayerWriter::write(const Pad& pad) {
   graph_.node("Pad", {input(), amounts, graph_.scalar(part("value"), p.value)}, output());
 }
 
-// A window that would start in the end's padding is left out here, as in PyTorch, but not in ONNX.
-// A pool that has one says how much padding its other windows need.
+// Convoy and PyTorch leave out a window that would start in the padding at the end; ONNX does not.
+// A pool with such a window is written with explicit padding instead of ceil_mode.
 std::array<std::int64_t, 2> LayerWriter::end_padding(const Pool& pool, bool& ceil_mode) const {
   std::array<std::int64_t, 2> end{pool.padding[0], pool.padding[1]};
   if (!pool.ceil_mode) return end;

@@ -36,7 +36,7 @@ class Importer {
   bool is_constant(const FileNode& node, std::size_t index) const;
   // Settles what is pending: pads and shuffled channels become layers.
   const Value& activation(const FileNode& node, std::size_t index);
-  // As activation(), but it must be [N, C, H, W] in this order.
+  // Returns what activation() returns. Throws unless it is [N, C, H, W] in this order.
   LayerId image(const FileNode& node, std::size_t index);
   // As image(), but leaves a pad to the caller.
   Value unpadded_image(const FileNode& node, std::size_t index);

@@ -18,8 +18,8 @@ struct RankedClass {
   float probability = 0;
 };
 
-// Fills `top` with the most probable classes, at most as many as there are. Of equally probable
-// classes the lower number comes first. NaN is less probable than anything.
+// Fills `top` with the most probable classes, at most as many as there are. If classes are equally
+// probable, the lower number comes first. NaN is less probable than anything.
 void rank_classes(std::span<const float> probabilities, std::span<RankedClass> top);
 
 // One line for each image: as CSV (RFC 4180, lines end with LF, with a header) the image and then

@@ -1,5 +1,5 @@
-// The depthwise engine's host code: which tasks it takes, the shape of its blocks, and the sums of
-// what blocks leave.
+// Host code of the depthwise engine: it decides which tasks it takes and the shape of its blocks,
+// and adds the partial sums that the blocks write.
 #include "kernels/conv2d/cuda/depthwise.h"
 #include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/conv2d/cuda/depthwise_tiles.h"

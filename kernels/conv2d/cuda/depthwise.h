@@ -47,14 +47,14 @@ struct DepthwiseCall {
   __host__ __device__ int taps() const { return filter * filter; }
 };
 
-// Far columns of a strip. More need fewer loads a result, and more registers.
+// Returns the far columns of a strip. More of them need fewer loads per result, but more registers.
 constexpr int depthwise_columns(Direction direction, int filter, int stride) {
   if (direction == Direction::backward_data && stride == 2) return 8;
   if (stride == 2) return 4;
   return direction == Direction::backward_weights && filter == 7 ? 4 : 7;
 }
 
-// Registers of a thread, at most, by the blocks that a multiprocessor shall hold.
+// Returns how many blocks a multiprocessor shall hold, which limits the registers of a thread.
 constexpr int depthwise_blocks(Direction direction, int filter) {
   if (direction == Direction::backward_weights) return filter == 3 ? 3 : 2;
   return filter == 3 ? 4 : filter == 5 ? 3 : 2;

@@ -187,7 +187,7 @@ class Ranks {
   std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
 };
 
-// Compiles the network as it is, or with its passes fused.
+// Compiles both steps of the network, which the caller may have fused.
 CompiledSteps compile(const Network& network, int replicas) {
   const auto graph = [&](bool training) {
     return build_step_graph(network, {.training = training, .ranks = replicas});
