@@ -135,7 +135,7 @@ class CudaExecutor final : public Executor {
   static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // index in published()
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
-  // What a member's next step starts with.
+  // The values with which a member's next step starts.
   struct Input {
     explicit Input(const ModelMemory& memory)
         : labels(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),

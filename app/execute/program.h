@@ -16,7 +16,7 @@ struct MemoryRange {
   std::int64_t bytes = 0;
 };
 
-// What an instruction runs on. A GPU has an engine for copies in each direction.
+// The part of a device that runs an instruction. A GPU has an engine for copies in each direction.
 enum class Engine : std::uint8_t { compute, copy_out, copy_back };
 
 struct Instruction {

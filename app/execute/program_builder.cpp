@@ -129,7 +129,7 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
   }
   if (node.transfer() != nullptr) return append_transfer(program, compiled, node);
   const HostCopy* const copy = node.host_copy();
-  // What uses the buffer next waits for the copy itself.
+  // Needs no instruction: the next user of the buffer waits for the copy itself.
   if (copy != nullptr && copy->action == HostCopy::Action::out_finish) return;
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_.address(compiled, id));

@@ -127,7 +127,6 @@ class Session {
     return communication_.buckets == nullptr ? 0
                                              : static_cast<std::size_t>(communication_.buckets->finished());
   }
-  const Program& evaluate_program() const { return programs_.evaluate; }
 
  private:
   void reserve_memory();
