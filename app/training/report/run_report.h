@@ -43,8 +43,8 @@ struct RunPlan {
 
 class RunReport {
  public:
-  // Says whether this rank writes and prints a report, only writes it (`files`), or neither. Members
-  // and trainings alone both use it.
+  // Says whether this rank writes and prints a report (`all`), writes it only (`files`), or does
+  // neither. Members and trainings alone both use it.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
