@@ -60,13 +60,17 @@ template <class Config>
 using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement>;
 
 struct LoaderParameters {
-  MemberMap images, other, half;
+  CUtensorMap images, other, half;
+  const CUtensorMap *images_of_others, *other_of_others, *half_of_others;
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
+  __device__ const CUtensorMap* images_map() const { return sm90::map_of(images, images_of_others); }
+  __device__ const CUtensorMap* other_map() const { return sm90::map_of(other, other_of_others); }
+  __device__ const CUtensorMap* half_map() const { return sm90::map_of(half, half_of_others); }
   __device__ void prefetch() const {
-    sm90::prefetch_tensor_map(sm90::map_of(images));
-    sm90::prefetch_tensor_map(sm90::map_of(other));
+    sm90::prefetch_tensor_map(images_map());
+    sm90::prefetch_tensor_map(other_map());
   }
 };
 
@@ -97,9 +101,9 @@ class WindowLoader {
   // and the next.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
-      sm90::load_2d(sm90::map_of(p_.images), a, full, first_channel_ + channel(), at_.w);
+      sm90::load_2d(p_.images_map(), a, full, first_channel_ + channel(), at_.w);
     else
-      sm90::load_im2col(sm90::map_of(p_.images), a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
+      sm90::load_im2col(p_.images_map(), a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
   }
@@ -107,10 +111,9 @@ class WindowLoader {
     const int tap = p_.filter_taps.at(block_.r, block_.s + s);
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(sm90::map_of(p_.other), b + i * 8192, full, column_ + i * 64, tap,
-                      filter_row_ + channel());
+        sm90::load_3d(p_.other_map(), b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel());
     } else {
-      sm90::load_3d(sm90::map_of(p_.other), b, full, channel(), tap, column_);
+      sm90::load_3d(p_.other_map(), b, full, channel(), tap, column_);
     }
   }
   __device__ void advance() { p_.window.advance(block_); }
@@ -139,7 +142,7 @@ struct WindowBox {
   }
   __device__ void load(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
                        const WindowLoad::Pixel& at) const {
-    sm90::load_im2col(sm90::map_of(p.images), to, full, channel, at.w, at.h, first_image + at.n, right, down);
+    sm90::load_im2col(p.images_map(), to, full, channel, at.w, at.h, first_image + at.n, right, down);
   }
 };
 
@@ -152,7 +155,7 @@ class GradientLoader {
   using Parameters = LoaderParameters;
   __device__ static void prefetch(const Parameters& parameters) {
     parameters.prefetch();
-    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(sm90::map_of(parameters.half));
+    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(parameters.half_map());
   }
   __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                             std::uint32_t = 0)
@@ -162,7 +165,7 @@ class GradientLoader {
     std::uint8_t *const filters = filters_in_columns ? b : a, *const windows = filters_in_columns ? a : b;
 #pragma unroll
     for (int i = 0; i < kFilters; ++i)
-      sm90::load_2d(sm90::map_of((i + 1) * kWidth <= kTileFilters ? p_.other : p_.half),
+      sm90::load_2d((i + 1) * kWidth <= kTileFilters ? p_.other_map() : p_.half_map(),
                     filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
 #pragma unroll
     for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, windows + i * kBoxBytes, full, at_);
@@ -213,9 +216,9 @@ class RowGradientLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
 #pragma unroll
     for (int i = 0; i < Config::rows / 64; ++i)
-      sm90::load_im2col(sm90::map_of(p_.other), a + i * 8192, full, filter_ + i * 64,
-                        at_.w - p_.window.first[1], at_.h - p_.window.first[0], at_.n, 0, 0);
-    sm90::load_im2col(sm90::map_of(p_.images), b, full, 0, at_.w, at_.h, at_.n, 0, down_);
+      sm90::load_im2col(p_.other_map(), a + i * 8192, full, filter_ + i * 64, at_.w - p_.window.first[1],
+                        at_.h - p_.window.first[0], at_.n, 0, 0);
+    sm90::load_im2col(p_.images_map(), b, full, 0, at_.w, at_.h, at_.n, 0, down_);
     position_ += Config::depth;
     at_ = p_.window.pixel(position_);
   }
@@ -229,7 +232,8 @@ class RowGradientLoader {
 };
 
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
-  return {call.images, call.other, call.half, call.window, call.filter_taps, call.packing};
+  return {call.images.first, call.other.first, call.half.first,  call.images.others, call.other.others,
+          call.half.others,  call.window,      call.filter_taps, call.packing};
 }
 
 // Launches a tile shape for which has_kernel(). Tiles that end in half a TMA box need filters with
@@ -245,7 +249,8 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
       static_assert(Config::k_taps == gemm::depth_taps(gemm::kSm90Tiles[tile]));
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, PlacementOf<Config>>>(
           loader_parameters(call),
-          {call.c,
+          {call.c.first,
+           call.c.others,
            call.m,
            call.n,
            1,

@@ -26,15 +26,19 @@ class NormStore {
   using Ring = gemm::Ring<Config>;
   using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
   struct Parameters {
-    MemberMap g;            // [m][n], bf16 or, in tf32, f32, like the operands
-    std::uint8_t* plain;    // the memory of g, for threads that copy
-    MemberMap operands[2];  // the norm's input, and the other gradient
+    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, like the operands
+    CUtensorMap operands[2];  // the norm's input, and the other gradient
+    const CUtensorMap *g_of_others, *operands_of_others[2];
+    std::uint8_t* plain;  // the memory of g, for threads that copy
     int m, n;
     const std::uint8_t* mask;  // one bit for each element, one byte for each 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
     // The sums run over rows of the first control->valid samples. g is 0 in all others.
     Placement placement;
     std::ptrdiff_t member_stride;
+    __device__ const CUtensorMap* operand_map(int i) const {
+      return sm90::map_of(operands[i], operands_of_others[i]);
+    }
   };
 
   // TMA boxes of the two operands (64 rows of 128 bytes) fill as few stages as possible. A stage
@@ -50,18 +54,18 @@ class NormStore {
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p) {
-    sm90::prefetch_tensor_map(sm90::map_of(p.g));
-    for (const MemberMap& operand : p.operands) sm90::prefetch_tensor_map(sm90::map_of(operand));
+    sm90::prefetch_tensor_map(sm90::map_of(p.g, p.g_of_others));
+    for (int i = 0; i < 2; ++i) sm90::prefetch_tensor_map(p.operand_map(i));
   }
   __device__ static constexpr int operand_stages(const Parameters&) { return 2 * kParts; }
   __device__ static void load_operands(const Parameters& p, Ring& ring, int row, int column) {
     for (int first = 0; first < kChunks; first += kPartChunks)
-      for (const MemberMap& operand : p.operands) {
+      for (int operand = 0; operand < 2; ++operand) {
         const int chunks = min(kPartChunks, kChunks - first);
         ring.claim(chunks * kRowBoxes * kBoxBytes);
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int block = 0; block < kRowBoxes; ++block)
-            p.placement.load(sm90::map_of(operand), ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes,
+            p.placement.load(p.operand_map(operand), ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes,
                              ring.arrived(), column + (first + chunk) * kWidth, row + block * 64);
         ring.position.advance();
       }
@@ -180,7 +184,7 @@ class NormStore {
     sync();
     if constexpr (!Placement::has_gaps) {
       if (thread_ == 0 && !narrow) {
-        sm90::store_3d(sm90::map_of(p_.g), box, column, row, 0);
+        sm90::store_3d(sm90::map_of(p_.g, p_.g_of_others), box, column, row, 0);
         sm90::store_commit();
       }
     }
@@ -222,9 +226,11 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
       static_assert(Config::k_taps == gemm::depth_taps(kTile));
       gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(
           loader_parameters(call),
-          {call.c,
+          {call.c.first,
+           {call.norm_operands[0].first, call.norm_operands[1].first},
+           call.c.others,
+           {call.norm_operands[0].others, call.norm_operands[1].others},
            call.plain,
-           {call.norm_operands[0], call.norm_operands[1]},
            call.m,
            call.n,
            call.mask,

@@ -151,11 +151,14 @@ template <class Config>
 class MatrixLoader {
  public:
   struct Parameters {
-    MemberMap a, b;
+    CUtensorMap a, b;
+    const CUtensorMap *a_of_others, *b_of_others;
+    __device__ const CUtensorMap* a_map() const { return sm90::map_of(a, a_of_others); }
+    __device__ const CUtensorMap* b_map() const { return sm90::map_of(b, b_of_others); }
   };
   __device__ static void prefetch(const Parameters& parameters) {
-    sm90::prefetch_tensor_map(sm90::map_of(parameters.a));
-    sm90::prefetch_tensor_map(sm90::map_of(parameters.b));
+    sm90::prefetch_tensor_map(parameters.a_map());
+    sm90::prefetch_tensor_map(parameters.b_map());
   }
   __device__ MatrixLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                           std::uint32_t rank = 0)
@@ -167,18 +170,17 @@ class MatrixLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     if constexpr (Config::a_mn_major) {
       for (int i = 0; i < Config::rows / kWidth; ++i)
-        sm90::load_2d(sm90::map_of(p_.a), a + i * kBoxBytes, full, row_ + i * kWidth, k_);
+        sm90::load_2d(p_.a_map(), a + i * kBoxBytes, full, row_ + i * kWidth, k_);
     } else {
-      sm90::load_2d(sm90::map_of(p_.a), a, full, k_, row_);
+      sm90::load_2d(p_.a_map(), a, full, k_, row_);
     }
     constexpr int kShare = Config::columns / Config::cluster, kDepthShare = Config::depth / Config::cluster;
     if constexpr (Config::b_mn_major) {
       b += rank_ * kDepthShare * 128;
       for (int i = 0; i < Config::columns / kWidth; ++i)
-        load_shared(sm90::map_of(p_.b), b + i * kBoxBytes, full, column_ + i * kWidth,
-                    k_ + rank_ * kDepthShare);
+        load_shared(p_.b_map(), b + i * kBoxBytes, full, column_ + i * kWidth, k_ + rank_ * kDepthShare);
     } else {
-      load_shared(sm90::map_of(p_.b), b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
+      load_shared(p_.b_map(), b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
     }
     k_ += Config::depth;
   }

@@ -60,8 +60,9 @@ template <class Config, Extra extra>
 void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   using Loader = MatrixLoader<Config>;
   using Store = TileStore<Config, extra>;
-  start_wgmma<Config, Loader, Store>({call.a, call.b},
-                                     {call.c,
+  start_wgmma<Config, Loader, Store>({call.a.first, call.b.first, call.a.others, call.b.others},
+                                     {call.c.first,
+                                      call.c.others,
                                       call.m,
                                       call.n,
                                       call.alpha,

@@ -32,7 +32,8 @@ template <class Config, Extra extra, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
-    MemberMap c;  // [splits][m][n]; raw accumulators may have more than one split
+    CUtensorMap c;  // [splits][m][n]; raw accumulators may have more than one split
+    const CUtensorMap* c_of_others;
     int m, n;
     float alpha;
     const float* bias;  // may be null
@@ -60,7 +61,9 @@ class TileStore {
 
   // This Store reads no tensors through the ring of pipeline stages.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
-  __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(sm90::map_of(p.c)); }
+  __device__ static void prefetch(const Parameters& p) {
+    sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others));
+  }
   __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
   __device__ static void wait_for_operands(const Ring<Config>&) {}
 
@@ -176,7 +179,8 @@ class TileStore {
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
-            parameters_.placement.store(sm90::map_of(parameters_.c), buffer, c, r, split);
+            parameters_.placement.store(sm90::map_of(parameters_.c, parameters_.c_of_others), buffer, c, r,
+                                        split);
             sm90::store_commit();
           }
         }

@@ -6,9 +6,9 @@ namespace convoy::kernels::gemm {
 void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream) {
   with_tile<kMnMajorTiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     using Config = MnMajorConfig<tile>;
-    start_mn_major<Config, MatrixLoader<Config>>(
-        {Config::x_is_n ? call.b : call.a, Config::x_is_n ? call.a : call.b}, call.result, call.schedule,
-        call.blocks, call.members, stream);
+    const MemberMap &x = Config::x_is_n ? call.b : call.a, &y = Config::x_is_n ? call.a : call.b;
+    start_mn_major<Config, MatrixLoader<Config>>({x.first, y.first, x.others, y.others}, call.result,
+                                                 call.schedule, call.blocks, call.members, stream);
   });
 }
 
