@@ -25,17 +25,17 @@ struct Sum {
   // in local memory.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
-    return {*this, member_stride};
+    return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};
   }
 };
 
 template <typename T, int V>
 struct Sum<T, V>::Moved {
   const Sum& first;
-  std::ptrdiff_t member_stride;
+  std::ptrdiff_t offset;  // from member 0's elements to the member's
 
   __device__ __forceinline__ Pack<T, V> input(int index, std::int64_t at) const {
-    return load_pack<V>(static_cast<const T*>(of_member(first.of[index], member_stride)) + at);
+    return load_pack<V>(static_cast<const T*>(first.of[index]) + offset + at);
   }
   __device__ __forceinline__ Loaded load(std::int64_t at) const { return {input(0, at), input(1, at)}; }
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t at) const {
@@ -49,7 +49,7 @@ struct Sum<T, V>::Moved {
       for (int k = 0; k < V; ++k) sum[k] += value[k];
     }
     const Pack<T, V> stored = pack_of<T>(sum);
-    store_pack(of_member(first.y, member_stride) + at, stored);
+    store_pack(first.y + offset + at, stored);
     return stored;
   }
 };

@@ -11,12 +11,18 @@
 
 namespace convoy::kernels::cuda {
 
-// Returns where the block's member has what `pointer` is to member 0. Null stays null.
+// Returns the address `offset` bytes after `pointer`: a member's memory is strides after member 0's.
+// Null stays null.
+template <typename T>
+__device__ __forceinline__ T* moved(T* pointer, std::ptrdiff_t offset) {
+  auto* const bytes = static_cast<char*>(const_cast<void*>(static_cast<const void*>(pointer)));
+  return static_cast<T*>(static_cast<void*>(bytes + (pointer == nullptr ? 0 : offset)));
+}
+
+// Returns where the block's member has what `pointer` is to member 0.
 template <typename T>
 __device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
-  const std::ptrdiff_t offset = pointer == nullptr ? 0 : stride * static_cast<std::ptrdiff_t>(blockIdx.z);
-  auto* const bytes = static_cast<char*>(const_cast<void*>(static_cast<const void*>(pointer)));
-  return static_cast<T*>(static_cast<void*>(bytes + offset));
+  return moved(pointer, stride * static_cast<std::ptrdiff_t>(blockIdx.z));
 }
 
 // Moves pointers to the block's member. A step of many short kernels has to load their code each

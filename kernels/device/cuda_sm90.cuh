@@ -77,9 +77,10 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Returns the map of the block's member: parameters hold the fields of a MemberMap.
-__device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others) {
-  return blockIdx.z == 0 ? &first : others + (blockIdx.z - 1);
+// Returns a member's map: parameters hold the fields of a MemberMap.
+__device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others,
+                                                     int member) {
+  return member == 0 ? &first : others + (member - 1);
 }
 
 // Tensor copies from global to shared memory. Coordinates are in elements, innermost first.

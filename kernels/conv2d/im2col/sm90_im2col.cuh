@@ -7,15 +7,13 @@
 
 namespace convoy::kernels::conv {
 
-// Returns how many rows count in the column sums.
-__device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t member_stride) {
-  return min(m, cuda::of_member(placement.control, member_stride)->valid * placement.sample_rows);
+// Returns how many rows count in the column sums. `offset`: the member's, in bytes.
+__device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
+  return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
 
 struct Sm90Placement : Placement {
-  __device__ int sum_rows(int m, std::ptrdiff_t member_stride) const {
-    return valid_rows(*this, m, member_stride);
-  }
+  __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     if (kind == Placement::Kind::matrix) {
       sm90::store_3d(c, from, column, row, split);
@@ -38,9 +36,7 @@ struct Sm90Placement : Placement {
 // Used if taps share pixels: a gap row, which belongs to no output, follows each row of pixels.
 // TMA reads gaps as zeros but must not write through a map with gaps (illegal instruction).
 struct GapPlacement : Placement {
-  __device__ int sum_rows(int m, std::ptrdiff_t member_stride) const {
-    return valid_rows(*this, m, member_stride);
-  }
+  __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     const Position at = position_of(row, positions, across);
@@ -65,12 +61,18 @@ struct LoaderParameters {
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
-  __device__ const CUtensorMap* images_map() const { return sm90::map_of(images, images_of_others); }
-  __device__ const CUtensorMap* other_map() const { return sm90::map_of(other, other_of_others); }
-  __device__ const CUtensorMap* half_map() const { return sm90::map_of(half, half_of_others); }
-  __device__ void prefetch() const {
-    sm90::prefetch_tensor_map(images_map());
-    sm90::prefetch_tensor_map(other_map());
+  __device__ const CUtensorMap* images_map(int member) const {
+    return sm90::map_of(images, images_of_others, member);
+  }
+  __device__ const CUtensorMap* other_map(int member) const {
+    return sm90::map_of(other, other_of_others, member);
+  }
+  __device__ const CUtensorMap* half_map(int member) const {
+    return sm90::map_of(half, half_of_others, member);
+  }
+  __device__ void prefetch(int member) const {
+    sm90::prefetch_tensor_map(images_map(member));
+    sm90::prefetch_tensor_map(other_map(member));
   }
 };
 
@@ -81,9 +83,11 @@ template <class Config>
 class WindowLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
-  __device__ WindowLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin, std::uint32_t)
+  __device__ static void prefetch(const Parameters& parameters, int member) { parameters.prefetch(member); }
+  __device__ WindowLoader(const Parameters& parameters, int member, int m_tile, int n_tile, int k_begin,
+                          std::uint32_t)
       : p_(parameters),
+        member_(member),
         at_(p_.window.matrix ? WindowLoad::Pixel{0, 0, m_tile * Config::rows}
                              : p_.window.pixel(m_tile * Config::rows)),
         block_(p_.window.block(k_begin)) {
@@ -101,9 +105,9 @@ class WindowLoader {
   // and the next.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
-      sm90::load_2d(p_.images_map(), a, full, first_channel_ + channel(), at_.w);
+      sm90::load_2d(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w);
     else
-      sm90::load_im2col(p_.images_map(), a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
+      sm90::load_im2col(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
   }
@@ -111,9 +115,10 @@ class WindowLoader {
     const int tap = p_.filter_taps.at(block_.r, block_.s + s);
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(p_.other_map(), b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel());
+        sm90::load_3d(p_.other_map(member_), b + i * 8192, full, column_ + i * 64, tap,
+                      filter_row_ + channel());
     } else {
-      sm90::load_3d(p_.other_map(), b, full, channel(), tap, column_);
+      sm90::load_3d(p_.other_map(member_), b, full, channel(), tap, column_);
     }
   }
   __device__ void advance() { p_.window.advance(block_); }
@@ -122,6 +127,7 @@ class WindowLoader {
   __device__ int channel() const { return block_.channel_block * Config::depth; }
 
   const Parameters& p_;
+  const int member_;
   const WindowLoad::Pixel at_;  // the pixel; for a plain matrix `w` is the row
   WindowLoad::Block block_;
   int first_channel_, column_, filter_row_ = 0;
@@ -140,9 +146,9 @@ struct WindowBox {
     right = std::uint16_t(there ? block.s * p.window.reach[1] : 0);
     down = std::uint16_t(there ? block.r * p.window.reach[0] : 0);
   }
-  __device__ void load(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
+  __device__ void load(const LoaderParameters& p, int member, std::uint8_t* to, std::uint64_t* full,
                        const WindowLoad::Pixel& at) const {
-    sm90::load_im2col(p.images_map(), to, full, channel, at.w, at.h, first_image + at.n, right, down);
+    sm90::load_im2col(p.images_map(member), to, full, channel, at.w, at.h, first_image + at.n, right, down);
   }
 };
 
@@ -153,22 +159,23 @@ template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) {
-    parameters.prefetch();
-    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(parameters.half_map());
+  __device__ static void prefetch(const Parameters& parameters, int member) {
+    parameters.prefetch(member);
+    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(parameters.half_map(member));
   }
-  __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
+  __device__ GradientLoader(const Parameters& parameters, int member, int a_tile, int b_tile, int k_begin,
                             std::uint32_t = 0)
-      : GradientLoader(parameters, filters_in_columns ? b_tile : a_tile, filters_in_columns ? a_tile : b_tile,
-                       k_begin, std::make_integer_sequence<int, kWindows>{}) {}
+      : GradientLoader(parameters, member, filters_in_columns ? b_tile : a_tile,
+                       filters_in_columns ? a_tile : b_tile, k_begin,
+                       std::make_integer_sequence<int, kWindows>{}) {}
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     std::uint8_t *const filters = filters_in_columns ? b : a, *const windows = filters_in_columns ? a : b;
 #pragma unroll
     for (int i = 0; i < kFilters; ++i)
-      sm90::load_2d((i + 1) * kWidth <= kTileFilters ? p_.other_map() : p_.half_map(),
+      sm90::load_2d((i + 1) * kWidth <= kTileFilters ? p_.other_map(member_) : p_.half_map(member_),
                     filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
 #pragma unroll
-    for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, windows + i * kBoxBytes, full, at_);
+    for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, member_, windows + i * kBoxBytes, full, at_);
     position_ += Config::depth;
     at_ = p_.window.pixel(position_);
   }
@@ -181,9 +188,10 @@ class GradientLoader {
   static constexpr bool kEndsInHalfBox = kTileFilters % kWidth != 0;
   static_assert(!kEndsInHalfBox || kTileFilters % kWidth == kWidth / 2);
   template <int... box>
-  __device__ GradientLoader(const Parameters& parameters, int filter_tile, int window_tile, int k_begin,
-                            std::integer_sequence<int, box...>)
+  __device__ GradientLoader(const Parameters& parameters, int member, int filter_tile, int window_tile,
+                            int k_begin, std::integer_sequence<int, box...>)
       : p_(parameters),
+        member_(member),
         filter_(filter_tile * kTileFilters),
         position_(k_begin * Config::depth),
         at_(p_.window.pixel(position_)),
@@ -191,6 +199,7 @@ class GradientLoader {
                          kWidth)...} {}
 
   const Parameters& p_;
+  const int member_;
   const int filter_;
   int position_;
   WindowLoad::Pixel at_;
@@ -205,10 +214,11 @@ template <class Config>
 class RowGradientLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
-  __device__ RowGradientLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
+  __device__ static void prefetch(const Parameters& parameters, int member) { parameters.prefetch(member); }
+  __device__ RowGradientLoader(const Parameters& parameters, int member, int m_tile, int n_tile, int k_begin,
                                std::uint32_t)
       : p_(parameters),
+        member_(member),
         filter_(m_tile * Config::rows),
         down_(std::uint16_t(n_tile * p_.window.reach[0])),
         position_(k_begin * Config::depth),
@@ -216,15 +226,16 @@ class RowGradientLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
 #pragma unroll
     for (int i = 0; i < Config::rows / 64; ++i)
-      sm90::load_im2col(p_.other_map(), a + i * 8192, full, filter_ + i * 64, at_.w - p_.window.first[1],
-                        at_.h - p_.window.first[0], at_.n, 0, 0);
-    sm90::load_im2col(p_.images_map(), b, full, 0, at_.w, at_.h, at_.n, 0, down_);
+      sm90::load_im2col(p_.other_map(member_), a + i * 8192, full, filter_ + i * 64,
+                        at_.w - p_.window.first[1], at_.h - p_.window.first[0], at_.n, 0, 0);
+    sm90::load_im2col(p_.images_map(member_), b, full, 0, at_.w, at_.h, at_.n, 0, down_);
     position_ += Config::depth;
     at_ = p_.window.pixel(position_);
   }
 
  private:
   const Parameters& p_;
+  const int member_;
   const int filter_;
   const std::uint16_t down_;  // the tap's offset
   int position_;
@@ -262,7 +273,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
            call.sum_slots,
            {call.placement},
            call.members.stride},
-          call.schedule, call.blocks, call.members.count, stream);
+          call.schedule, call.blocks, call.members, stream);
     } else {
       throw std::logic_error("no kernel of this tile");
     }

@@ -11,9 +11,7 @@ namespace convoy::kernels::conv {
 
 // The destination of the result if its rows have no gaps.
 struct NormPlacement : conv::Placement {
-  __device__ int sum_rows(int m, std::ptrdiff_t member_stride) const {
-    return valid_rows(*this, m, member_stride);
-  }
+  __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
   }
@@ -36,8 +34,9 @@ class NormStore {
     // The sums run over rows of the first control->valid samples. g is 0 in all others.
     Placement placement;
     std::ptrdiff_t member_stride;
-    __device__ const CUtensorMap* operand_map(int i) const {
-      return sm90::map_of(operands[i], operands_of_others[i]);
+    __device__ const CUtensorMap* g_map(int member) const { return sm90::map_of(g, g_of_others, member); }
+    __device__ const CUtensorMap* operand_map(int i, int member) const {
+      return sm90::map_of(operands[i], operands_of_others[i], member);
     }
   };
 
@@ -53,20 +52,21 @@ class NormStore {
   // stages of operands.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
-  __device__ static void prefetch(const Parameters& p) {
-    sm90::prefetch_tensor_map(sm90::map_of(p.g, p.g_of_others));
-    for (int i = 0; i < 2; ++i) sm90::prefetch_tensor_map(p.operand_map(i));
+  __device__ static void prefetch(const Parameters& p, int member) {
+    sm90::prefetch_tensor_map(p.g_map(member));
+    for (int i = 0; i < 2; ++i) sm90::prefetch_tensor_map(p.operand_map(i, member));
   }
   __device__ static constexpr int operand_stages(const Parameters&) { return 2 * kParts; }
-  __device__ static void load_operands(const Parameters& p, Ring& ring, int row, int column) {
+  __device__ static void load_operands(const Parameters& p, int member, Ring& ring, int row, int column) {
     for (int first = 0; first < kChunks; first += kPartChunks)
       for (int operand = 0; operand < 2; ++operand) {
         const int chunks = min(kPartChunks, kChunks - first);
         ring.claim(chunks * kRowBoxes * kBoxBytes);
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int block = 0; block < kRowBoxes; ++block)
-            p.placement.load(p.operand_map(operand), ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes,
-                             ring.arrived(), column + (first + chunk) * kWidth, row + block * 64);
+            p.placement.load(p.operand_map(operand, member),
+                             ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
+                             column + (first + chunk) * kWidth, row + block * 64);
         ring.position.advance();
       }
   }
@@ -75,13 +75,17 @@ class NormStore {
     for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
-  __device__ NormStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
+  // `block`: the number of the block among those of its member.
+  __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
+                       int consumer)
       : p_(parameters),
+        member_(member),
+        offset_(parameters.member_stride * member),
         staging_(staging),
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
-        rows_(parameters.placement.sum_rows(parameters.m, parameters.member_stride)),
-        column_sums_(moved(parameters.sum_slots), parameters.n, rows_, consumer) {}
+        rows_(parameters.placement.sum_rows(parameters.m, offset_)),
+        column_sums_(moved(parameters.sum_slots), block, parameters.n, rows_, consumer) {}
 
   // Call this before a tile is multiplied, so that its mask arrives in the meantime.
   __device__ void prefetch_mask(int row, int column) {
@@ -133,14 +137,14 @@ class NormStore {
     column_sums_.flush();
     if (thread_ == 0) sm90::store_wait_read<0>();
   }
+  __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
   // Returns the address in the member's memory.
   template <typename T>
   __device__ T* moved(T* pointer) const {
-    return cuda::of_member(pointer, p_.member_stride);
+    return cuda::moved(pointer, offset_);
   }
-  __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   __device__ void store_box(const float* sums, int row, int tile_column, int chunk, const unsigned* mask,
                             const std::uint8_t* x, const std::uint8_t* other) {
@@ -184,7 +188,7 @@ class NormStore {
     sync();
     if constexpr (!Placement::has_gaps) {
       if (thread_ == 0 && !narrow) {
-        sm90::store_3d(sm90::map_of(p_.g, p_.g_of_others), box, column, row, 0);
+        sm90::store_3d(p_.g_map(member_), box, column, row, 0);
         sm90::store_commit();
       }
     }
@@ -207,6 +211,8 @@ class NormStore {
   // 16-byte words of a thread, one in every 16th row of a box.
   static constexpr int kUnits = 4;
   const Parameters& p_;
+  int member_;
+  std::ptrdiff_t offset_;  // from member 0's memory to the member's, in bytes
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
   int staged_ = 0;
@@ -237,7 +243,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
            call.sum_slots,
            {call.placement},
            call.members.stride},
-          call.schedule, call.blocks, call.members.count, stream);
+          call.schedule, call.blocks, call.members, stream);
     } else {
       throw std::logic_error("no kernel of this tile");
     }

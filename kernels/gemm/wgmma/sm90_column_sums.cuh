@@ -18,10 +18,11 @@ namespace convoy::kernels::gemm {
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // Clears this consumer warpgroup's slot of `slots` [blocks * 2][2][n]. Synchronise the warpgroup
+  // Clears this consumer warpgroup's slot of `slots` [blocks * 2][2][n]. `block` is the number of the
+  // block among those of its member. Synchronise the warpgroup
   // before the first add(). Rows of C from `rows` on are left out of the sums.
-  __device__ ColumnSums(float* slots, int n, int rows, int consumer)
-      : slot_(slots + (std::int64_t{blockIdx.x} * 2 + consumer) * 2 * n),
+  __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
+      : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),
         rows_(rows),
         warp_(int(threadIdx.x) % 128 / 32),

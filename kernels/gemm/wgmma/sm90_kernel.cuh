@@ -139,7 +139,8 @@ struct StageRing {
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
 // The ring of B if taps follow each other in k: each stage holds one tap. If all of B fits, it is
-// loaded once and stays resident, and every work item starts at the first stage.
+// loaded once and stays resident (not if there are several members), and every work item starts at the first
+// stage.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
@@ -153,16 +154,17 @@ class MatrixLoader {
   struct Parameters {
     CUtensorMap a, b;
     const CUtensorMap *a_of_others, *b_of_others;
-    __device__ const CUtensorMap* a_map() const { return sm90::map_of(a, a_of_others); }
-    __device__ const CUtensorMap* b_map() const { return sm90::map_of(b, b_of_others); }
+    __device__ const CUtensorMap* a_map(int member) const { return sm90::map_of(a, a_of_others, member); }
+    __device__ const CUtensorMap* b_map(int member) const { return sm90::map_of(b, b_of_others, member); }
   };
-  __device__ static void prefetch(const Parameters& parameters) {
-    sm90::prefetch_tensor_map(parameters.a_map());
-    sm90::prefetch_tensor_map(parameters.b_map());
+  __device__ static void prefetch(const Parameters& parameters, int member) {
+    sm90::prefetch_tensor_map(parameters.a_map(member));
+    sm90::prefetch_tensor_map(parameters.b_map(member));
   }
-  __device__ MatrixLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
+  __device__ MatrixLoader(const Parameters& parameters, int member, int a_tile, int b_tile, int k_begin,
                           std::uint32_t rank = 0)
       : p_(parameters),
+        member_(member),
         row_(a_tile * Config::rows),
         column_(b_tile * Config::columns),
         k_(k_begin * Config::depth),
@@ -170,17 +172,18 @@ class MatrixLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     if constexpr (Config::a_mn_major) {
       for (int i = 0; i < Config::rows / kWidth; ++i)
-        sm90::load_2d(p_.a_map(), a + i * kBoxBytes, full, row_ + i * kWidth, k_);
+        sm90::load_2d(p_.a_map(member_), a + i * kBoxBytes, full, row_ + i * kWidth, k_);
     } else {
-      sm90::load_2d(p_.a_map(), a, full, k_, row_);
+      sm90::load_2d(p_.a_map(member_), a, full, k_, row_);
     }
     constexpr int kShare = Config::columns / Config::cluster, kDepthShare = Config::depth / Config::cluster;
     if constexpr (Config::b_mn_major) {
       b += rank_ * kDepthShare * 128;
       for (int i = 0; i < Config::columns / kWidth; ++i)
-        load_shared(p_.b_map(), b + i * kBoxBytes, full, column_ + i * kWidth, k_ + rank_ * kDepthShare);
+        load_shared(p_.b_map(member_), b + i * kBoxBytes, full, column_ + i * kWidth,
+                    k_ + rank_ * kDepthShare);
     } else {
-      load_shared(p_.b_map(), b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
+      load_shared(p_.b_map(member_), b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
     }
     k_ += Config::depth;
   }
@@ -196,7 +199,7 @@ class MatrixLoader {
   }
 
   const Parameters& p_;
-  const int row_, column_;
+  const int member_, row_, column_;
   int k_;
   const int rank_;
 };
@@ -278,12 +281,28 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
   if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
 }
 
-template <class Config, class Loader, class Store>
+// Calls work(member, block, blocks) for each share of the work that the block computes: work items
+// block, block + blocks, … of the member. A share is what one block of a launch with this member
+// alone computes, so a member's sums have the same order in any company. Blocks are clusters here.
+template <bool several, class Work>
+__device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
+  const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
+  if constexpr (!several) {
+    work(0, first, step);
+  } else {
+    for (int share = first; share < shares.blocks * shares.members; share += step)
+      work(share / shares.blocks, share % shares.blocks, shares.blocks);
+  }
+}
+
+// `several`: there are several members. A kernel of its own for one member has no code to move
+// pointers, which costs a short step 3 %, mostly to load it.
+template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
-                                                            const Schedule schedule) {
+                                                            const Schedule schedule, const Shares shares) {
   // Shared memory holds, in order, stages, stages of taps, staged boxes of C, and barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
@@ -293,15 +312,17 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   Ring<Config> ring{stages, full, full + Config::stages, {}};
   // Barriers by which the two consumer warpgroups take turns in ping_pong.
   std::uint64_t* turns = ring.empty + Config::stages;
-  TapRing<Config> taps{{of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
-                       schedule.n_tiles() == 1 && schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
+  TapRing<Config> taps{
+      {of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
+      !several && schedule.n_tiles() == 1 && schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
   // Prefetch tensor maps and initialise barriers.
   if (threadIdx.x == 32) {
-    Loader::prefetch(loader);
-    Store::prefetch(store);
+    const int member = several ? int(blockIdx.x) / Config::cluster / shares.blocks : 0;
+    Loader::prefetch(loader, member);
+    Store::prefetch(store, member);
   }
   if (threadIdx.x == 0) {
     constexpr int kReaders = Config::ping_pong ? 1 : 2;
@@ -320,74 +341,77 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
-  // Persistent: each cluster takes every stride-th work item.
-  const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
   const int work_items = schedule.work_items();
-
   if (warpgroup == 0) {
     // Producer: one thread issues the loads of each work item.
     sm90::registers_decrease<Config::producer_registers>();
-    if (threadIdx.x == 0) {
-      for (int index = first; index < work_items; index += stride) {
-        const Schedule::WorkItem item = schedule.at(index);
-        const int m_tile = item.m_tile * Config::cluster + int(rank);
-        Loader item_loader(loader, m_tile, item.n_tile, item.k_begin, rank);
-        for (int k = item.k_begin; k < item.k_end; ++k) {
-          // Wait until the stage is free, then issue its loads.
-          ring.claim(Config::loaded_bytes);
-          std::uint8_t* stage = ring.stage();
-          if constexpr (Config::has_tap_ring) {
-            item_loader.load_a(stage, ring.arrived());
-            if (!taps.resident || index == first)
-              for (int tap = 0; tap < Config::k_taps; ++tap) {
-                taps.claim(Config::loaded_b_bytes);
-                item_loader.load_tap(tap, taps.stage(), taps.arrived());
-                taps.position.advance();
-              }
-            item_loader.advance();
-          } else {
-            item_loader.load(stage, stage + Config::a_bytes, ring.arrived());
+    if (threadIdx.x == 0)
+      for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
+        for (int index = first; index < work_items; index += stride) {
+          const Schedule::WorkItem item = schedule.at(index);
+          const int m_tile = item.m_tile * Config::cluster + int(rank);
+          Loader item_loader(loader, member, m_tile, item.n_tile, item.k_begin, rank);
+          for (int k = item.k_begin; k < item.k_end; ++k) {
+            // Wait until the stage is free, then issue its loads.
+            ring.claim(Config::loaded_bytes);
+            std::uint8_t* stage = ring.stage();
+            if constexpr (Config::has_tap_ring) {
+              item_loader.load_a(stage, ring.arrived());
+              if (!taps.resident || index == first)
+                for (int tap = 0; tap < Config::k_taps; ++tap) {
+                  taps.claim(Config::loaded_b_bytes);
+                  item_loader.load_tap(tap, taps.stage(), taps.arrived());
+                  taps.position.advance();
+                }
+              item_loader.advance();
+            } else {
+              item_loader.load(stage, stage + Config::a_bytes, ring.arrived());
+            }
+            ring.position.advance();
           }
-          ring.position.advance();
+          // Issue the loads of the tensors that the epilogue reads.
+          Store::load_operands(store, member, ring, m_tile * Config::rows, item.n_tile * Config::columns);
         }
-        // Issue the loads of the tensors that the epilogue reads.
-        Store::load_operands(store, ring, m_tile * Config::rows, item.n_tile * Config::columns);
-      }
-    }
+      });
   } else {
     // Consumers: multiply each work item, then store it.
     sm90::registers_increase<Config::consumer_registers>();
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
-    Store output(store, staging + consumer * 2 * Config::staging_bytes, consumer);
-    Accumulators<Config> sums;
     int turn = 0;
     // The first consumer warpgroup starts without waiting for its turn.
     std::uint32_t parity = consumer == 0;
-    for (int index = first; index < work_items; index += stride, turn ^= 1) {
-      const Schedule::WorkItem item = schedule.at(index);
-      if (Config::ping_pong) {
-        // Skip the stages of the other consumer warpgroup's items.
-        if (turn != consumer) {
-          ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
-          if constexpr (Config::has_tap_ring)
-            taps.position.advance((item.k_end - item.k_begin) * Config::k_taps);
-          continue;
+    for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
+      Store output(store, member, first * Config::cluster + int(rank),
+                   staging + consumer * 2 * Config::staging_bytes, consumer);
+      Accumulators<Config> sums;
+      for (int index = first; index < work_items; index += stride, turn ^= 1) {
+        const Schedule::WorkItem item = schedule.at(index);
+        if (Config::ping_pong) {
+          // Skip the stages of the other consumer warpgroup's items.
+          if (turn != consumer) {
+            ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
+            if constexpr (Config::has_tap_ring)
+              taps.position.advance((item.k_end - item.k_begin) * Config::k_taps);
+            continue;
+          }
+          // Wait for this consumer warpgroup's turn.
+          sm90::barrier_wait(turns + consumer, parity);
+          parity ^= 1;
         }
-        // Wait for this consumer warpgroup's turn.
-        sm90::barrier_wait(turns + consumer, parity);
-        parity ^= 1;
+        const int m_tile = item.m_tile * Config::cluster + int(rank);
+        const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
+        // Main loop.
+        output.prefetch_mask(row, column);
+        multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
+                              lane, output);
+        // Epilogue.
+        output.tile(sums, row, column, item.split, ring);
       }
-      const int m_tile = item.m_tile * Config::cluster + int(rank);
-      const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
-      // Main loop.
-      output.prefetch_mask(row, column);
-      multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
-                            lane, output);
-      // Epilogue.
-      output.tile(sums, row, column, item.split, ring);
-    }
-    output.finish();
+      output.finish();
+      // The next share's first box may go where this one's last box is stored from.
+      if constexpr (several) output.sync();
+    });
   }
   // A block must not end while the other block of its cluster still writes into its shared memory
   // or arrives at its barriers.

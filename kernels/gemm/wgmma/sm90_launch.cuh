@@ -2,10 +2,12 @@
 // (kernels/sm90_instances.cmake).
 #pragma once
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/gemm/rungs.h"
 #include "kernels/gemm/wgmma/sm90_kernel.cuh"
 #include "kernels/gemm/wgmma/sm90_store.cuh"
 
@@ -16,11 +18,10 @@ using Sm90Config = TileConfig<
     math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
     kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
-// Starts a kernel for all members in clusters of `cluster` blocks. It may begin while the kernel
-// before it ends.
+// Starts a kernel in clusters of `cluster` blocks along x. It may begin while the kernel before it
+// ends.
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
-void start_early(Kernel* kernel, int blocks, int cluster, int members, cudaStream_t stream,
-                 const Arguments&... arguments) {
+void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, const Arguments&... arguments) {
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -29,7 +30,7 @@ void start_early(Kernel* kernel, int blocks, int cluster, int members, cudaStrea
   attributes[1].val.clusterDim.x = unsigned(cluster);
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(unsigned(blocks), 1, unsigned(members));
+  launch.gridDim = grid;
   launch.blockDim = dim3(threads);
   launch.dynamicSmemBytes = shared_bytes;
   launch.stream = stream;
@@ -38,12 +39,22 @@ void start_early(Kernel* kernel, int blocks, int cluster, int members, cudaStrea
   CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, arguments...));
 }
 
-// Starts the kernel of one tile shape.
+// Starts the kernel of one tile shape. `blocks`: those that compute one member.
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
-                 const Schedule& schedule, int blocks, int members, cudaStream_t stream) {
-  start_early<Config::threads, Config::shared_bytes>(
-      wgmma_kernel<Config, Loader, Store>, blocks, Config::cluster, members, stream, loader, store, schedule);
+                 const Schedule& schedule, int blocks, Members members, cudaStream_t stream) {
+  const auto start = [&](auto* kernel, int started) {
+    start_early<Config::threads, Config::shared_bytes>(kernel, unsigned(started), Config::cluster, stream,
+                                                       loader, store, schedule,
+                                                       Shares{blocks / Config::cluster, members.count});
+  };
+  if (members.count == 1) {
+    start(wgmma_kernel<Config, Loader, Store, false>, blocks);
+  } else {
+    const int most = device_facts().multiprocessors / Config::cluster * Config::cluster;
+    start(wgmma_kernel<Config, Loader, Store, true>,
+          std::max(blocks, std::min(blocks * members.count, most)));
+  }
 }
 
 // Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or
@@ -74,7 +85,7 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
                                       call.sum_slots,
                                       {},
                                       call.members.stride},
-                                     call.schedule, call.blocks, call.members.count, stream);
+                                     call.schedule, call.blocks, call.members, stream);
 }
 
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>

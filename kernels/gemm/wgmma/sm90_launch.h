@@ -116,6 +116,11 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 // separate kernels because each would slow the others.
 enum class Extra : std::uint8_t { none, sums, mask };
 
+// The shares of a launch's work: each member's blocks, or clusters of blocks, and the members.
+struct Shares {
+  int blocks, members;
+};
+
 // The arguments of a launch, the same for all tile shapes. Those from `c` on are fields of
 // TileStore::Parameters.
 struct Sm90Call {

@@ -184,7 +184,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   std::uint64_t *ready = full + Config::stages, *empty = ready + Config::stages;
   const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), lane = int(threadIdx.x) % 32;
   // Prefetch tensor maps and initialise barriers.
-  if (threadIdx.x == 32) Loader::prefetch(loader);
+  if (threadIdx.x == 32) Loader::prefetch(loader, int(blockIdx.z));
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Config::stages; ++stage) {
       sm90::barrier_init(full + stage, 1);
@@ -211,7 +211,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
       // Producer: wait until a stage is free, then issue its loads.
       for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
         const Schedule::WorkItem item = schedule.at(index);
-        Loader item_loader(loader, x_tile(item), y_tile(item), item.k_begin);
+        Loader item_loader(loader, int(blockIdx.z), x_tile(item), y_tile(item), item.k_begin);
 #pragma unroll 1
         for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {
           sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
@@ -259,9 +259,9 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
 template <class Config, class Loader, class Result>
 void start_mn_major(const typename Loader::Parameters& loader, const Result& result, const Schedule& schedule,
                     int blocks, Members members, cudaStream_t stream) {
-  start_early<Config::threads, Config::shared_bytes>(mn_major_kernel<Config, Loader, Result>, blocks, 1,
-                                                     members.count, stream, loader, result, schedule,
-                                                     members.stride);
+  start_early<Config::threads, Config::shared_bytes>(mn_major_kernel<Config, Loader, Result>,
+                                                     dim3(unsigned(blocks), 1, unsigned(members.count)), 1,
+                                                     stream, loader, result, schedule, members.stride);
 }
 
 }  // namespace convoy::kernels::gemm

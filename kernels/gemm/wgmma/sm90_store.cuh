@@ -20,7 +20,7 @@ struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
-  // Returns how many rows count in the column sums.
+  // Returns how many rows count in the column sums of the member at an offset in bytes.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
   // True if the tile has gap rows (they belong to no output). TMA would write them, so threads copy
   // instead, with first_gap(row) and next_gap(), distances to the next gap, and element_row(row),
@@ -47,24 +47,27 @@ class TileStore {
     std::ptrdiff_t member_stride;
   };
 
-  __device__ TileStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
+  // `block`: the number of the block among those of its member.
+  __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
+                       int consumer)
       : parameters_(parameters),
+        member_(member),
+        offset_(parameters.member_stride * member),
         staging_(staging),
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
         warp_(thread_ / 32),
         lane_(thread_ % 32),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
-        column_sums_(moved(parameters.sum_slots), parameters.n,
-                     with_sums ? parameters.placement.sum_rows(parameters.m, parameters.member_stride) : 0,
-                     consumer) {}
+        column_sums_(moved(parameters.sum_slots), block, parameters.n,
+                     with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
   // This Store reads no tensors through the ring of pipeline stages.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
-  __device__ static void prefetch(const Parameters& p) {
-    sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others));
+  __device__ static void prefetch(const Parameters& p, int member) {
+    sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others, member));
   }
-  __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
+  __device__ static void load_operands(const Parameters&, int, Ring<Config>&, int, int) {}
   __device__ static void wait_for_operands(const Ring<Config>&) {}
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
@@ -94,6 +97,7 @@ class TileStore {
     column_sums_.flush();
     if (thread_ == 0) sm90::store_wait_read<0>();
   }
+  __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
@@ -104,9 +108,8 @@ class TileStore {
   // Returns the address in the member's memory.
   template <typename T>
   __device__ T* moved(T* pointer) const {
-    return cuda::of_member(pointer, parameters_.member_stride);
+    return cuda::moved(pointer, offset_);
   }
-  __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   __device__ float bias_of(int column) const {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
@@ -179,8 +182,8 @@ class TileStore {
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
-            parameters_.placement.store(sm90::map_of(parameters_.c, parameters_.c_of_others), buffer, c, r,
-                                        split);
+            parameters_.placement.store(sm90::map_of(parameters_.c, parameters_.c_of_others, member_), buffer,
+                                        c, r, split);
             sm90::store_commit();
           }
         }
@@ -256,6 +259,8 @@ class TileStore {
   }
 
   const Parameters& parameters_;
+  int member_;
+  std::ptrdiff_t offset_;  // from member 0's memory to the member's, in bytes
   std::uint8_t* staging_;
   int consumer_, thread_, warp_, lane_;
   bool adjusts_;
