@@ -16,7 +16,7 @@
 namespace convoy::data {
 namespace {
 
-// All that a signal handler may touch: the names of files that are being written.
+// The names of files that are being written. A signal handler may touch nothing else.
 std::array<std::atomic<const char*>, 8> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -27,12 +27,14 @@ extern "C" void remove_partial_files() {
 
 extern "C" void remove_partial_files_and_end(int signal) {
   remove_partial_files();
-  // Not sooner: timeout(1) and process groups send a signal twice.
+  // Restore the default action only after the removal: timeout(1) and process groups send a signal
+  // twice, and the second would end the process before.
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
-// Renames a listed file. A file that found the list full stays on disk after a signal.
+// Replaces the entry `from` of the list by `to`. If the list is full, the new file is not listed
+// and stays on disk after a signal.
 void replace_partial(const char* from, const char* to) {
   for (auto& file : partial_files)
     if (const char* expected = from; file.compare_exchange_strong(expected, to)) return;
@@ -55,7 +57,8 @@ void sync(const std::filesystem::path& opened, int flags, const std::filesystem:
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::move(destination)) {
-  // Before the work on its content, not when it is put into place.
+  // Refuse a folder before the caller spends work on the content; the renaming would fail only at
+  // the end.
   if (std::filesystem::is_directory(destination_))
     throw std::runtime_error(
         fmt::format("{}: is a folder, expected the name of a file", destination_.string()));

@@ -1,6 +1,7 @@
-// A file that appears whole or not at all: it is written next to its place, synced and renamed. A
-// link's target is replaced, not the link; a device or a pipe is written as it is. std::quick_exit,
-// with which the watchdog ends a rank, removes what is being written.
+// A file that appears whole or not at all: it is written under a temporary name in the same folder,
+// synced and renamed. If the destination is a link, the target of the link is replaced. A device or
+// a pipe is written directly. std::quick_exit, with which the watchdog ends a rank, removes
+// unfinished files.
 #pragma once
 
 #include <filesystem>
@@ -11,22 +12,24 @@ namespace convoy::data {
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path destination);
-  ~AtomicFile();  // removes what was not committed
+  ~AtomicFile();  // removes the temporary file unless commit() succeeded
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  const std::filesystem::path& path() const { return temporary_; }  // write here
-  void
-  commit();  // syncs the file, renames it, syncs the folder; throws std::runtime_error naming the destination
+  // The file to write to until commit().
+  const std::filesystem::path& path() const { return temporary_; }
+  // Syncs the file, renames it and syncs the folder. Throws std::runtime_error that names the
+  // destination.
+  void commit();
 
  private:
   std::filesystem::path destination_, temporary_;
   bool in_place_ = false, committed_ = false;
 };
 
-// From now on SIGINT, SIGTERM and SIGHUP, where they are not ignored (nohup), remove what is being
-// written and then end the process, as they would anyway. For commands that do nothing else; a
-// training handles signals itself.
+// Makes SIGINT, SIGTERM and SIGHUP remove unfinished files before they end the process. A signal
+// that the process ignores (nohup) stays ignored. A training handles signals itself and does not
+// call this.
 void remove_partial_files_on_signals();
 
 void write_file_atomically(const std::filesystem::path& destination, std::string_view content);

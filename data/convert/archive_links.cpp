@@ -13,9 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Linux gives up after so many links in one path.
+// Linux follows at most this many links in one path, too.
 constexpr int kMostLinksInAPath = 40;
-// Folders entered through links: folders that link to each other could multiply without end.
+// The most folders that are entered through links. Folders that link to each other could multiply
+// without end.
 constexpr int kMostFoldersThroughLinks = 1 << 16;
 
 bool leads_out(const std::string& path) { return path == ".." || path.starts_with("../"); }
@@ -40,7 +41,8 @@ class Resolver {
   }
 
  private:
-  // The path without links in it; nothing if they go round in a circle or lead out of the archive.
+  // Returns the path with all links resolved; nothing if links form a circle or lead out of the
+  // archive.
   std::optional<std::string> canonical(std::string path) const {
     for (int steps = 0; steps < kMostLinksInAPath; ++steps) {
       if (leads_out(path)) return std::nullopt;
@@ -74,7 +76,8 @@ class Resolver {
     return link != links_.end() && within(link->first);
   }
 
-  // `link` is the link's own path, `shown` the one under which it is seen.
+  // `link` is the path of the link in the archive, `shown` the path under which the listing shows
+  // it. They differ inside a folder that is reached through another link.
   void follow(const std::string& link, const std::string& shown, std::vector<std::string>& way) {
     const auto target = canonical(link);
     if (target && holds(files_, *target)) {
@@ -104,7 +107,8 @@ class Resolver {
     return names;
   }
 
-  // `way` holds the folders that lead here, without links in them.
+  // `way`: the resolved paths of the folders that enclose this folder. They show whether links form
+  // a circle.
   void enter(const std::string& folder, const std::string& shown, std::vector<std::string>& way) {
     if (std::find(way.begin(), way.end(), folder) != way.end()) {
       listing_.unreadable.push_back({shown, "a link to a folder that holds it", true});
@@ -131,7 +135,7 @@ class Resolver {
 
   Listing& listing_;
   const std::map<std::string, ArchiveLink>& links_;
-  const std::vector<std::string> files_, folders_;  // the archive's own
+  const std::vector<std::string> files_, folders_;  // the entries of the archive that are no links
   Aliases aliases_;
   int entered_ = 0;
 };

@@ -1,4 +1,4 @@
-// Links in an archive, resolved as a file system would after unpacking it.
+// Resolves the links in an archive as a file system would after unpacking it.
 #pragma once
 
 #include <map>
@@ -11,15 +11,16 @@
 namespace convoy::data {
 
 struct ArchiveLink {
-  std::string target;  // as stored: relative to the link's folder if symbolic, else to the archive
+  // As stored: relative to the folder of a symbolic link, to the archive's root for a hard link.
+  std::string target;
   bool hard = false;
 };
 
-// The names under which a file of the archive appears besides its own.
+// By path of a file in the archive: the further paths under which links show the file.
 using Aliases = std::unordered_map<std::string, std::vector<std::string>>;
 
-// `listing` holds the archive's own files and folders, sorted. Adds what the links lead to, or that
-// they lead nowhere; the result is sorted again.
+// Adds to `listing` the files and folders that the links lead to, and the links that lead nowhere.
+// `listing` holds the archive's own files and folders, sorted before and after the call.
 Aliases resolve_links(Listing& listing, const std::map<std::string, ArchiveLink>& links);
 
 }  // namespace convoy::data

@@ -23,7 +23,7 @@ bool is_compressed(const Bytes& content) {
          starts_with({'B', 'Z', 'h'}) || starts_with({0x28, 0xB5, 0x2F, 0xFD});
 }
 
-// The filters that libarchive has built in. For others, archive_read_support_filter_all() would
+// Enables the filters that libarchive has built in. archive_read_support_filter_all() would also
 // start external programs on a user's file.
 void support_filters(archive* reader) {
   archive_read_support_filter_gzip(reader);
@@ -93,7 +93,7 @@ void ArchiveReader::fail() const {
       fmt::format("{}: damaged or cut short: {}", name_, reason == nullptr ? "unknown format" : reason));
 }
 
-// libarchive is C: an exception must not pass through it.
+// libarchive is written in C, so no exception may leave this callback.
 la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** buffer) {
   auto& inner = *static_cast<ArchiveReader*>(self);
   *buffer = inner.block_.data();
@@ -105,7 +105,8 @@ la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** b
   }
 }
 
-// Entries of archives cannot be skipped but read: libarchive then reads on by itself.
+// Returns 0 skipped bytes, so that libarchive reads over them: an entry of the outer archive can
+// only be read.
 la_int64_t ArchiveReader::skip_outer(archive*, void*, la_int64_t) { return 0; }
 
 bool ArchiveReader::next(Entry& result) {
@@ -129,7 +130,8 @@ bool ArchiveReader::next(Entry& result) {
   return true;
 }
 
-// libarchive takes a tar file that is cut between two entries for a whole one.
+// Checks that a tar file ends with zeros. libarchive accepts a tar file that is cut between two
+// entries.
 void ArchiveReader::require_end() const {
   constexpr std::streamoff kRecord = 512;
   const bool tar = (archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;

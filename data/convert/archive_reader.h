@@ -1,6 +1,6 @@
-// One pass over a tar or zip archive, compressed in any way that libarchive knows, or over a single
-// compressed file. The archive may be a file or an entry of another archive. Nothing is unpacked to
-// disk.
+// Reads a tar or zip archive once from start to end, compressed in any way that libarchive knows,
+// or a single compressed file. The archive may be a file or an entry of another archive. Nothing is
+// unpacked to disk.
 #pragma once
 
 #include <archive.h>
@@ -24,29 +24,32 @@ class ArchiveReader {
   enum class Kind : std::uint8_t { file, folder, symbolic_link, hard_link, special };
   struct Entry {
     Kind kind = Kind::file;
-    std::string path;    // as normalised: no "./", no "a/../b", no leading "/"
-    std::string target;  // of a link, as stored
+    std::string path;    // normalised: no "./", no "a/../b", no leading "/"
+    std::string target;  // what a link leads to; for a symbolic link as stored
   };
 
-  // `name` stands for the archive in messages. Errors are std::runtime_error.
+  // Opens a file. All errors are std::runtime_error and begin with the name of the archive.
   ArchiveReader(const std::string& file, Form form);
-  // Reads the current entry of `outer`, which must not move on meanwhile.
+  // Opens the current entry of `outer`, which must stay at this entry meanwhile. `name` stands for
+  // the inner archive in messages.
   ArchiveReader(ArchiveReader& outer, std::string name, Form form);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
 
-  bool next(Entry& entry);  // false after the last
-  // The next bytes of the current entry; 0 at its end.
+  bool next(Entry& entry);  // returns false after the last entry
+  // Reads the next bytes of the current entry and returns their number; 0 at the end of the entry.
   std::size_t read(std::span<std::uint8_t> to);
-  // Gives the rest of the current entry to `sink` in pieces.
+  // Passes the rest of the current entry to `sink` in pieces.
   void stream(const std::function<void(std::span<const std::uint8_t>)>& sink);
-  // The whole current entry. Throws if it has more than `most` bytes, whatever size it declares.
+  // Returns the whole current entry. Throws if it has more than `most` bytes, whatever size the
+  // archive declares.
   Bytes read_all(std::size_t most);
 
-  // Tells whether the file is an archive at all; a damaged archive counts.
+  // Returns whether the file is an archive, even a damaged one.
   static bool recognises(const std::string& file);
-  // Throws if a file's compression is damaged: nothing can tell then what it holds.
+  // Throws if the compressed data of a file are damaged, because its format cannot be recognised
+  // then.
   static void require_whole_compression(const std::string& file);
 
  private:
@@ -64,8 +67,9 @@ class ArchiveReader {
   Bytes block_;
 };
 
-// Unpacks a file that is compressed by itself (.gz, .xz, .bz2, .zst); others are given back as they
-// are.
+// Unpacks the content of a single compressed file (.gz, .xz, .bz2, .zst) and returns other content
+// unchanged. Throws std::runtime_error if the content is damaged or has more than `most` bytes
+// unpacked.
 Bytes unpack(Bytes content, const std::string& name, std::size_t most);
 
 }  // namespace convoy::data

@@ -25,9 +25,9 @@ using Kind = ArchiveReader::Kind;
 class Archives final : public FileSource {
  public:
   struct Part {
-    std::string file, prefix;  // "shards/cats.tar", "cats.tar/"
+    std::string file, prefix;  // for example "shards/cats.tar" and "cats.tar/"
   };
-  // `nested`: archives in the archives are folders, too.
+  // `nested`: whether an archive inside an archive counts as a folder of files.
   Archives(std::string name, std::vector<Part> parts, bool nested)
       : FileSource(std::move(name)), parts_(std::move(parts)), nested_(nested) {}
 
@@ -80,7 +80,7 @@ class Archives final : public FileSource {
       };
       const auto aliases = aliases_.find(entry.path);
       if (aliases == aliases_.end()) return visitor(entry.path, {read, stream});
-      std::optional<Bytes> bytes;  // an archive's entry can be read once
+      std::optional<Bytes> bytes;  // an entry of an archive can be read only once
       const auto read_once = [&] {
         if (!bytes) bytes = read();
         return *bytes;
@@ -95,7 +95,7 @@ class Archives final : public FileSource {
  private:
   using EntryVisitor = std::function<bool(const Entry&, ArchiveReader&)>;
 
-  // An archive need not name the folders that its files are in.
+  // Adds the folders that enclose `path`, because an archive need not name them.
   static void add_parents(const std::string& path, std::set<std::string>& folders) {
     for (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0;
          slash = path.rfind('/', slash - 1)) {
@@ -104,7 +104,7 @@ class Archives final : public FileSource {
     }
   }
 
-  // An archive that stands for a folder is one even if nothing is in it.
+  // Lists an archive that stands for a folder, even if the archive is empty.
   static Entry folder_entry(const std::string& prefix) {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }
@@ -141,7 +141,7 @@ class Archives final : public FileSource {
 
 constexpr std::size_t kMostAlternatives = 1 << 20;
 
-// "000..146" or "a,b", the inside of braces.
+// Expands the inside of a pair of braces: "000..146" or "a,b".
 std::vector<std::string> alternatives(const std::string& inside) {
   std::vector<std::string> result;
   const auto dots = inside.find("..");

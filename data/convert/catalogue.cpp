@@ -24,7 +24,8 @@ std::string_view file_of(const std::string& path) {
   return std::string_view(path).substr(path.rfind('/') + 1);
 }
 
-// FNV-1a with a final mix: the same image stays on its side when others come or go.
+// Hashes by FNV-1a with a final mix. The hash of its name decides the split of an image, so most
+// images keep their split when others come or go.
 std::uint64_t hash_of(const std::string& text) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -138,8 +139,8 @@ std::vector<std::string> CatalogueBuilder::sorted_classes() const {
   return names;
 }
 
-// Takes the share of every class's images whose names have the smallest hashes; a class keeps at
-// least one image for training.
+// Puts the images with the smallest hashes into the test split, the share test_share of each class.
+// At least one image of each class stays in the training split.
 void CatalogueBuilder::choose_test_images(const std::vector<std::string>& names) {
   std::vector<std::vector<std::pair<std::uint64_t, std::size_t>>> by_class(names.size());
   for (std::size_t i = 0; i < samples_.size(); ++i)

@@ -16,13 +16,13 @@ namespace convoy::data {
 
 inline constexpr const char* kUnreadable = "links and folders that cannot be read";
 
-// Counts what is left out by kind, for the closing line.
+// Counts the files that a conversion leaves out, by kind, for the last line of its output.
 class LeftOut {
  public:
   void add(const std::string& kind, std::int64_t count = 1) {
     if (count > 0) counts_[kind] += count;
   }
-  // A file that is none of the set's: counted as hidden or by its extension.
+  // Counts a file that is not part of the data set: as hidden, or by its extension.
   void add_file(const std::string& path);
   std::vector<ConvertReport::LeftOut> list() const;
 
@@ -30,19 +30,21 @@ class LeftOut {
   std::map<std::string, std::int64_t> counts_;
 };
 
-// The sources and the account of one conversion, as the layouts and converters see it.
+// The sources, options and counts of one conversion. Every layout and converter takes them.
 struct Conversion {
-  std::string name;  // of the source, for messages
+  std::string name;  // name of the source, for messages
   std::filesystem::path destination;
   const ConvertOptions& options;
-  std::unique_ptr<FileSource> source, test;  // test: only if options.test is set
-  bool archives_are_folders = false;         // in the paths of `source`
+  std::unique_ptr<FileSource> source, test;  // `test` is null unless options.test is set
+  bool archives_are_folders = false;         // true if folders in the paths of `source` may be archives
   LeftOut left_out;
   std::int64_t skipped = 0;
 
-  // Counts what could not be listed; names that may be images' are refused.
+  // Counts the items of the listing that cannot be read. Calls refuse() for those that may be
+  // images or folders of images.
   void account_for(const Listing& listing);
-  // Throws the message, or with skip_bad warns and counts an unreadable image.
+  // Throws std::runtime_error with the message. With options.skip_bad it warns instead and counts
+  // one skipped image, left out for the reason `kind`.
   void refuse(const std::string& message, const std::string& kind);
 };
 
@@ -55,7 +57,7 @@ struct Sample {
 
 struct Catalogue {
   std::vector<std::string> classes;
-  // From each source, in the order of splits and rows.
+  // The samples of `source` and of `test`, each sorted by split and row.
   std::vector<Sample> samples, test_samples;
   StoreWriter::Sizes sizes;
 };
@@ -63,18 +65,18 @@ struct Catalogue {
 class CatalogueBuilder {
  public:
   explicit CatalogueBuilder(Conversion& conversion) : conversion_(conversion) {}
-  // split: nothing if the source does not say.
+  // split: empty if the source does not tell it.
   void add(std::string path, const std::string& class_name, std::optional<Split> split);
   void add_to_test_source(std::string path, const std::string& class_name);
   bool has_class(const std::string& name) const { return classes_.contains(name); }
   std::vector<std::string> sorted_classes() const;
   bool has_test_images() const { return has_test_; }
 
-  // The rows' order: by class, folder and file name, as torchvision's ImageFolder has it, or as
-  // they were added.
+  // The order of the rows: sorted by class, folder and file name as in torchvision's ImageFolder,
+  // or as added.
   enum class Order : std::uint8_t { sorted, as_added };
-  // The classes are those of the training images: in alphabetical order, or as numbers if all are
-  // whole numbers.
+  // Sorts the classes by name, or by value if all names are whole numbers. Throws
+  // std::runtime_error unless every class has training images and the test split has images.
   Catalogue finish(Order order);
 
  private:
@@ -84,21 +86,25 @@ class CatalogueBuilder {
   void require_images(const std::vector<std::string>& names) const;
 
   Conversion& conversion_;
-  std::map<std::string, std::int32_t> classes_;  // name -> order of appearance
-  std::vector<Sample> samples_, test_samples_;   // label: order of appearance; row: -1 without a split
+  // Class name -> its provisional label, the order of appearance.
+  std::map<std::string, std::int32_t> classes_;
+  // With provisional labels; row is -1 without a split.
+  std::vector<Sample> samples_, test_samples_;
   bool has_test_ = false;
 };
 
-// The extension in lower case with its dot; "" if there is none.
+// Returns the extension in lower case with its dot; "" if there is none.
 std::string extension_of(const std::string& path);
-bool is_read_image(const std::string& path);                            // .jpg .jpeg .jfif .png
-std::optional<std::string> unread_image_kind(const std::string& path);  // "WebP images"
-bool is_hidden(const std::string& path);  // any part begins with a dot, or __MACOSX
+bool is_read_image(const std::string& path);  // true for .jpg, .jpeg, .jfif and .png
+std::optional<std::string> unread_image_kind(const std::string& path);  // for example "WebP images"
+bool is_hidden(const std::string& path);  // true if a part begins with a dot or is __MACOSX
 
-// A split's folder name in any spelling: train; test, val, valid, validation.
+// Returns the split that a folder's name stands for, in upper or lower case: "train" is training;
+// "test", "val", "valid" and "validation" are test.
 std::optional<Split> split_of(const std::string& folder);
 
-// The layouts. Each reads what it needs of the listing and takes the names out of it.
+// The layouts of sources. Each function turns the listing of a source with its layout into a
+// catalogue and may move the paths out of the listing.
 Catalogue image_folders(Conversion& conversion, Listing listing);
 Catalogue tiny_imagenet(Conversion& conversion, Listing listing);
 Catalogue webdataset(Conversion& conversion);
@@ -106,16 +112,17 @@ Catalogue csv(Conversion& conversion);
 bool is_tiny_imagenet(const Listing& listing);
 bool is_webdataset(const Listing& listing);
 
-// Adds the test images of conversion.test: class folders, or images whose labels
-// options.test_labels gives.
+// Adds the images of conversion.test as test images. Their classes are the names of their folders,
+// or come from options.test_labels.
 void add_test_source(Conversion& conversion, CatalogueBuilder& builder);
 void add_test_folders(Conversion& conversion, CatalogueBuilder& builder, Listing listing);
 
-// The encoding that the options name, or one that suits the images; the latter is noted with its
-// reason.
+// Returns the encoding that the options name, or chooses one that suits the images and passes the
+// choice and its reason to options.note.
 Encoding choose_encoding(Conversion& conversion, const Catalogue& catalogue);
 
-// The converters. write_images decodes, encodes and writes a catalogue's images.
+// The converters write the store. write_images() decodes, encodes and writes the images of a
+// catalogue.
 void write_images(Conversion& conversion, Catalogue catalogue, ConvertReport& report);
 void convert_cifar(Conversion& conversion, const Listing& listing, ConvertReport& report);
 void convert_idx(Conversion& conversion, const Listing& listing, ConvertReport& report);

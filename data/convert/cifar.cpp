@@ -1,6 +1,6 @@
-// CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html): records of one
-// label byte (CIFAR-100: coarse label, fine label) and 3072 pixel bytes, a plane a channel, red
-// first.
+// Reads CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html): records
+// of one label byte (CIFAR-100: coarse label, fine label) and 3072 pixel bytes, one plane per
+// channel, red first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ constexpr std::size_t kPlane = 32 * 32;
 
 struct Variant {
   std::int32_t classes;
-  std::size_t label_bytes;  // the last of them is the label
+  std::size_t label_bytes;  // bytes before the pixels; the last one is the label
   std::vector<std::string> train;
   std::string test, names;
   std::size_t record() const { return label_bytes + kPlane * 3; }
@@ -65,8 +65,8 @@ std::vector<std::string> class_names(const std::string& meta, const Variant& var
   return names;
 }
 
-// A first pass counts the records of every file, a second one writes them: the files may come in
-// any order.
+// Reads the source twice, because the files may come in any order: the first pass counts the
+// records of each file, the second writes them.
 class CifarConverter {
  public:
   CifarConverter(Conversion& conversion, const Variant& variant)

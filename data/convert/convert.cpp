@@ -31,15 +31,16 @@ SourceFormat recognise(const Listing& listing) {
   return any_file(listing, is_image) ? SourceFormat::images : SourceFormat::automatic;
 }
 
-// The result is renamed into place: over the archive that it was read from, it would destroy it.
+// Throws if the destination is a source: the finished store is renamed to its destination and would
+// destroy it.
 void refuse_same_file(const fs::path& source, const fs::path& destination) {
-  std::error_code unknown;  // no such destination yet: the usual case
+  std::error_code unknown;  // usually the destination does not exist yet
   if (fs::equivalent(source, destination, unknown))
     throw std::runtime_error(
         fmt::format("{}: both the source and the file to write, expected two", destination.string()));
 }
 
-// Images that were trained on tell nothing in a test.
+// Throws if the test images are the source itself: a test on training images tells nothing.
 void refuse_source_as_test(const fs::path& source, const ConvertOptions& options) {
   std::error_code unknown;
   if (fs::equivalent(source, options.test, unknown))
@@ -48,14 +49,15 @@ void refuse_source_as_test(const fs::path& source, const ConvertOptions& options
                     options.test));
 }
 
-// As paths are in a listing: "./images/" is "images".
+// Returns the path as listings write it: "images" for "./images/".
 std::string inside_source(const std::string& root) {
   std::string path = fs::path(root).lexically_normal().generic_string();
   if (path.ends_with('/')) path.pop_back();
   return path == "." ? "" : path;
 }
 
-// A folder with ImageNet's own archives, as torchvision wants it: they are the sources.
+// If the source is a folder with ImageNet's own archives, as torchvision wants it, takes these
+// archives as the sources.
 void find_imagenet(std::string& source, ConvertOptions& options) {
   const fs::path folder(source);
   if (!fs::is_regular_file(folder / "ILSVRC2012_img_train.tar")) return;
@@ -81,7 +83,7 @@ Listing list_source(Conversion& conversion, const std::string& source) {
   return conversion.source->list();
 }
 
-// Flags that a set of this format does not need and would pass over.
+// Throws if a flag is given that has no meaning for a set of this format.
 void refuse_flags_of_folders(const Conversion& conversion, SourceFormat format) {
   const ConvertOptions& options = conversion.options;
   const bool images = format == SourceFormat::images, tiny = format == SourceFormat::tiny_imagenet;

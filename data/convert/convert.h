@@ -1,5 +1,5 @@
-// Converts data sets in the forms that they are published in to a store. docs/data.md describes the
-// forms.
+// Converts data sets, in the forms in which they are published, to a store. docs/data.md describes
+// the forms.
 #pragma once
 
 #include <cstdint>
@@ -16,56 +16,58 @@ enum class SourceFormat : std::uint8_t { automatic, images, tiny_imagenet, webda
 const char* name_of(SourceFormat format);
 
 struct Encoding {
-  // automatic: chosen from the images. keep: the files' own bytes. seekable: JPEG files rewritten
-  // with restart markers, the same pixels. jpeg: shrunk on request and written as JPEG. raw:
-  // pixels, all images equally large.
+  // automatic: convert() chooses one of the others. keep: the bytes of the files. seekable: JPEG
+  // files rewritten with restart markers, with the same pixels. jpeg: images shrunk if requested
+  // and written as JPEG. raw: pixels; all images must have the same size.
   enum class Form : std::uint8_t { automatic, keep, seekable, jpeg, raw };
   Form form = Form::automatic;
-  int quality = 90;  // of jpeg, 1 to 100
-  // "auto", "keep", "seekable", "raw", "jpeg:QUALITY"; throws std::invalid_argument saying what was
-  // found and expected.
+  int quality = 90;  // quality of Form::jpeg, 1 to 100
+  // Reads "auto", "keep", "seekable", "raw" or "jpeg:QUALITY". Throws std::invalid_argument that
+  // says what was found and what was expected.
   static Encoding parse(const std::string& text);
   std::string to_string() const;
 };
 
 struct ConvertProgress {
-  std::int64_t images = 0, total = 0;  // read so far
+  std::int64_t images = 0, total = 0;  // images converted so far, and all images
 };
 
 struct ConvertOptions {
   SourceFormat format = SourceFormat::automatic;
-  bool skip_bad = false;  // leave out what cannot be read, with a warning each, instead of failing
+  bool skip_bad = false;  // leave out files that cannot be read, with one warning each
   Encoding encoding = {};
-  int size = 0;                  // images: shorter side resized to this, centre cut out
-  int short_side = 0;            // images: the shorter side shrunk to this; smaller images stay as they are
-  int channels = 3;              // images: 3 or 1
-  int threads = 0;               // that decode; 0: one a processor
-  double test_share = 0;         // of every class's images goes to the test split; 0: the source says which
-  std::string test = {};         // a second source, of the test images
-  std::string test_labels = {};  // the labels of a test source without class folders
-  std::string root = {};         // the folder in the source that holds train/ or the classes; "": found
-  std::string test_folder = {};  // "test", "val", …: which one to take if there are several
+  int size = 0;                  // shorter side after resizing, of which the centre is cut out; 0: as stored
+  int short_side = 0;            // shorter side to shrink larger images to; 0: as stored
+  int channels = 3;              // channels of decoded images: 3 or 1
+  int threads = 0;               // threads that decode; 0: one per processor
+  double test_share = 0;         // share of each class that becomes the test split; 0: the source has one
+  std::string test = {};         // a second source that holds the test images; "": none
+  std::string test_labels = {};  // file with the labels of a test source without class folders
+  std::string root = {};         // folder that holds train/ or the class folders; "": search for it
+  std::string test_folder = {};  // the folder of test images to take if there are several
   std::function<void(const std::string&)> warn = [](const std::string&) {};
-  std::function<void(const std::string&)> note = [](const std::string&) {};  // what was chosen, and why
+  // Receives one line about each automatic choice and its reason.
+  std::function<void(const std::string&)> note = [](const std::string&) {};
   std::function<void(const ConvertProgress&)> progress = [](const ConvertProgress&) {};
 };
 
 struct ConvertReport {
   struct LeftOut {
-    std::string kind;  // "hidden files"
+    std::string kind;  // for example "hidden files"
     std::int64_t count = 0;
   };
   SourceFormat format = SourceFormat::automatic;
   Encoding encoding;
   std::int64_t train = 0, test = 0, classes = 0;
-  std::vector<LeftOut> left_out;  // by kind, in alphabetical order
-  std::int64_t skipped = 0;       // images among them that could not be read
+  std::vector<LeftOut> left_out;  // sorted by kind
+  std::int64_t skipped = 0;       // images that could not be read; `left_out` counts them, too
 };
 
 // The source may be a folder, an archive (tar or zip, compressed in any way that libarchive knows),
-// a list of archives ("shards/{000..146}.tar") or a file of such a set. Throws std::runtime_error
-// naming the source and the file in it; the destination is then as it was before. Takes at most 512
-// MiB of memory whatever the images, and about 100 bytes an image for their names.
+// a list of archives ("shards/{000..146}.tar") or a single file, such as a CSV file. If the
+// conversion fails, it throws std::runtime_error that names the source and the file in it, and
+// leaves the destination as it was. It takes at most 512 MiB of memory for images of any size, and
+// about 100 bytes per image for the names.
 ConvertReport convert(const std::string& source, const std::filesystem::path& destination,
                       const ConvertOptions& options);
 

@@ -1,4 +1,5 @@
-// A CSV file with a header of path, label and perhaps split, in any order.
+// Reads a data set from a CSV file whose header names the columns path, label and perhaps split, in
+// any order.
 #include "data/convert/csv.h"
 
 #include <fmt/format.h>

@@ -7,15 +7,15 @@
 
 namespace convoy::data {
 
-// Comma-separated values after RFC 4180: fields in quotes may hold commas, line ends and doubled
-// quotes. Lines end with LF or CRLF; a byte order mark at the start is passed over.
+// Reads comma-separated values (RFC 4180): fields in quotes may hold commas, line ends and doubled
+// quotes. Lines end with LF or CRLF; a byte order mark at the start is ignored.
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text);
-  // The next record that is not an empty line; false after the last. Throws std::runtime_error with
-  // the line's number.
+  // Reads the next record and ignores empty lines; returns false after the last record. Throws
+  // std::runtime_error that begins with the number of the line.
   bool next(std::vector<std::string>& fields);
-  std::int64_t line() const { return record_line_; }  // where the last record began, from 1 on
+  std::int64_t line() const { return record_line_; }  // where the last record began, counted from 1
 
  private:
   std::string field();

@@ -9,7 +9,8 @@
 namespace convoy::data {
 namespace {
 
-// Up to this, pixels are read faster than files are decoded, and take little more space.
+// Up to this many pixels per image, pixels are faster to read than files are to decode, and take
+// little more space.
 constexpr std::int64_t kSmallPixels = 128 * 128;
 
 // Looks at one header after the other until the choice is clear.
@@ -53,7 +54,7 @@ void look_at(const FileSource& source, const std::vector<Sample>& samples, Choos
       try {
         if (!chooser.look(sample.path, source.read(sample.path))) return;
       } catch (const std::runtime_error&) {
-        // Reported when the image is to be converted.
+        // The conversion will report this image.
       }
     }
     return;

@@ -1,5 +1,6 @@
-// IDX files (LeCun, Cortes, Burges, "The MNIST database"): a big-endian header of type and extents,
-// then the bytes. MNIST, Fashion-MNIST, KMNIST and EMNIST come as four of them.
+// Reads IDX files (LeCun, Cortes, Burges, "The MNIST database"): a big-endian header of type and
+// extents, then one byte per value. MNIST, Fashion-MNIST, KMNIST and EMNIST consist of four such
+// files each.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +21,7 @@ struct Part {
   bool images = false;
 };
 
-// train-images-idx3-ubyte, t10k-labels.idx1-ubyte.gz and the like.
+// Recognises names such as train-images-idx3-ubyte and t10k-labels.idx1-ubyte.gz.
 std::optional<Part> part_of(const std::string& path) {
   const std::string file = std::filesystem::path(path).filename().string();
   const auto has = [&](const char* word) { return file.find(word) != std::string::npos; };
@@ -34,11 +35,11 @@ std::optional<Part> part_of(const std::string& path) {
 struct Idx {
   std::string name;
   std::vector<std::int64_t> extents;
-  Bytes values;  // of labels; images are not kept
+  Bytes values;  // the labels; empty for a file of images
 };
 
-// Reads the header, and the values of labels; checks that there are as many bytes as the header
-// says.
+// Reads the header and, in a file of labels, the values. Throws unless the file has as many bytes
+// as its header says.
 Idx parse(const FileSource::Content& content, std::string name, std::size_t rank) {
   Idx idx{std::move(name), {}, {}};
   Bytes header;

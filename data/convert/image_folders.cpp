@@ -1,8 +1,8 @@
-// Folders of images as torchvision's ImageFolder reads them, with a folder a split:
+// Reads folders of images as torchvision's ImageFolder does, with one folder per split:
 //   ROOT/train/CLASS/**/FILE  and  ROOT/test|val|valid|validation/CLASS/**/FILE
-// or without splits: ROOT/CLASS/**/FILE. The first folder of a path that bears a split's name
-// counts: in test/train/night/1.png, `train` is a class. Without splits ROOT is the source; if that
-// holds nothing but one folder that holds folders, it is that one, and so on.
+// or without splits: ROOT/CLASS/**/FILE. The first folder of a path that is named like a split
+// decides: in test/train/night/1.png, `train` is a class. Without splits, ROOT is the source. As
+// long as ROOT holds nothing but one folder with folders in it, that folder becomes ROOT.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ std::vector<std::string> folders_of(const std::string& path) {
   return folders;
 }
 
-// The folders above the file; in archives that stand for folders, "cats.tar/cats" is "cats".
+// Returns the folders that enclose the file. If archives stand for folders, "cats.tar/cats" counts
+// as the one folder "cats".
 std::vector<std::string> folders_of(const std::string& path, bool archives_are_folders) {
   std::vector<std::string> folders = folders_of(path);
   if (!archives_are_folders) return folders;
@@ -59,14 +60,15 @@ std::string shown(const std::string& root) { return root.empty() ? "the source i
 
 class FolderLayout {
  public:
-  // root: "" if it must be found
+  // root: the folder given by --root; "" to search for it.
   FolderLayout(Conversion& conversion, Listing listing, bool archives_are_folders, const std::string& root)
       : conversion_(conversion),
         listing_(std::move(listing)),
         archives_(archives_are_folders),
         given_root_(root) {}
 
-  // Splits if any image lies in one.
+  // Returns whether any image lies in the folder of a split. If so, sets the root and the folders
+  // of the splits.
   bool has_splits() {
     require_given_root();
     std::set<std::string> roots, test_folders, train_folders;
@@ -165,7 +167,7 @@ class FolderLayout {
                     split_of(*folders.begin()) == Split::test ? " (--test-folder NAME chooses)" : ""));
   }
 
-  // The place of a file in a class folder of a split, if it is in one.
+  // Returns the place of a file in a class folder of a split; nothing if the file is in none.
   std::optional<Place> split_place(const std::string& path) const {
     const auto folders = folders_of(path, archives_);
     const std::size_t first = depth_of(given_root_);
@@ -202,7 +204,7 @@ class FolderLayout {
                     first, kinds));
   }
 
-  // Tells whether the item may be a folder right in the root, or in the folder `depth` levels down.
+  // Returns whether the item may be a folder inside the root, with `depth` folders above it.
   bool is_folder_of_root(const Unreadable& item, const std::vector<std::string>& folders,
                          std::size_t depth) const {
     const bool folder = item.folder || extension_of(item.path).empty();
@@ -210,7 +212,8 @@ class FolderLayout {
            joined(folders, depth_of(root_)) == root_;
   }
 
-  // A link or folder that cannot be read may hold images of a class only where classes are.
+  // Throws if an item that cannot be read may be the folder of a class. Counts items outside the
+  // classes, and leaves the others to account_for().
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });
@@ -235,7 +238,8 @@ class FolderLayout {
     return split == Split::train || (split == Split::test && (wanted.empty() || folder == wanted));
   }
 
-  // A class that lost its images would move the labels of all that follow.
+  // Throws if a class folder has no images: without this class the labels of all later classes
+  // would shift.
   void require_no_empty_class(bool splits) const {
     const std::string parent = splits ? root_ + (root_.empty() ? "" : "/") + train_folder_ : root_;
     for (const std::string& folder : listing_.folders) {

@@ -12,8 +12,8 @@ std::int64_t big_endian(std::span<const std::uint8_t> bytes) {
   return value;
 }
 
-// The coefficients of all components, 16 bits each; a component may be sampled more coarsely than
-// the image.
+// Returns the bytes of the DCT coefficients of all components, 2 bytes each. A component may be
+// sampled more coarsely than the image.
 std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::int64_t pixels) {
   int widest = 1, tallest = 1;
   for (std::size_t at = 1; at < components.size(); at += 3) {
@@ -26,7 +26,8 @@ std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::in
   return bytes;
 }
 
-// ITU-T T.81, B.2: segments of a marker and a length; the first SOFn holds the frame's size.
+// Walks through the segments of a JPEG file, each of which begins with a marker and a length (ITU-T
+// T.81, B.2). The first SOFn segment holds the size of the image.
 ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   ImageHeader header{ImageHeader::Format::jpeg};
   for (std::size_t at = 2; at + 4 <= file.size();) {
@@ -64,7 +65,7 @@ ImageHeader read_image_header(std::span<const std::uint8_t> file) {
   header.width = big_endian(file.subspan(16, 4));
   header.height = big_endian(file.subspan(20, 4));
   const bool interlaced = file[28] != 0;
-  // At most four channels of 16 bits.
+  // The image has at most four channels of 16 bits.
   if (interlaced) header.decoder_bytes = header.width * header.height * 8;
   return header;
 }

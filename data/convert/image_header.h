@@ -1,4 +1,5 @@
-// The size of a JPEG or PNG image and the memory that decoding it takes, from its first bytes.
+// Reads the size of a JPEG or PNG image, and the memory that decoding it takes, from the start of
+// the file.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@ struct ImageHeader {
   enum class Format : std::uint8_t { other, jpeg, png };
   Format format = Format::other;
   std::int64_t width = 0, height = 0;  // 0 if the header is damaged
-  // libjpeg keeps all coefficients of a progressive image, libpng all pixels of an interlaced one.
+  // Bytes that libjpeg or libpng keep while decoding: all coefficients of a progressive JPEG image,
+  // or all pixels of an interlaced PNG image; 0 for other images.
   std::int64_t decoder_bytes = 0;
-  std::int64_t coefficient_bytes = 0;  // of a JPEG image
+  std::int64_t coefficient_bytes = 0;  // bytes of a JPEG image's DCT coefficients
 };
 
 ImageHeader read_image_header(std::span<const std::uint8_t> file);

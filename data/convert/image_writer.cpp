@@ -17,11 +17,12 @@ namespace {
 
 using Form = Encoding::Form;
 
-// Decoded images, and those that libjpeg and libpng keep to decode them, of all threads together.
+// The most bytes that all threads together use for decoded images and for the memory that libjpeg
+// and libpng need to decode them.
 constexpr std::int64_t kDecodingBytes = 360 << 20;
 constexpr std::size_t kRunBytes = 1 << 20;
 
-// Rows of pixels that follow one another are written in one piece.
+// Collects the images of successive rows of a split and writes them at once.
 class PixelRows {
  public:
   PixelRows(Conversion& conversion, const Catalogue& catalogue)
@@ -136,7 +137,7 @@ class ImageWriter {
     pipeline_.submit(std::move(image), std::max(file, result));
   }
 
-  // On a worker.
+  // Reads, decodes and encodes one image, on a worker thread.
   void convert(ConvertedImage& image) const {
     ImageHeader header;
     try {
@@ -178,20 +179,22 @@ class ImageWriter {
     image.content = {};
   }
 
-  // The decoded image, the coefficients or the image decoded again, and the new file: libjpeg's
-  // buffer is copied while it doubles, and once more in the end.
+  // Returns the bytes that make_seekable() takes: the decoded image, the coefficients or a second
+  // decoded image, and four times the file, because libjpeg copies its buffer when it doubles it.
   static std::int64_t seekable_bytes(const ImageShape& shape, const ImageHeader& header, const Bytes& file) {
     return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes()) + 4 * std::ssize(file);
   }
 
-  // Returns the file itself if its pixels would change.
+  // Rewrites a JPEG file with restart markers. Returns the original file if the pixels would
+  // change.
   Bytes make_seekable(ConvertedImage& image, const Image& decoded) const {
     try {
       Bytes file = seekable_jpeg(image.content);
-      // libjpeg smooths progressive images that lack their last scans, and no others.
+      // libjpeg smooths only progressive images that lack their last scans, so the new file may
+      // differ.
       if (decode_image(file, options_.channels).pixels == decoded.pixels) return file;
     } catch (const std::runtime_error&) {
-      // Its components are sampled as no single scan can hold them.
+      // No single scan can hold components with this sampling: keep the original file.
     }
     return std::move(image.content);
   }
@@ -254,7 +257,7 @@ class ImageWriter {
   std::vector<bool> trained_;
   std::array<std::int64_t, 2> count_{};
   std::int64_t delivered_ = 0;
-  ConvertPipeline pipeline_;  // the last member: its threads use the others
+  ConvertPipeline pipeline_;  // must be the last member: its threads use the others
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 128;
 constexpr std::size_t kMostUnpacked = 64 << 20;
-// Types of elements.
+// The types of data elements in a MATLAB file.
 constexpr std::uint32_t kInt8 = 1, kUint8 = 2, kInt16 = 3, kUint16 = 4, kInt32 = 5, kUint32 = 6, kDouble = 9,
                         kMatrix = 14, kCompressed = 15, kUtf8 = 16;
 constexpr std::uint32_t kStructClass = 2;
@@ -34,8 +34,8 @@ struct Element {
   View data;
 };
 
-// Takes the next element off the bytes. Elements start at multiples of 8 bytes but for compressed
-// ones.
+// Removes the next element from the front of `bytes` and returns it. Elements are padded to
+// multiples of 8 bytes, except compressed ones.
 Element take(View& bytes) {
   const std::uint32_t tag = word(bytes);
   if (tag >> 16 != 0) {  // a small element: size and type in one word, data in the next
@@ -92,7 +92,8 @@ std::optional<double> number_in(const Element& element) {
 }
 
 std::string text_in(const Element& element) {
-  const std::size_t width = element.type == kUint16 ? 2 : 1;  // UTF-16 or bytes; WordNet IDs are ASCII
+  // Bytes per character; only ASCII text (WordNet IDs) is read.
+  const std::size_t width = element.type == kUint16 ? 2 : 1;
   if (element.type != kUint16 && element.type != kUtf8 && element.type != kInt8 && element.type != kUint8)
     return "";
   std::string text;
@@ -100,7 +101,7 @@ std::string text_in(const Element& element) {
   return text;
 }
 
-// The real part of a matrix: what follows its flags, extents and name.
+// Returns the real part of a matrix, the element that follows its flags, extents and name.
 Element values_of(View matrix) {
   for (int i = 0; i < 3; ++i) take(matrix);
   return take(matrix);
@@ -117,10 +118,10 @@ std::vector<std::string> field_names(const Element& length, const Element& names
   return result;
 }
 
-// Adds the synsets of one variable, if it is the struct array of them.
+// Adds the synsets of one variable, if this variable is the struct array `synsets`.
 void read_variable(View matrix, std::map<int, std::string>& synsets) {
   const Element flags = take(matrix);
-  take(matrix);  // extents
+  take(matrix);  // skips the extents
   const Element name = take(matrix);
   if (text_in(name) != "synsets" || (word(flags.data) & 0xFF) != kStructClass) return;
   const Element length = take(matrix);

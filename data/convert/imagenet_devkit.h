@@ -1,6 +1,6 @@
-// The labels of ImageNet's validation images, from its development kit
+// Reads the labels of ImageNet's validation images from its development kit
 // (ILSVRC2012_devkit_t12.tar.gz): data/ILSVRC2012_validation_ground_truth.txt has a number for each
-// image, data/meta.mat the class (WordNet ID) of every number.
+// image, data/meta.mat the class (WordNet ID) of each number.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@ namespace convoy::data {
 
 bool is_imagenet_devkit(const Listing& listing);
 
-// The WordNet IDs of the validation images in the order of their names. Throws std::runtime_error
-// naming the file.
+// Returns the WordNet IDs of the validation images in the order of the images' names. Throws
+// std::runtime_error that names the file.
 std::vector<std::string> read_imagenet_devkit(const FileSource& source, const Listing& listing);
 
-// ILSVRC2012_ID -> WNID from the struct array `synsets` of a MATLAB file of level 5 ("MAT-File
-// Format", MathWorks). Throws std::runtime_error with the reason alone.
+// Returns the WordNet ID (WNID) by ILSVRC2012_ID from the struct array `synsets` of a MATLAB file
+// of level 5 ("MAT-File Format", MathWorks). Throws std::runtime_error with the reason only.
 std::map<int, std::string> read_synsets(const Bytes& mat_file);
 
 }  // namespace convoy::data

@@ -1,5 +1,5 @@
-// libjpeg reports errors by calling back; the callback jumps out, so nothing with a destructor may
-// live between setjmp and the jump.
+// libjpeg reports errors through a callback, which leaves by longjmp. No object with a destructor
+// may be alive between setjmp and the jump.
 #include "data/convert/jpeg_encode.h"
 
 #include <csetjmp>
@@ -69,11 +69,13 @@ struct Decoder {
   ~Decoder() { jpeg_destroy_decompress(&jpeg); }
 };
 
-// Errors of both go to the encoder.
+// Copies the coefficients of a JPEG file into a new file. Errors of decoder and encoder both jump
+// to encoder.escape.
 bool transcode(Decoder& decoder, Encoder& encoder, std::span<const std::uint8_t> file) {
   if (setjmp(encoder.escape) != 0) return false;
   start(encoder);
-  encoder.errors.emit_message = [](j_common_ptr, int) {};  // ImageDecoder has judged the file
+  // Ignore warnings: ImageDecoder has accepted the file.
+  encoder.errors.emit_message = [](j_common_ptr, int) {};
   decoder.jpeg.err = &encoder.errors;
   decoder.jpeg.client_data = &encoder;
   jpeg_create_decompress(&decoder.jpeg);

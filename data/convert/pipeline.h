@@ -1,5 +1,5 @@
-// Images on their way from a source to a store: read, decoded and encoded by several threads,
-// handed on in the order in which they were submitted.
+// Several threads read, decode and encode images on their way from a source to a store. Images are
+// delivered in the order in which they were submitted.
 #pragma once
 
 #include <condition_variable>
@@ -18,18 +18,20 @@ namespace convoy::data {
 
 struct ConvertedImage {
   Sample sample;
-  const FileSource* source = nullptr;  // read by the worker if set; else `content` holds the file
+  // If set, the worker reads the file from it; else `content` holds the file.
+  const FileSource* source = nullptr;
   Bytes content;
-  // The worker's results.
-  Bytes data;  // as stored: a file or pixels
+  // The members below are the worker's results.
+  Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  std::string error, kind;  // "" if it is good; the kind is for the closing line
+  // Empty if the image is good; `kind` is for the counts of files left out.
+  std::string error, kind;
 };
 
 class ConvertPipeline {
  public:
-  using Work = std::function<void(ConvertedImage&)>;  // on a worker; must not throw
+  using Work = std::function<void(ConvertedImage&)>;  // called on a worker thread; must not throw
   using Deliver = std::function<void(ConvertedImage&)>;
   ConvertPipeline(int threads, Work work, Deliver deliver);
   ~ConvertPipeline();
@@ -37,7 +39,7 @@ class ConvertPipeline {
   // `bytes`: the memory that the image holds until it is delivered. Delivers earlier images until
   // there is room.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
-  // Delivers all that are left.
+  // Delivers all images that are left.
   void finish();
 
  private:
@@ -59,7 +61,8 @@ class ConvertPipeline {
   std::vector<std::jthread> workers_;
 };
 
-// Memory that several threads share: acquire() waits until others have given enough back.
+// Memory that several threads share. The constructor of a Share waits until other shares have
+// returned enough bytes. A share that is larger than the budget takes all of it.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::int64_t bytes) : bytes_(bytes) {}

@@ -11,7 +11,7 @@ namespace convoy::data {
 
 class Records {
  public:
-  // take: one or several whole records.
+  // Receives one or several whole records.
   using Take = std::function<void(std::span<const std::uint8_t>)>;
   Records(std::size_t record, Take take) : record_(record), take_(std::move(take)) {}
 
@@ -23,8 +23,8 @@ class Records {
     take_(std::span(buffer_).first(whole));
     buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(whole));
   }
-  std::size_t bytes() const { return bytes_; }         // so far
-  std::size_t rest() const { return buffer_.size(); }  // without the end of their record
+  std::size_t bytes() const { return bytes_; }         // bytes received so far
+  std::size_t rest() const { return buffer_.size(); }  // bytes of an incomplete last record
 
  private:
   std::size_t record_, bytes_ = 0;

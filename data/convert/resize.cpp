@@ -16,8 +16,8 @@ struct Target {
 Target target_of(const ImageShape& shape, const ResizeRule& rule) {
   const auto height = static_cast<std::int32_t>(shape.height), width = static_cast<std::int32_t>(shape.width);
   const std::int32_t side = std::min(height, width);
-  // The centre square of the source, scaled: the same pixels as resizing the shorter side and
-  // cutting then.
+  // Scale the centre square of the source. This gives the same pixels as resizing the shorter side
+  // and then cutting out the centre.
   if (rule.size > 0) return {{(width - side) / 2, (height - side) / 2, side, side}, rule.size, rule.size};
   if (rule.short_side == 0 || side <= rule.short_side) return {{0, 0, width, height}, height, width};
   const auto scaled = [&](std::int64_t extent) { return extent * rule.short_side / side; };
@@ -41,7 +41,7 @@ Image resize(Image image, const ResizeRule& rule) {
 std::int64_t resize_bytes(const ImageShape& shape, const ResizeRule& rule) {
   if (shape.height <= 0 || shape.width <= 0 || (rule.size == 0 && rule.short_side == 0)) return 0;
   const Target target = target_of(shape, rule);
-  // The resampler's rows at the new width, and its result.
+  // The resampler keeps the rows at the new width and the result.
   return (target.window.height * target.width + target.height * target.width) * shape.channels;
 }
 

@@ -4,7 +4,7 @@
 
 namespace convoy::data {
 
-// One of the two at most; 0: not.
+// At most one of the members is set; 0 means not set.
 struct ResizeRule {
   int size = 0;        // the shorter side becomes `size`, and the centre square is cut out
   int short_side = 0;  // the shorter side becomes `short_side` if it is longer
@@ -12,7 +12,7 @@ struct ResizeRule {
 
 Image resize(Image image, const ResizeRule& rule);
 
-// The memory that resize() takes besides the image's.
+// Returns the bytes that resize() takes in addition to those of the image.
 std::int64_t resize_bytes(const ImageShape& shape, const ResizeRule& rule);
 
 }  // namespace convoy::data

@@ -1,4 +1,4 @@
-// Test images in a source of their own: --test and --test-labels.
+// Reads test images from a source of their own, given by --test and --test-labels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,12 @@ std::string file_of(const std::string& path) { return path.substr(path.rfind('/'
 std::string stem_of(const std::string& file) { return file.substr(0, file.rfind('.')); }
 
 struct Labels {
-  std::vector<std::string> in_order;           // of the images sorted by name
-  std::map<std::string, std::string> by_name;  // without extension
+  std::vector<std::string> in_order;           // labels of the images, which are sorted by name
+  std::map<std::string, std::string> by_name;  // labels by file name without extension
 };
 
-// Lines of "FILE LABEL" (spaces, tabs or commas; more fields are passed over) or of "LABEL".
+// Reads lines of "FILE LABEL", separated by spaces, tabs or commas, or lines of "LABEL" alone.
+// Further fields of a line are ignored.
 Labels labels_in_text(const std::string& name, const std::string& text) {
   Labels labels;
   std::istringstream lines(text);
@@ -61,7 +62,8 @@ Labels read_labels(const std::string& name) {
   return labels;
 }
 
-// A label is the name of a class, or its number in the order of the names.
+// Returns the class that a label stands for. A label is the name of a class, or its number in the
+// order of the names.
 std::string class_of(const std::string& label, const std::vector<std::string>& classes) {
   if (std::find(classes.begin(), classes.end(), label) != classes.end()) return label;
   std::size_t number = 0;

@@ -1,6 +1,6 @@
-// Tiny ImageNet (http://cs231n.stanford.edu/tiny-imagenet-200.zip): wnids.txt,
-// train/WNID/images/*.JPEG, and the test images as val/images/*.JPEG with val/val_annotations.txt
-// ("FILE WNID x y w h"). test/ has no labels.
+// Reads Tiny ImageNet (http://cs231n.stanford.edu/tiny-imagenet-200.zip). Its files are wnids.txt,
+// train/WNID/images/*.JPEG, and the test images val/images/*.JPEG with val/val_annotations.txt
+// ("FILE WNID x y w h"). The images in test/ have no labels and are left out.
 #include <fmt/format.h>
 
 #include <sstream>
@@ -38,7 +38,7 @@ Catalogue tiny_imagenet(Conversion& conversion, Listing listing) {
   if (!root)
     throw std::runtime_error(
         fmt::format("{}: no {}, expected Tiny ImageNet's", conversion.name, kAnnotations));
-  std::map<std::string, std::string> labels;  // file -> class
+  std::map<std::string, std::string> labels;  // file name -> class
   std::istringstream annotations = text_of(conversion, *root + kAnnotations);
   for (std::string line, file, wnid; std::getline(annotations, line);)
     if (std::istringstream(line) >> file >> wnid) labels[file] = wnid;

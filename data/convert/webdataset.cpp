@@ -1,6 +1,6 @@
-// WebDataset shards (https://github.com/webdataset/webdataset): tar files in which the files of one
-// sample share a key, the name up to the first dot. KEY.jpg or KEY.png is the image; KEY.cls is the
-// label, or KEY.json has it as "label".
+// Reads WebDataset shards (https://github.com/webdataset/webdataset): tar files in which the files
+// of one sample share a key, the name up to the first dot. KEY.jpg or KEY.png is the image. The
+// label is in KEY.cls, or in KEY.json as "label".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace convoy::data {
 namespace {
 
 struct Name {
-  std::string key, extension;  // "shard.tar/0001", "seg.png"
+  std::string key, extension;  // for example "shard.tar/0001" and "seg.png"
 };
 
 Name name_of(const std::string& path) {
@@ -28,12 +28,14 @@ Name name_of(const std::string& path) {
   return {path.substr(0, dot), extension};
 }
 
-// "seg.png" is not the sample's image.
+// Returns whether the extension marks the image of a sample. An extension of two parts, such as
+// "seg.png", does not.
 bool is_image_extension(const std::string& extension) {
   return extension.find('.') == std::string::npos && is_read_image("x." + extension);
 }
 
-// The last word of the shard's path that names a split: "imagenet-train-000.tar", "val/000.tar".
+// Returns the split that a word of the shard's path names; the last such word counts:
+// "imagenet-train-000.tar", "val/000.tar".
 std::optional<Split> split_of_shard(const std::string& path) {
   std::optional<Split> split;
   std::string word;
@@ -56,7 +58,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// "" if there is none.
+// Returns the label in a .cls file or, if `json`, in a .json file; "" if there is none.
 std::string label_of(const Bytes& content, bool json) {
   if (!json) return trimmed(std::string(content.begin(), content.end()));
   const auto document = nlohmann::json::parse(content.begin(), content.end(), nullptr, false);
@@ -67,7 +69,7 @@ std::string label_of(const Bytes& content, bool json) {
 
 class Shards {
  public:
-  // split: of all samples; nothing if the shards' names tell it.
+  // split: the split of all samples; empty if the names of the shards tell it.
   Shards(Conversion& conversion, const FileSource& source, CatalogueBuilder& builder,
          std::optional<Split> split)
       : conversion_(conversion), source_(source), builder_(builder), split_(split) {}
@@ -112,7 +114,8 @@ class Shards {
   }
 
   void refuse(const std::string& key, const Sample& sample) {
-    if (sample.image.empty() && sample.label.empty()) return;  // counted as files of another kind
+    // Its files are already counted as files of another kind.
+    if (sample.image.empty() && sample.label.empty()) return;
     const bool no_label = sample.label.empty();
     conversion_.refuse(fmt::format("{}: {}: no {}", source_.name(), no_label ? sample.image : key,
                                    no_label ? "label, expected KEY.cls or KEY.json with \"label\""
