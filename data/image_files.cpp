@@ -20,7 +20,7 @@ std::int64_t bytes_of(const std::string& path) {
   return error ? 0 : static_cast<std::int64_t>(bytes);
 }
 
-// Returns the images of the folder's listing and accounts for everything else in it.
+// Returns the images of the folder and counts all other files in it.
 std::vector<std::string> images_of(Conversion& conversion) {
   Listing listing = conversion.source->list();
   conversion.account_for(listing);
@@ -39,7 +39,7 @@ std::vector<std::string> images_of(Conversion& conversion) {
   return images;
 }
 
-// Refuses a named file that cannot hold an image.
+// Returns true for a file that may be an image. Throws for an archive and refuses anything else.
 bool is_usable(Conversion& conversion) {
   std::error_code error;
   const fs::file_status status = fs::status(conversion.name, error);

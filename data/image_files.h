@@ -14,7 +14,8 @@ namespace convoy::data {
 struct ImageFilesOptions {
   int channels = 3;       // of the decoded images: 3 or 1
   bool skip_bad = false;  // leave out files that cannot be read as images
-  std::function<void(const std::string&)> warn = [](const std::string&) {};  // about each of them
+  // Receives a message about each file that is left out.
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
 class ImageFiles final : public ImageSet {
@@ -27,11 +28,12 @@ class ImageFiles final : public ImageSet {
   ImageFiles(const std::vector<std::string>& sources, const ImageFilesOptions& options);
 
   // Labels every image with the class that its first folder below the source is named after.
-  // Changes nothing and returns false if one has no such folder.
+  // Changes nothing and returns false if an image has no such folder.
   bool label_by_folder(const std::vector<std::string>& classes);
 
   const std::vector<ConvertReport::LeftOut>& left_out() const { return left_out_; }
-  std::int64_t skipped() const { return skipped_; }  // images among them
+  // Images that cannot be read, among those left out.
+  std::int64_t skipped() const { return skipped_; }
 
   std::int64_t size() const override { return std::ssize(paths_); }
   std::int32_t label(std::int64_t sample) const override {
@@ -42,15 +44,17 @@ class ImageFiles final : public ImageSet {
   std::int64_t largest_bytes() const override { return largest_bytes_; }
   std::int64_t stored_bytes(std::int64_t sample) const override;
   std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override;
-  std::string name(std::int64_t sample) const override { return paths_[index(sample)]; }  // the path
+  // Returns the path.
+  std::string name(std::int64_t sample) const override { return paths_[index(sample)]; }
 
  private:
   static std::size_t index(std::int64_t sample) { return static_cast<std::size_t>(sample); }
   void add(std::string path, std::string folder);
 
   int channels_;
-  std::vector<std::string> paths_, folders_;  // folders_: the first below the source, or an empty text
-  std::vector<std::int32_t> labels_;          // empty: none
+  // Folders_: the first folder below the source, or an empty text.
+  std::vector<std::string> paths_, folders_;
+  std::vector<std::int32_t> labels_;  // empty if the images have no labels
   std::int64_t largest_bytes_ = 0, skipped_ = 0;
   std::vector<ConvertReport::LeftOut> left_out_;
 };

@@ -20,7 +20,8 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-enum class ImageFormat : std::uint8_t { pixels, encoded };  // encoded: a JPEG or PNG file each
+// Encoded: each image is a JPEG or PNG file.
+enum class ImageFormat : std::uint8_t { pixels, encoded };
 
 class ImageSet {
  public:
@@ -31,25 +32,25 @@ class ImageSet {
   // differ.
   virtual ImageShape shape() const = 0;
   virtual ImageFormat format() const = 0;
-  virtual std::int64_t largest_bytes() const = 0;  // of one stored image
-  // The length of stored(sample, …). Sets of encoded images override it.
+  virtual std::int64_t largest_bytes() const = 0;  // bytes of the largest stored image
+  // Returns how many bytes stored(sample, …) returns. Sets of encoded images override it.
   virtual std::int64_t stored_bytes(std::int64_t) const { return shape().bytes(); }
-  // The bytes of one image as stored: pixels [H, W, C], or a JPEG or PNG file. If they are not in
-  // memory, they are read into `scratch`, which has room for largest_bytes(). Safe to call from
-  // several threads, each with its own scratch. Throws std::runtime_error naming the file when
-  // reading fails.
+  // Returns the bytes of one image as stored: pixels [H, W, C], or a JPEG or PNG file. If the bytes
+  // are not in memory, they are read into `scratch`, which has room for largest_bytes(). Several
+  // threads may call it, each with its own scratch. Throws std::runtime_error that names the file
+  // if reading fails.
   virtual std::span<const std::uint8_t> stored(std::int64_t sample,
                                                std::span<std::uint8_t> scratch) const = 0;
-  // Names the image in messages: "store.h5: /train/encoded: image 7".
+  // Returns the name of an image for messages: "store.h5: /train/encoded: image 7".
   virtual std::string name(std::int64_t sample) const;
 };
 
-// The first `count` images of `set` in a fixed class-balanced order: the first image of every
-// class, then the second of every class, and so on, in stored order. Chosen images keep their
-// stored order. count <= 0 or >= size() gives the set itself.
+// Returns the first `count` images of `set` in a fixed class-balanced order: the first image of
+// every class, then the second of every class, and so on. The chosen images keep their stored
+// order. If count <= 0 or count >= size(), it returns the set itself.
 std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::int64_t count);
 
-// The same images with the label number_of[label] in place of each label.
+// Returns the same images, in which each label becomes number_of[label].
 std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set,
                                          std::vector<std::int32_t> number_of);
 

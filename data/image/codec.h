@@ -20,7 +20,7 @@ class Codec {
 std::unique_ptr<Codec> make_jpeg_codec(int channels);
 std::unique_ptr<Codec> make_png_codec(int channels);
 
-// Luminance as Pillow computes it for convert("L").
+// Returns the luminance as Pillow's convert("L") computes it.
 inline std::uint8_t grey_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue) {
   return static_cast<std::uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
 }

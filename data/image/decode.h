@@ -1,5 +1,5 @@
-// Decodes a whole JPEG or PNG file. Use ImageDecoder, which says what the pixels are, for many
-// files or for parts.
+// Decodes a whole JPEG or PNG file. For many files or for parts of an image use ImageDecoder, whose
+// header defines the pixels.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,13 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // [H, W, C]
 };
 
-// channels: 3 (RGB) or 1 (luminance). The format is told from the content. Throws
-// std::runtime_error saying what is wrong if the content is neither format, incomplete or corrupt.
+// Decodes a JPEG or PNG file; the content tells the format. channels: 3 (RGB) or 1 (luminance).
+// Throws std::runtime_error that says what is wrong if the content is neither format, incomplete or
+// corrupt.
 Image decode_image(std::span<const std::uint8_t> content, int channels);
 
-// Images beyond this are refused: a header of a few bytes must not ask for any amount of memory.
+// Images with more pixels are refused, because a damaged header could otherwise request any amount
+// of memory.
 inline constexpr std::int64_t kLargestImagePixels = std::int64_t{1} << 28;
 
 }  // namespace convoy::data

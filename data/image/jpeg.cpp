@@ -1,5 +1,6 @@
-// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the
-// callback jumps out. Nothing with a destructor may live between setjmp and the jump.
+// libjpeg reports errors through a callback. No exception may pass through its C code, so the
+// callback leaves by longjmp, and no object with a destructor may be alive between setjmp and the
+// jump.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared before it.
@@ -20,16 +21,16 @@
 namespace convoy::data {
 namespace {
 
-// Rows that libjpeg may give at once: the most that one row of blocks is upsampled to.
+// The most rows that libjpeg returns at once, because it upsamples rows by at most 4.
 constexpr int kRows = 4;
-// Real files have about ten scans. More of them only make a small file cost much time.
+// Real files have about ten scans. A small file with very many scans could take much time.
 constexpr int kMostScans = 200;
-// Upsampled colour reaches one sample, two pixels, beyond its own; smoothing of an incomplete
-// progressive image reaches two blocks.
+// Columns that are decoded in addition on either side of a region. Upsampling of colour reads one
+// more sample (two pixels), smoothing of an incomplete progressive image two more blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
-// Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like
-// libjpeg 8.
+// Return the side in pixels that a block of 8x8 coefficients is decoded to. The names of the fields
+// depend on the version of libjpeg that libjpeg-turbo imitates.
 #if JPEG_LIB_VERSION >= 70
 int block_of(const jpeg_component_info& component) { return component.DCT_h_scaled_size; }
 int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_h_scaled_size; }
@@ -60,9 +61,10 @@ class Jpeg final : public Codec {
   }
 
  private:
-  // Returns false if `fast` decoding meets a scan that libjpeg-turbo alone must judge.
+  // Reads the region. Returns false if `fast` is set and JpegHuffman gives up, so that
+  // libjpeg-turbo's own Huffman decoder must decode the scan.
   bool try_read(Window region, int reduction, std::uint8_t* to, bool fast) {
-    if (!header_read_) read_header();  // a second read() of one image
+    if (!header_read_) read_header();  // this is a second read() of the same image
     header_read_ = false;
     if (!guarded([&] { start(region, reduction, fast); })) return false;
     const auto row_bytes =
@@ -76,8 +78,8 @@ class Jpeg final : public Codec {
     jpeg->err->format_message(jpeg, self->message_.data());
     std::longjmp(self->escape_, 1);
   }
-  // Levels below 0 are warnings. Most say that data are missing or damaged; these leave the pixels
-  // as they are.
+  // Levels below 0 are warnings. Most mean that data are missing or damaged, but the four below do
+  // not change the pixels.
   static void on_message(j_common_ptr jpeg, int level) {
     switch (jpeg->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:
@@ -103,7 +105,7 @@ class Jpeg final : public Codec {
     std::longjmp(self->escape_, 1);
   }
 
-  // Returns false if huffman_ gave up.
+  // Calls `call` and turns errors of libjpeg into exceptions. Returns false if huffman_ gave up.
   template <typename Call>
   bool guarded(const Call& call) {
     unusual_ = false;
@@ -116,7 +118,8 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Begins anew: libjpeg would take tables that the file lacks from the image before.
+  // Creates the decoder anew: if a file lacks tables, libjpeg would use those of the previous
+  // image.
   void read_header() {
     header_read_ = false;
     jpeg_destroy_decompress(&jpeg_);
@@ -129,7 +132,8 @@ class Jpeg final : public Codec {
     header_read_ = true;
   }
 
-  // Decodes up to the region's first row; left_ becomes its first column in the rows that come.
+  // Decodes up to the first row of the region. Sets left_ to the region's first column in the rows
+  // that libjpeg returns.
   void start(const Window& region, int reduction, bool fast) {
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
     const bool grey = channels_ == 1 && jpeg_.jpeg_color_space == JCS_GRAYSCALE;
@@ -143,7 +147,7 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // With fewer samples a row libjpeg would choose another way of upsampling.
+    // With fewer samples per row libjpeg would use another method of upsampling.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);
@@ -165,9 +169,8 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // jpeg_crop_scanline() takes every component for one of the smallest block size. In reduced
-  // images others have larger blocks; if such a component still needs upsampling (4x2), that would
-  // stop in the middle of the row.
+  // Returns whether jpeg_crop_scanline() works. It assumes the smallest size of a block for all
+  // components, and goes wrong if a component with larger blocks must still be upsampled (4x2).
   bool can_crop() const {
     const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {
@@ -193,7 +196,7 @@ class Jpeg final : public Codec {
       for (std::size_t i = 0; i < got; ++i, to += wanted)
         if (!direct) convert(rows[i], static_cast<std::size_t>(region.width), to);
     }
-    // The end of the file is read after the last row: an image without its end is not whole.
+    // After the last row, read the end of the file, so that a truncated file is refused.
     if (jpeg_.output_scanline == jpeg_.output_height) {
       jpeg_finish_decompress(&jpeg_);
     } else {
@@ -212,7 +215,7 @@ class Jpeg final : public Codec {
     }
   }
 
-  // libjpeg does not turn CMYK into RGB. This is how Pillow does it.
+  // Converts CMYK to RGB or grey as Pillow does. libjpeg has no such conversion.
   void cmyk_to_pixels(const std::uint8_t* from, std::size_t width, std::uint8_t* to) const {
     for (std::size_t x = 0; x < width; ++x, from += 4, to += channels_) {
       const int light = from[3];

@@ -1,6 +1,6 @@
-// The place in libjpeg-turbo where another Huffman decoder can be put in. It is declared in
-// jpegint.h, which the distributions' development packages install; a build without it uses
-// libjpeg-turbo's own decoder.
+// Replaces the Huffman decoder of libjpeg-turbo by another one. This needs jpegint.h, which the
+// development packages of distributions install. A build without it uses libjpeg-turbo's own
+// decoder.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace convoy::data {
 using DecodeMcu = boolean (*)(j_decompress_ptr, JBLOCKROW*);
 
 #ifdef CONVOY_JPEG_INTERNALS
-// After jpeg_start_decompress(), for files with one scan.
+// Call it after jpeg_start_decompress(), for a file with one scan.
 inline void replace_huffman(jpeg_decompress_struct& jpeg, DecodeMcu decode) {
   jpeg.entropy->decode_mcu = decode;
 }
-// The first and the last column of MCUs that is transformed.
+// Returns the first and the last column of MCUs (minimum coded units) that libjpeg transforms.
 inline std::pair<std::int64_t, std::int64_t> needed_columns(const jpeg_decompress_struct& jpeg) {
   return {jpeg.master->first_iMCU_col, jpeg.master->last_iMCU_col};
 }

@@ -1,5 +1,5 @@
-// libpng reports errors by calling back, and its default is to jump out; nothing with a destructor
-// may live between setjmp and the jump.
+// libpng reports errors through a callback, which leaves by longjmp. No object with a destructor
+// may be alive between setjmp and the jump.
 #include <fmt/format.h>
 #include <png.h>
 
@@ -27,7 +27,7 @@ class Png final : public Codec {
   }
 
   void read(Window region, int /*reduction*/, std::uint8_t* to) override {
-    if (png_ == nullptr) read_header();  // a second read() of one image
+    if (png_ == nullptr) read_header();  // this is a second read() of the same image
     guarded([this] { set_transformations(); });
     const std::size_t row_bytes = png_get_rowbytes(png_, info_);
     const std::size_t rows = passes_ > 1 ? png_get_image_height(png_, info_) : 1;
@@ -42,7 +42,8 @@ class Png final : public Codec {
     std::snprintf(self->message_.data(), self->message_.size(), "%s", message);
     png_longjmp(png, 1);
   }
-  static void on_warning(png_structp, png_const_charp) {}  // of chunks that are not needed
+  // Libpng warns of chunks that are not needed.
+  static void on_warning(png_structp, png_const_charp) {}
   static void take(png_structp png, png_bytep to, std::size_t count) {
     auto* self = static_cast<Png*>(png_get_io_ptr(png));
     if (count > self->left_.size()) png_error(png, "the file ends too early");
@@ -68,7 +69,7 @@ class Png final : public Codec {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) throw std::runtime_error("bad PNG: libpng cannot start");
     guarded([this] {
-      // Neither colour profiles, gamma and texts nor transparency make a difference to the pixels.
+      // Ignore colour profiles, gamma, texts and transparency, because pixels are taken as stored.
       static constexpr std::array<png_byte, 5> kTransparency{'t', 'R', 'N', 'S', 0};
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kTransparency.data(), 1);

@@ -11,8 +11,8 @@ namespace {
 
 using kernels::AxisMap;
 
-// Outputs begin to end in this order, or from the last to the first; pixels count from the cut's
-// first.
+// Computes the taps of the outputs axis.begin to axis.end, in reverse order if `mirrored`.
+// Positions in `filter` count from axis.first, the first source pixel that is read.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
   filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));
@@ -20,7 +20,7 @@ void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
   for (std::int32_t i = 0; i < outputs; ++i) {
     const kernels::BilinearTaps taps = bilinear_taps(axis, mirrored ? axis.end - 1 - i : axis.begin + i);
-    if (taps.count > filter.taps) {  // by a rounding: once more with room for it
+    if (taps.count > filter.taps) {  // rounding gave one more tap: start again with room for it
       filter.taps = taps.count;
       filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
       i = -1;
@@ -64,7 +64,7 @@ void set_cut(AxisMap& axis) {
 }
 
 void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
-  // One more on either side than a triangle twice as wide as the scale covers.
+  // Reserve one pixel more on either side than a triangle of twice the scale covers.
   const std::int64_t most = std::min(extent, 2 * (extent / outputs + 1) + 2);
   first.reserve(static_cast<std::size_t>(outputs));
   weight.reserve(static_cast<std::size_t>(outputs * most));
@@ -77,7 +77,8 @@ void Resampler::reserve(ImageShape stored, ImageShape output) {
   narrowed_.reserve(static_cast<std::size_t>(stored.height * output.width * output.channels));
 }
 
-// Writes to `to`, whose rows lie `pitch` bytes apart, unless the rows can stay where they are.
+// Resamples along the rows into `to`, whose rows lie `pitch` bytes apart. Returns `cut` itself if
+// the pixels would not change.
 Resampler::Rows Resampler::pass_horizontally(Rows cut, const kernels::SampleTransform& transform,
                                              std::int64_t channels, std::uint8_t* to, std::int64_t pitch) {
   const AxisMap& axis = transform.columns;
@@ -122,7 +123,7 @@ void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransfo
                          ImageShape shape, const std::uint8_t* fill, std::uint8_t* to) {
   const AxisMap &rows = transform.rows, &columns = transform.columns;
   const std::int64_t channels = shape.channels, pitch = shape.width * channels;
-  // The output's columns that have pixels, as they lie after mirroring.
+  // The columns of the output that receive pixels of the image, after mirroring.
   const std::int64_t pixels = std::int64_t{columns.end} - columns.begin;
   const std::int64_t left = transform.flip != 0 ? shape.width - columns.end : columns.begin;
   if (rows.size == 0 || columns.size == 0) return fill_pixels(to, shape.height * shape.width, channels, fill);

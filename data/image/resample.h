@@ -1,5 +1,5 @@
-// Cuts a window out of an image and brings it to another size, with the bits of Pillow's
-// Image.crop(window).resize(size, BILINEAR): kernels/device/bilinear.h.
+// Cuts a window out of an image and resizes it, with the same bits as Pillow's
+// Image.crop(window).resize(size, BILINEAR). kernels/device/bilinear.h defines the arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@
 
 namespace convoy::data {
 
-// The outputs `begin` to `begin + size` of an axis along which `extent` pixels become `resized`.
+// Returns the axis along which `extent` pixels are resized to `resized`, with the outputs `begin`
+// to `begin + size`.
 kernels::AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::int64_t begin,
                               std::int64_t size);
-// Sets first and size of an axis, the pixels that its outputs begin to end need, from the rest of
-// it.
+// Sets axis.first and axis.size, the source pixels that the outputs axis.begin to axis.end read,
+// from the other members.
 void set_cut(kernels::AxisMap& axis);
 
-// Keeps its buffers from call to call: one a thread.
+// Resamples images and keeps its buffers between calls. Use one per thread.
 class Resampler {
  public:
   explicit Resampler(VectorLevel level = best_vector_level()) : rows_(&resample_rows(level)) {}
 
-  // Makes room for such images, so that resample() allocates nothing. Without it, it allocates
-  // nothing once it has seen the largest.
+  // Allocates the buffers for images of these shapes. Without this call, resample() allocates
+  // memory until it has seen the largest image.
   void reserve(ImageShape stored, ImageShape output);
-  // The resampled and mirrored image, u8 [shape.height, shape.width, shape.channels], from the cut
-  // at transform.offset of `bytes`. `fill`, a value a channel, goes to outputs that have no pixel
-  // (padding).
+  // Writes the resampled and mirrored image, uint8 [shape.height, shape.width, shape.channels], to
+  // `to`. It reads the cut at transform.offset of `bytes`. Outputs without a source pixel (padding)
+  // get `fill`, one value per channel.
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, ImageShape shape,
                 const std::uint8_t* fill, std::uint8_t* to);
-  // The window, which must lie inside the image, as u8 [height, width, C].
+  // Resizes the window, which must lie inside the image, to uint8 [height, width, C].
   void resize(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
               std::int64_t width, std::uint8_t* to);
 
@@ -40,7 +41,7 @@ class Resampler {
   // Rows of pixels in memory.
   struct Rows {
     const std::uint8_t* data;
-    std::int64_t pitch;  // bytes
+    std::int64_t pitch;  // bytes between the starts of two rows
   };
   Rows pass_horizontally(Rows cut, const kernels::SampleTransform& transform, std::int64_t channels,
                          std::uint8_t* to, std::int64_t pitch);
@@ -49,7 +50,7 @@ class Resampler {
 
   const ResampleRows* rows_;
   BilinearFilter columns_filter_, rows_filter_;
-  std::vector<std::uint8_t> narrowed_;  // the cut's rows at the output's width
+  std::vector<std::uint8_t> narrowed_;  // rows of the cut, resampled to the output's width
   std::vector<std::uint8_t> scratch_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace convoy::data {
 
-// For every output along one axis the first source pixel and `taps` weights in units of
-// 2^-kWeightBits (kernels/device/bilinear.h). Outputs that need fewer taps have weights of 0.
+// The weights along one axis: for each output its first source pixel and `taps` weights in units of
+// 2^-kWeightBits (kernels/device/bilinear.h). Surplus taps of an output have the weight 0.
 struct BilinearFilter {
   std::int32_t taps = 0;
   std::vector<std::int32_t> first;
@@ -21,18 +21,19 @@ struct BilinearFilter {
 inline constexpr int kRowsAtOnce = 4;
 
 struct ResampleRows {
-  // kRowsAtOnce rows of `columns` pixels, `from`, become rows of filter.first.size() pixels, `to`.
-  // scratch has room for horizontal_scratch() bytes. Rows may be given twice.
+  // Filters kRowsAtOnce rows of `columns` pixels, `from`, to rows of filter.first.size() pixels,
+  // `to`. `scratch` has room for horizontal_scratch(columns) bytes. The same row may be given
+  // several times.
   void (*horizontal)(const BilinearFilter& filter, const std::uint8_t* const* from, std::int64_t columns,
                      std::int64_t channels, std::uint8_t* scratch, std::uint8_t* const* to);
-  // One row of `bytes` from `taps` rows that lie `pitch` bytes apart.
+  // Computes one row of `bytes` bytes from `taps` rows that lie `pitch` bytes apart.
   void (*vertical)(const std::int32_t* weight, std::int32_t taps, const std::uint8_t* from,
                    std::int64_t pitch, std::int64_t bytes, std::uint8_t* to);
 };
 
 const ResampleRows& resample_rows(VectorLevel level);
 
-// Bytes: kRowsAtOnce rows of pixels that are padded to 4 bytes.
+// Returns the bytes of scratch memory: kRowsAtOnce rows of pixels that are padded to 4 bytes.
 inline std::int64_t horizontal_scratch(std::int64_t columns) { return columns * kRowsAtOnce * 4; }
 
 }  // namespace convoy::data

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// GCC alone compiles parts of a file for other instructions by a pragma.
+// Only GCC can compile parts of a file for other instructions by a pragma.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CONVOY_VECTOR_LEVELS 1
 #else
@@ -14,7 +14,7 @@ namespace convoy::data {
 
 enum class VectorLevel : std::uint8_t { portable, avx2, avx512 };
 
-// The best that this build has and this machine runs.
+// Returns the best level that this build contains and this machine can run.
 inline VectorLevel best_vector_level() {
 #if CONVOY_VECTOR_LEVELS
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) return VectorLevel::avx512;

@@ -11,34 +11,36 @@
 
 namespace convoy::data {
 
-// A place in training: batch `step` of epoch `epoch`, both from 0.
+// A place in training: batch `step` of epoch `epoch`, both counted from 0.
 struct Position {
   std::int64_t epoch = 0, step = 0;
   bool operator==(const Position&) const = default;
 };
 
-// One rank's part of a global batch. All arrays have `capacity` entries, the same at every step;
-// the first `valid` are real, the rest are zero images, or transforms without a meaning, with label
-// -1 and sample -1. valid may be 0. An image that LoaderOptions::skip took is like the rest.
+// One rank's part of a global batch. All arrays have `capacity` entries, the same at every step.
+// The first `valid` entries are real; `valid` may be 0. The others have label -1, sample -1 and a
+// zero image or a meaningless transform, as has an entry whose image was reported to
+// LoaderOptions::skip.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
   std::int32_t valid = 0;         // real samples of this rank
   std::int32_t global_valid = 0;  // real samples of all ranks; > 0
-  std::int64_t first = 0;         // where in the global batch this rank's first sample stands
-  kernels::MixParameters mix;     // of this step, the same on every rank
-  ImageShape shape;               // of the images that the network sees
+  std::int64_t first = 0;         // position of this rank's first sample in the global batch
+  kernels::MixParameters mix;     // how this step mixes its samples; the same on every rank
+  ImageShape shape;               // shape of the images that the network gets
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;  // index of each sample in the image set
-  // The rest as LoaderOptions::output says, null otherwise.
-  const float* images = nullptr;                         // ready for the network, [capacity, C, H, W]
-  const kernels::SampleTransform* transforms = nullptr;  // of each sample, to be applied on the device
-  const std::uint8_t* cuts = nullptr;                    // the pixels that the transforms read
-  std::int64_t cut_bytes = 0;                            // used by this batch
+  // The members below are set as LoaderOptions::output says, and null otherwise.
+  const float* images = nullptr;  // ready for the network, [capacity, C, H, W]
+  // One per sample, to be applied on the device.
+  const kernels::SampleTransform* transforms = nullptr;
+  const std::uint8_t* cuts = nullptr;  // the pixels that the transforms read
+  std::int64_t cut_bytes = 0;          // bytes of `cuts` that this batch uses
 };
 
-// Borrows a batch; its buffers are filled anew after the lease has gone. It must not outlive its
-// source.
+// Lends a batch. After the lease has ended, the buffers of the batch are filled again. A lease must
+// not outlive its BatchSource.
 class BatchLease {
  public:
   class Owner {
@@ -74,17 +76,17 @@ class BatchLease {
   int slot_;
 };
 
-// Gives the training loop its batches, however they reach this rank.
+// Gives the training loop its batches. Implementations differ in how the images reach the rank.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // The next batch in order, epoch after epoch without end; blocks until it is ready. Rethrows what
-  // failed in the background. The ring is in order: a lease must be given back before the
-  // `buffers`-th call after the one that it came from (ScatterLoader, which runs one batch ahead:
-  // one call earlier), else the call throws std::logic_error.
+  // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws
+  // what failed in the background. The buffers are used in turn: a lease must have ended before the
+  // `buffers`-th call after its own (ScatterLoader, which runs one batch ahead: one call earlier),
+  // else that call throws std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
-  // Milliseconds that next() has waited since the source was made.
+  // Returns the milliseconds that next() has waited since the source was made.
   virtual double wait_ms() const = 0;
 };
 

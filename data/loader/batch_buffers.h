@@ -43,17 +43,17 @@ class BatchBuffers {
   kernels::SampleTransform* transforms() const {
     return static_cast<kernels::SampleTransform*>(transforms_.data());
   }
-  float* image(std::int64_t i) const;  // of entry i
+  float* image(std::int64_t i) const;  // returns the image of entry i
   struct Cut {
     std::uint8_t* pixels = nullptr;
-    std::int64_t offset = 0;  // in the batch's bytes
+    std::int64_t offset = 0;  // offset of the cut in the batch's pixels
     bool whole = false;       // false: there is room for the output's pixels only
   };
   // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
   Cut take_cut(std::int64_t bytes);
   // Prepares the entries for the batch at `position`, before they are filled.
   void begin(const BatchSchedule& schedule, Position position, int rank);
-  // Marks entry i as no sample.
+  // Marks entry i as empty: label and sample are -1.
   void fill_empty(std::int64_t i) const;
 
  private:
@@ -63,16 +63,16 @@ class BatchBuffers {
   std::uint64_t seed_;
   std::int64_t reserved_;  // bytes that stay free for every sample that has taken no cut yet
   Buffer labels_, samples_, transforms_, pixels_;
-  std::unique_ptr<std::mutex> mutex_;  // of the cuts
+  std::unique_ptr<std::mutex> mutex_;  // guards cuts_ and batch_.cut_bytes
   std::int64_t cuts_ = 0;
 };
 
-// Fills entries of a batch. One a thread.
+// Fills entries of a batch. Use one per thread.
 class BatchFiller {
  public:
   BatchFiller(ImageFormat format, ImageShape stored, const LoaderOptions& options);
-  // Fills entry i. `stored`: the sample's bytes, not read for labels, nor for transforms of pixels.
-  // Throws std::runtime_error if the image cannot be decoded.
+  // Fills entry i. `stored`: the sample's bytes, which are not read if the output is labels, or
+  // transforms of a set of pixels. Throws std::runtime_error if the image cannot be decoded.
   void fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
             std::span<const std::uint8_t> stored);
 
@@ -90,10 +90,10 @@ class BatchFiller {
 };
 
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
-                                            const LoaderOptions& options);  // one a thread
+                                            const LoaderOptions& options);  // one per thread
 
-// Samples that a thread takes at a time: enough to make taking them cheap. `stored_bytes`: of an
-// image.
+// Returns how many samples a thread takes at a time, enough to make the taking cheap.
+// `stored_bytes`: bytes of one stored image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

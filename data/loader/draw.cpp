@@ -1,4 +1,4 @@
-// The parameters of one sample, drawn.
+// Draws the augmentation parameters of one sample.
 #include <algorithm>
 #include <cmath>
 
@@ -10,26 +10,26 @@ namespace {
 
 std::int32_t narrow(std::int64_t pixels) { return static_cast<std::int32_t>(pixels); }
 
-// A window that becomes the whole output.
+// Sets a window that is resized to the whole output.
 void take_window(AugmentationParameters& parameters, Window window, ImageShape output) {
   parameters.window = window;
   parameters.resized_height = narrow(output.height);
   parameters.resized_width = narrow(output.width);
 }
 
-// Python rounds a half to the even neighbour.
+// Returns pixels / 2. A half is rounded to the even neighbour, as Python's round() does.
 std::int32_t half_rounded_to_even(std::int64_t pixels) {
   const std::int64_t half = pixels / 2;
   return narrow(half + (pixels % 2) * (half % 2));
 }
 
-// torchvision's Resize (the longer side is rounded down) and CenterCrop.
+// Takes the centre as torchvision's Resize, which rounds the longer side down, and CenterCrop do.
 void take_centre(AugmentationParameters& parameters, int resize_short, ImageShape stored, ImageShape output) {
   const bool tall = stored.height >= stored.width;
   const std::int64_t shorter = tall ? stored.width : stored.height;
   std::int64_t side = resize_short;
   if (side == 0) {
-    // The least that covers the output: one of its sides decides.
+    // Take the smallest size that covers the output. One side of the output decides.
     const bool by_width = output.width * stored.height >= output.height * stored.width;
     side = by_width ? (output.width * shorter + stored.width - 1) / stored.width
                     : (output.height * shorter + stored.height - 1) / stored.height;
@@ -42,13 +42,13 @@ void take_centre(AugmentationParameters& parameters, int resize_short, ImageShap
   parameters.left = half_rounded_to_even(parameters.resized_width - output.width);
 }
 
-// One axis of a crop with padding.
+// Returns where a random crop with padding starts along one axis.
 std::int32_t padded_place(std::uint32_t word, std::int64_t stored, std::int64_t output, int padding) {
   const std::int64_t room = stored + 2 * padding - output;
   return room >= 0 ? uniform_below(word, room + 1) - padding : -uniform_below(word, 1 - room) - padding;
 }
 
-// The largest centre window of the nearest aspect, for when no try fits.
+// Returns the window to take if no try fits: the largest centre window with an aspect in the range.
 Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
   std::int64_t width = stored.width, height = stored.height;
   const double aspect = static_cast<double>(width) / static_cast<double>(height);
@@ -84,7 +84,7 @@ kernels::ErasedRectangle cutout(int size, ImageShape output, const SampleDraws& 
           uniform_below(words.word[0], output.width) - size / 2, size, size};
 }
 
-// Empty if no try fits.
+// Draws the rectangle of random erasing; it is empty if no try fits.
 kernels::ErasedRectangle random_erasing(const Augmentation& augmentation, ImageShape output,
                                         const SampleDraws& draws) {
   const double area = static_cast<double>(output.height * output.width);

@@ -18,8 +18,8 @@ namespace {
 using kernels::ImageOp;
 using kernels::ImageOpKind;
 
-// Value `bin` of kMagnitudes equally spaced ones in float32, counted from the nearer end, as
-// torch.linspace has it.
+// Returns value `bin` of kMagnitudes equally spaced values. It is computed in float32 from the
+// nearer end, as torch.linspace does.
 double spaced(double first, double last, int bin) {
   const auto from = static_cast<float>(first), to = static_cast<float>(last);
   const float step = (to - from) / static_cast<float>(kMagnitudes - 1);
@@ -38,7 +38,8 @@ ImageOp affine(double a, double b, double c, double d, double e, double f) {
 
 ImageOp rotation(double degrees, ImageShape shape) {
   const double angle = -degrees * std::numbers::pi / 180;
-  const auto rounded = [](double value) { return std::round(value * 1e15) / 1e15; };  // cos 90° is 0
+  // So that the cosine of 90° is 0.
+  const auto rounded = [](double value) { return std::round(value * 1e15) / 1e15; };
   const double c = rounded(std::cos(angle)), s = rounded(std::sin(angle));
   const double x = static_cast<double>(shape.width) / 2, y = static_cast<double>(shape.height) / 2;
   return affine(c, s, c * -x + s * -y + x, -s, c, -s * -x + c * -y + y);
@@ -74,7 +75,8 @@ void draw_jitter(const ColorJitter& jitter, const SampleDraws& draws, OpList& li
                  factor(ImageOpKind::contrast, 1, jitter.contrast),
                  factor(ImageOpKind::saturation, 2, jitter.saturation),
                  hue > 0 ? hue_op(uniform_between(words.word[3], -hue, hue)) : ImageOp{}};
-  std::int32_t order = uniform_below(draws.block(kJitterBlock + 1).word[0], 24);  // of the 24 permutations
+  // One of the 24 permutations of ops.
+  std::int32_t order = uniform_below(draws.block(kJitterBlock + 1).word[0], 24);
   for (int left = 4; left > 1; --left) {
     std::swap(ops[left - 1], ops[order % left]);
     order /= left;

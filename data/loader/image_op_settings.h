@@ -12,29 +12,32 @@
 
 namespace convoy::data {
 
-// A factor is uniform in 1 - x to 1 + x, but not below 0; the hue turns by -x to x of a whole turn.
-// The order is random.
+// Strengths x of colour jitter. A factor is uniform in 1 - x to 1 + x, but not below 0; the hue
+// turns by -x to x of a whole turn. The four changes come in random order.
 struct ColorJitter {
-  float brightness = 0, contrast = 0, saturation = 0, hue = 0;  // 0: not changed; hue at most 0.5
+  // 0: leave it unchanged; hue is at most 0.5.
+  float brightness = 0, contrast = 0, saturation = 0, hue = 0;
   int count() const { return (brightness > 0) + (contrast > 0) + (saturation > 0) + (hue > 0); }
 };
 
 enum class AutoAugment : std::uint8_t { none, trivial, rand };
 
 struct ImageOpSettings {
-  ColorJitter jitter;  // comes before auto_augment
+  ColorJitter jitter;  // applied before auto_augment
   AutoAugment auto_augment = AutoAugment::none;
-  int rand_operations = 2;  // of RandAugment, one after the other
-  int rand_magnitude = 9;   // 0 to 30
+  int rand_operations = 2;  // number of operations of RandAugment
+  int rand_magnitude = 9;   // magnitude of RandAugment, 0 to 30
 
-  // The most operations that an image gets; 0 if there is nothing to draw.
+  // Returns the largest number of operations that one image gets; 0 if no operation is set.
   int most() const;
-  // Throws std::runtime_error, naming the setting, unless they hold for images of this shape.
+  // Throws std::runtime_error that names the setting unless the settings are valid for images of
+  // this shape.
   void check(ImageShape output) const;
 };
 
-// Fills `ops` with what (seed, epoch, sample) alone decide for an image of this shape; the rest of
-// `ops` is of kind none. `settings` must have passed check(output).
+// Fills `ops` with the operations that are drawn for an image of this shape. They depend on the
+// settings and on (seed, epoch, sample) alone. Unused entries have the kind none. `settings` must
+// have passed check(output).
 void draw_image_ops(const ImageOpSettings& settings, ImageShape output, std::uint64_t seed,
                     std::int64_t epoch, std::int64_t sample,
                     std::span<kernels::ImageOp, kernels::kMostImageOps> ops);
@@ -44,28 +47,28 @@ enum class AugmentOp : std::uint8_t {
   identity,
   shear_x,  // output pixel (x, y) is input pixel (x + magnitude y, y)
   shear_y,
-  translate_x,  // by whole pixels, to the right
+  translate_x,  // moves right by `magnitude` whole pixels
   translate_y,
-  rotate,      // degrees, counter-clockwise about the centre
-  brightness,  // and the next three: the factor is 1 + magnitude
+  rotate,      // by `magnitude` degrees, counter-clockwise about the centre
+  brightness,  // the factor is 1 + magnitude, as in the next three operations
   color,
   contrast,
   sharpness,
-  posterize,  // magnitude: the bits that are kept
-  solarize,   // magnitude: the level from which on levels are inverted
+  posterize,  // magnitude: number of bits that are kept of each value
+  solarize,   // magnitude: values from this one on are inverted
   autocontrast,
   equalize
 };
 inline constexpr int kAugmentOps = 14;
 inline constexpr int kMagnitudes = 31;
 
-// The magnitude of a bin (0 to 30), before its random sign; `signed_magnitude` says whether it gets
-// one.
+// Returns the magnitude of an operation for a bin (0 to 30), without a sign. signed_magnitude()
+// returns whether the operation gets a random sign.
 double magnitude_of(AutoAugment policy, AugmentOp op, int bin, ImageShape shape);
 bool signed_magnitude(AugmentOp op);
-// Kind none where nothing would change.
+// Returns the operation on the pixels; its kind is none if nothing would change.
 kernels::ImageOp image_op(AugmentOp op, double magnitude, ImageShape shape);
-// turn: of the whole circle, -0.5 to 0.5.
+// turn: the share of a whole turn by which the hue changes, -0.5 to 0.5.
 kernels::ImageOp hue_op(double turn);
 
 }  // namespace convoy::data

@@ -13,7 +13,8 @@ namespace convoy::data {
 
 namespace {
 
-// Transforms depend on the size of each image, which an encoded image says itself.
+// Returns whether stored images are read. Transforms need the size of each image, and the size of
+// an encoded image is in its file.
 bool reads(BatchOutput output, ImageFormat format) {
   return output == BatchOutput::images || output == BatchOutput::cuts ||
          (output == BatchOutput::transforms && format == ImageFormat::encoded);
@@ -28,9 +29,9 @@ struct Loader::State final : BatchLease::Owner {
   std::function<void(const std::string&)> skip;
   BatchSchedule schedule;
   std::vector<BatchBuffers> slots;
-  std::vector<BatchFiller> fillers;                // one a thread
-  std::vector<std::vector<std::uint8_t>> scratch;  // one a thread
-  Pipeline pipeline;                               // last: its threads use what stands above
+  std::vector<BatchFiller> fillers;                // one per thread
+  std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
+  Pipeline pipeline;                               // must be the last member: its threads use the others
 
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
       : set(std::move(images)),
@@ -72,7 +73,8 @@ struct Loader::State final : BatchLease::Owner {
         fill_entry(buffers, i, buffers.samples()[i], thread);
       } catch (const std::runtime_error& error) {
         if (!skip) throw;
-        if (batch.position.epoch == 0) skip(error.what());  // later epochs read the same images
+        // Report it once: later epochs read the same images.
+        if (batch.position.epoch == 0) skip(error.what());
         buffers.fill_empty(i);
       }
     }

@@ -21,9 +21,8 @@ enum class Order : std::uint8_t { shuffled, sequential };
 enum class BatchOutput : std::uint8_t {
   images,      // float32 [C, H, W]: threads of the host resample, change and normalise
   cuts,        // decoded pixels of the parts that are needed, with the transforms that a device applies
-  transforms,  // no pixels: the device holds a set of pixels of one shape, to which the transforms' offsets
-               // refer
-  labels,      // neither: for a stage of a partitioned step that reads no images
+  transforms,  // no pixels: the offsets of the transforms refer to pixels that the device holds
+  labels,      // labels alone, for a stage of a partitioned step that reads no images
 };
 
 struct LoaderOptions {
@@ -32,16 +31,17 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
   Augmentation augmentation;
-  MixSettings mix;  // drawn here, applied by the step
+  MixSettings mix;  // the loader draws how to mix, the training step mixes
   BatchOutput output = BatchOutput::images;
-  std::vector<float> mean, std;  // one a channel, for BatchOutput::images
-  Position start;                // of the first batch
+  std::vector<float> mean, std;  // one value per channel, for BatchOutput::images
+  Position start;                // position of the first batch
   int threads = 1;
-  int buffers = 3;  // batches in the ring, those that are out included; at least 2
-  std::pmr::memory_resource* memory = nullptr;  // of the batch buffers (pinned, say); nullptr: the heap
-  // Takes the message about an image of epoch 0 that cannot be read or decoded, on the loader's
-  // threads. Its entry then is no sample, in later epochs too. If this is empty, next() throws the
-  // message.
+  int buffers = 3;  // batches in the ring, including those that next() has lent; at least 2
+  // Memory of the batch buffers, for example pinned; nullptr: the heap.
+  std::pmr::memory_resource* memory = nullptr;
+  // Receives the message about an image that cannot be read or decoded, in epoch 0 only, on a
+  // thread of the loader. The entry of the image stays empty in all epochs. If `skip` is empty,
+  // next() throws the message.
   std::function<void(const std::string& message)> skip = nullptr;
 };
 
@@ -50,11 +50,11 @@ struct LoaderOptions {
 // sample, with the same bits.
 std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
-// Every rank reads its own slice.
+// A loader with which every rank reads its own slice of each global batch.
 class Loader final : public BatchSource {
  public:
-  // Throws std::runtime_error where options and data do not go together (batch smaller than the
-  // ranks, …).
+  // Throws std::runtime_error if the options do not fit the set, for example if the global batch is
+  // smaller than the number of ranks.
   Loader(std::shared_ptr<const ImageSet> set, const LoaderOptions& options);
   ~Loader() override;
 

@@ -13,9 +13,10 @@
 namespace convoy::data {
 namespace {
 
-constexpr std::uint64_t kPurpose = 0x6D69782073746570ull;  // keeps this stream apart from the other uses
+// Keeps these random numbers apart from those of other uses.
+constexpr std::uint64_t kPurpose = 0x6D69782073746570ull;
 
-// The words of one step, one after the other.
+// The random words of one step, in the order in which they are drawn.
 class Words {
  public:
   Words(std::uint64_t seed, std::int64_t epoch, std::int64_t step)
@@ -27,12 +28,12 @@ class Words {
     if (used_ % 4 == 0) block_ = kernels::philox(key_, step_, epoch_ + used_ / 4);
     return block_.word[used_++ % 4];
   }
-  // In (0, 1), with 52 random bits.
+  // Returns a uniform value in (0, 1) with 52 random bits.
   double uniform() {
     const std::uint64_t high = next(), low = next();
     return (static_cast<double>((high << 32 | low) >> 12) + 0.5) * 0x1p-52;
   }
-  // Standard normal, by Marsaglia's polar method.
+  // Returns a standard normal value, by Marsaglia's polar method.
   double normal() {
     for (;;) {
       const double u = 2 * uniform() - 1, v = 2 * uniform() - 1, s = u * u + v * v;
@@ -45,9 +46,9 @@ class Words {
   kernels::Philox4 block_{};
 };
 
-// The logarithm of a Gamma(shape, 1) variable, by Marsaglia and Tsang (ACM TOMS 2000). Below 1 the
-// shape is raised by one and the variable multiplied by uniform^(1 / shape), which only its
-// logarithm survives for small shapes.
+// Returns the logarithm of a Gamma(shape, 1) variable (Marsaglia and Tsang, ACM TOMS 2000). A shape
+// below 1 is raised by one and the variable multiplied by uniform^(1 / shape), whose logarithm
+// alone does not underflow for small shapes.
 double log_gamma_variable(double shape, Words& words) {
   if (shape < 1) {
     const double raised = log_gamma_variable(shape + 1, words);
@@ -62,13 +63,14 @@ double log_gamma_variable(double shape, Words& words) {
   }
 }
 
-// Beta(alpha, alpha).
+// Draws a Beta(alpha, alpha) variable.
 double draw_share(double alpha, Words& words) {
   const double a = log_gamma_variable(alpha, words), b = log_gamma_variable(alpha, words);
   return 1 / (1 + std::exp(b - a));
 }
 
-// A rectangle of 1 - share of the image's area about a pixel of it, cut off at the border.
+// Draws the rectangle of cutmix: 1 - share of the image's area around a random pixel, clipped at
+// the border.
 kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width, Words& words) {
   const double half = 0.5 * std::sqrt(1 - share);
   const auto side = [&](std::int64_t extent, std::int32_t& first, std::int32_t& size) {
@@ -88,7 +90,7 @@ kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width
 }  // namespace
 
 void MixSettings::check() const {
-  // Far beyond, every share is 1/2, or 0 or 1, to the precision of float32.
+  // With a much larger alpha every share would be 1/2 to the precision of float32.
   for (const auto& [name, alpha] : {std::pair{"mixup", mixup}, {"cutmix", cutmix}})
     if (!(alpha >= 0 && alpha <= 1000))
       throw std::runtime_error(fmt::format("{}: alpha {}, expected 0 (none) to 1000", name, alpha));
@@ -98,7 +100,7 @@ kernels::MixParameters draw_mix(const MixSettings& settings, std::uint64_t seed,
                                 std::int64_t step, std::int64_t height, std::int64_t width) {
   if (!settings.any()) return {};
   Words words(seed, epoch, step);
-  const bool second = words.next() >> 31 != 0;  // of both
+  const bool second = words.next() >> 31 != 0;  // picks cutmix if both are set
   const bool cuts = settings.mixup > 0 ? settings.cutmix > 0 && second : true;
   const double share = draw_share(static_cast<double>(cuts ? settings.cutmix : settings.mixup), words);
   if (cuts) return cut(share, height, width, words);

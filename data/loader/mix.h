@@ -1,5 +1,6 @@
-// Draws how a step's batch is mixed: mixup (Zhang et al., ICLR 2018) or cutmix (Yun et al., ICCV
-// 2019), drawn once a step as torchvision's references do it.
+// Draws how a step mixes its batch: mixup (Zhang et al., ICLR 2018) or cutmix (Yun et al., ICCV
+// 2019), drawn once per step as in torchvision's reference scripts. The partner of a sample is the
+// next one of the batch (kernels/device/mix_parameters.h).
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,17 @@
 
 namespace convoy::data {
 
-// The shares of the two samples are Beta(alpha, alpha) distributed; 0 leaves that kind of mixing
-// out. With both, each step draws one of them.
+// The alphas of mixup and cutmix; 0 switches that kind off. The share of a sample has the
+// distribution Beta(alpha, alpha). If both are set, each step draws one of them.
 struct MixSettings {
-  float mixup = 0, cutmix = 0;  // alpha
+  float mixup = 0, cutmix = 0;  // alpha of each kind; 0: off
   bool any() const { return mixup > 0 || cutmix > 0; }
-  void check() const;  // throws std::runtime_error, naming the setting and its value
+  void check() const;  // throws std::runtime_error that names the setting and its value
 };
 
-// Depends on the settings, (seed, epoch, step) and the extents of the images alone; step counts
-// within its epoch. The same on every rank. Without settings it mixes nothing.
+// Draws how a step mixes its batch of images with these extents. The result depends on the
+// arguments alone, so all ranks agree. `step` counts within its epoch. If no kind is set, nothing
+// is mixed.
 kernels::MixParameters draw_mix(const MixSettings& settings, std::uint64_t seed, std::int64_t epoch,
                                 std::int64_t step, std::int64_t height, std::int64_t width);
 

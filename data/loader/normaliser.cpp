@@ -1,4 +1,4 @@
-// Built without contraction of products and sums (CMakeLists.txt): a fused one has other bits.
+// CMakeLists.txt builds this file without fused multiply-add, which would change the bits.
 #include "data/loader/normaliser.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@ constexpr std::int64_t kLanes = 16;
 
 #define CONVOY_INLINE inline __attribute__((always_inline))
 
-// Neighbouring bytes; the factors repeat after `period`, a multiple of kLanes.
+// Converts bytes in the order in which they lie. scale and shift repeat after `period` bytes, a
+// multiple of kLanes.
 CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, std::int64_t period,
                                  const float* scale, const float* shift, float* to) {
   std::int64_t begin = 0;
@@ -23,12 +24,14 @@ CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, s
     to[begin + i] = static_cast<float>(from[begin + i]) * scale[i] + shift[i];
 }
 
-// Pixels to a plane a channel. kChannels: 0 if the compiler is not to know their number.
+// Converts pixels to one plane per channel. kChannels: the number of channels as a compile-time
+// constant, or 0 for any number.
 template <int kChannels>
 CONVOY_INLINE void convert_planes(const std::uint8_t* from, std::int64_t pixels, std::int64_t any_channels,
                                   const float* scale, const float* shift, float* to) {
   const std::int64_t channels = kChannels > 0 ? kChannels : any_channels;
-  constexpr std::int64_t kBlock = 1024;  // so that the bytes of all channels come from the nearest cache
+  // Pixels per block: few enough to stay in the L1 cache for all channels.
+  constexpr std::int64_t kBlock = 1024;
   for (std::int64_t begin = 0; begin < pixels; begin += kBlock) {
     const std::int64_t size = std::min(kBlock, pixels - begin);
     for (std::int64_t c = 0; c < channels; ++c) {
@@ -69,7 +72,7 @@ __attribute__((target("avx512bw,avx512vl"))) void convert_avx512(const std::uint
 
 Convert* convert_for(VectorLevel level, ImageLayout layout) {
 #if CONVOY_VECTOR_LEVELS
-  // Measured, GCC 12 makes slower code for neighbouring bytes of AVX-512 than of AVX2.
+  // convert_bytes() measured slower with GCC 12's AVX-512 code than with its AVX2 code.
   if (level == VectorLevel::avx512 && layout == ImageLayout::row_major) return convert_avx512;
   if (level != VectorLevel::portable) return convert_avx2;
 #endif

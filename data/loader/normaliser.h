@@ -1,5 +1,5 @@
-// 8-bit images to normalised floats: value * scale + shift, rounded after the product and after the
-// sum, so that host and device agree to the bit (kernels/normalise).
+// Turns 8-bit images into normalised floats: value * scale + shift, rounded after the product and
+// after the sum, so that host and device agree to the bit (kernels/normalise).
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,26 @@
 
 namespace convoy::data {
 
-// How the float images lie in memory: [C, H, W] or [H, W, C].
+// The layout of float images: row_major is [C, H, W], channels_last is [H, W, C].
 enum class ImageLayout : std::uint8_t { row_major, channels_last };
 
 // Normalised = value * scale + shift for a value of 0 to 255.
 struct ScaleShift {
   float scale, shift;
 };
-// A value a channel: the factors of (x / 255 - mean) / std, or of x / 255.
+// Return one pair of factors per channel, for (x / 255 - mean) / std and for x / 255.
 std::vector<ScaleShift> normalisation(std::span<const float> mean, std::span<const float> std);
 std::vector<ScaleShift> unit_scale(std::int64_t channels);
-// The 8-bit values that come closest to 0 after normalisation: the colour of padding.
+// Returns the 8-bit value per channel that is closest to 0 after normalisation. It is the colour of
+// padding.
 std::vector<std::uint8_t> nearest_to_zero(const std::vector<ScaleShift>& factors);
 
 class Normaliser {
  public:
   Normaliser(ImageShape shape, const std::vector<ScaleShift>& factors, ImageLayout layout,
              VectorLevel level = best_vector_level());
-  // image: u8 [H, W, C]; to: shape.bytes() floats. Outputs that the transform erases are 0, and so
-  // are those that it has no pixel for unless image operations may have moved them.
+  // image: uint8 [H, W, C]; to: shape.bytes() floats. Outputs that the transform erases are 0.
+  // Outputs without a source pixel are 0, too, unless image operations may have moved them.
   void apply(const std::uint8_t* image, const kernels::SampleTransform& transform, float* to) const;
 
  private:
@@ -40,7 +41,7 @@ class Normaliser {
   ImageShape shape_;
   ImageLayout layout_;
   VectorLevel level_;
-  std::vector<float> scale_, shift_;  // repeated with the channels' period, to fill whole vectors
+  std::vector<float> scale_, shift_;  // one value per channel, repeated to fill whole vectors
 };
 
 }  // namespace convoy::data

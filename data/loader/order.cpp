@@ -7,7 +7,8 @@
 namespace convoy::data {
 namespace {
 
-constexpr std::uint64_t kPurpose = 0x6F72646572ull << 16;  // keeps this stream apart from the other uses
+// Keeps these random numbers apart from those of other uses.
+constexpr std::uint64_t kPurpose = 0x6F72646572ull << 16;
 
 // MurmurHash3's finalizer (Appleby, public domain): every input bit reaches every output bit.
 std::uint32_t mix(std::uint32_t value) {

@@ -29,8 +29,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// Rank `rank`'s part of `samples` samples: consecutive, the first samples % ranks ranks get one
-// more.
+// Returns the part of `samples` samples that rank `rank` gets. Parts are consecutive; the first
+// samples % ranks ranks get one sample more.
 Slice slice_of(std::int64_t samples, int ranks, int rank);
 
 }  // namespace convoy::data

@@ -39,7 +39,8 @@ void Pipeline::start_slot() {
   ++started_;
 }
 
-// Blocks are dealt from the oldest slot that has some left: only the last started slot can.
+// Gives a block of the last started slot to a thread. Earlier slots have none left, because a slot
+// is started only after all blocks of the slot before it were given out.
 bool Pipeline::take(Block& block) {
   for (int tries = 0; tries < 2; ++tries) {
     if (started_ > 0) {

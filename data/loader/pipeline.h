@@ -1,6 +1,6 @@
 // Background threads that fill a ring of slots in order. The owner says how a slot is filled; the
-// samples of a slot are dealt to the threads in blocks, so that even a single batch is filled by
-// all of them.
+// threads take the samples of a slot in blocks, so that even a single batch is filled by all of
+// them.
 #pragma once
 
 #include <condition_variable>
@@ -17,21 +17,23 @@ class Pipeline {
  public:
   // `number` counts the fillings from 0; slot = number % slots.
   struct Work {
-    std::function<void(int slot, std::int64_t number)> prepare;  // once, before the blocks; not with `fed`
+    // Called once before the blocks of a slot, or empty.
+    std::function<void(int slot, std::int64_t number)> prepare;
     std::function<void(int slot, std::int64_t begin, std::int64_t end, int thread)> fill;
-    std::int64_t samples = 0;  // of a slot
+    std::int64_t samples = 0;  // samples per slot
     std::int64_t block = 1;    // samples that a thread takes at a time
-    bool fed = false;          // a slot is filled only after submit(), else as soon as it is free
+    bool fed = false;          // true: a slot is filled only after submit(); false: as soon as it is free
   };
   Pipeline(int slots, int threads, Work work);
-  ~Pipeline();  // waits for the blocks in work and ends the threads
+  ~Pipeline();  // waits for blocks that are being filled and ends the threads
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
   int acquire();  // waits for the next slot in order; rethrows what its filling threw
   void release(int slot) noexcept;
 
-  // With `fed`: the slot that submit() will start next. It must be free.
+  // Returns the slot that the next submit() will start, if Work::fed is set. Throws
+  // std::logic_error unless the slot is free.
   int next_to_submit() const;
   void submit();
 
@@ -41,7 +43,7 @@ class Pipeline {
   enum class State : std::uint8_t { free, filling, ready, leased };
   struct Slot {
     State state = State::free;
-    std::int64_t dealt = 0, done = 0;  // samples
+    std::int64_t dealt = 0, done = 0;  // samples that threads have taken, and that they have filled
     std::exception_ptr failure;
   };
   struct Block {

@@ -8,10 +8,10 @@ namespace {
 
 struct PlacedAxis {
   kernels::AxisMap map;
-  std::int32_t region = 0;  // where in the (reduced) image the region starts
+  std::int32_t region = 0;  // where the region starts in the image, which may be reduced
 };
 
-// Pixels as they are; outputs that the image does not reach are padding.
+// Returns an axis that copies pixels without scaling. Outputs outside the image are padding.
 PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t outputs) {
   PlacedAxis axis;
   axis.map.begin = std::clamp(-start, 0, outputs);
@@ -23,7 +23,8 @@ PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t out
   return axis;
 }
 
-// `window` pixels from `start` on become `resized`, of which outputs are taken from `skipped` on.
+// Returns an axis that scales `window` pixels from `start` on to `resized` pixels. The outputs are
+// `outputs` of these, from `skipped` on.
 PlacedAxis scaled_axis(std::int32_t start, std::int32_t window, std::int32_t extent, std::int32_t resized,
                        std::int32_t skipped, std::int32_t outputs, int reduction) {
   PlacedAxis axis;

@@ -1,6 +1,6 @@
 // The random numbers of one sample in one epoch, from the counter-based generator: they depend on
-// seed, epoch and sample alone. Every use has blocks of its own, so that switching one on changes
-// no other's draws.
+// seed, epoch and sample alone. Each kind of augmentation has blocks of its own, so that switching
+// one on does not change the draws of another.
 #pragma once
 
 #include <cmath>
@@ -10,13 +10,15 @@
 
 namespace convoy::data {
 
-// Blocks of four words. Places, mirroring and the decision to erase share block 0.
+// Numbers of blocks of four random words. The place of a crop, mirroring and the decision to erase
+// share block 0.
 inline constexpr int kCropTries = 10, kEraseTries = 10;
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
 inline constexpr int kErasingBlock = kCutoutBlock + 1;
-inline constexpr int kJitterBlock = kErasingBlock + kEraseTries;  // and the next one
-inline constexpr int kAutoAugmentBlock = kJitterBlock + 2;        // one an operation
+// Jitter uses this block and the next.
+inline constexpr int kJitterBlock = kErasingBlock + kEraseTries;
+inline constexpr int kAutoAugmentBlock = kJitterBlock + 2;  // one block per operation
 
 class SampleDraws {
  public:
@@ -29,11 +31,12 @@ class SampleDraws {
   }
 
  private:
-  static constexpr std::uint64_t kPurpose = 0x6175676D656E74ull << 8;  // keeps these apart from other uses
+  // Keeps these numbers apart from those of other uses.
+  static constexpr std::uint64_t kPurpose = 0x6175676D656E74ull << 8;
   std::uint64_t key_, sample_, epoch_;
 };
 
-// Uniform in 0 … count - 1; the bias of the multiplication is below count / 2^32.
+// Returns a uniform number in 0 … count - 1; the bias of the multiplication is below count / 2^32.
 inline std::int32_t uniform_below(std::uint32_t word, std::int64_t count) {
   return static_cast<std::int32_t>(static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(count) >>
                                    32);

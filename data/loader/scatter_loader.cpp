@@ -19,7 +19,8 @@ namespace {
 constexpr int kAhead = 2;  // batches scattered before the first is handed out
 constexpr std::int64_t kRecordAlignment = 16;
 
-// One sample on its way: this header, then its bytes as stored, then padding up to the alignment.
+// The header of a record, in which one sample travels: the header, then the sample's bytes as
+// stored, then padding up to kRecordAlignment.
 struct RecordHeader {
   std::int64_t sample;
   std::int64_t bytes;
@@ -32,8 +33,8 @@ std::int64_t record_bytes(std::int64_t stored_bytes) {
   return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
 }
 
-// Rank 0's side: whole global batches as records, in the order of the batch and so of the ranks'
-// slices.
+// Reads whole global batches on rank 0 and writes them as records, in the order of the batch. The
+// records of each rank are consecutive.
 class RecordReader {
  public:
   RecordReader(std::shared_ptr<const ImageSet> set, const BatchSchedule& schedule,
@@ -44,7 +45,7 @@ class RecordReader {
         slots_(kAhead),
         pipeline_(kAhead, options.threads, make_work()) {}
 
-  // The next batch's records, and how many bytes of them each rank gets.
+  // Returns the records of the next batch and how many bytes of them each rank gets.
   ScatterArguments acquire() {
     slot_ = pipeline_.acquire();
     const Slot& slot = slots_[slot_];
@@ -55,7 +56,7 @@ class RecordReader {
  private:
   struct Slot {
     std::vector<std::int64_t> samples;
-    std::vector<std::int64_t> offsets;  // of every record, and the end
+    std::vector<std::int64_t> offsets;  // start of every record, and the end of the last
     std::vector<std::int64_t> counts;   // bytes by rank
     std::vector<std::byte> records;
   };
@@ -105,7 +106,7 @@ class RecordReader {
   int ranks_;
   std::vector<Slot> slots_;
   int slot_ = -1;
-  Pipeline pipeline_;  // last: its threads use what stands above
+  Pipeline pipeline_;  // must be the last member: its threads use the others
 };
 
 const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, const SetDescription& about) {
@@ -134,12 +135,12 @@ struct ScatterLoader::State final : BatchLease::Owner {
   BatchSchedule schedule;
   Scatter scatter;
   std::vector<BatchBuffers> slots;
-  std::vector<Records> records;  // by slot
+  std::vector<Records> records;  // one entry per slot
   std::vector<BatchFiller> fillers;
-  std::optional<RecordReader> reader;  // on rank 0
+  std::optional<RecordReader> reader;  // set on rank 0 only
   std::int64_t scattered = 0;
   double scatter_ms = 0;
-  Pipeline pipeline;  // last: its threads use what stands above
+  Pipeline pipeline;  // must be the last member: its threads use the others
 
   State(std::shared_ptr<const ImageSet> set, const SetDescription& about, const LoaderOptions& options,
         Scatter collective)
@@ -194,7 +195,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
     }
   }
 
-  // Scatters the next batch and hands what arrived to the threads.
+  // Scatters the next batch and hands this rank's part to the threads.
   void scatter_next() {
     const int slot = pipeline.next_to_submit();
     slots[slot].begin(schedule, schedule.position(scattered), rank);
@@ -208,7 +209,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
     pipeline.submit();
   }
 
-  // Always the same number of collectives a call: were it to depend on how far this rank's threads
+  // Scatters equally often on every rank. If the number depended on how far this rank's threads
   // are, ranks could wait for each other in different collectives.
   int next() {
     const auto start = std::chrono::steady_clock::now();

@@ -1,10 +1,10 @@
-// The other way to feed ranks, for clusters without a shared file system: rank 0 reads every global
-// batch and scatters it; each rank decodes and augments its own part. The bytes travel as stored,
-// and what comes out of next() equals what Loader gives with the same options, to the bit.
+// Feeds ranks on clusters without a shared file system: rank 0 reads every global batch and
+// scatters it; each rank decodes and augments its own part. The bytes travel as stored. next()
+// returns the same batches as Loader does with the same options, to the bit.
 //
-// This layer knows no MPI. The caller passes the collective in; it is called in next() and in the
-// constructor's thread only, the same number of times on every rank, so it may use the communicator
-// freely in between.
+// This layer knows no MPI: the caller passes the collective as a function. Only next() calls it, on
+// the thread of its caller and equally often on every rank, so the caller may use the communicator
+// between calls.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@
 
 namespace convoy::data {
 
-// One scatter of bytes. `send` and `counts` (bytes by rank, which follow one another in `send`) are
-// given on rank 0 and empty elsewhere; the collective makes `receive` as long as this rank's count
-// and fills it.
+// The arguments of one scatter of bytes. `send` and `counts` are set on rank 0 and empty elsewhere:
+// `send` holds counts[r] bytes for each rank r, one after the other. The collective resizes
+// `receive` to this rank's count and fills it.
 struct ScatterArguments {
   const std::byte* send = nullptr;
   std::span<const std::int64_t> counts;
@@ -36,17 +36,17 @@ struct SetDescription {
 
 class ScatterLoader final : public BatchSource {
  public:
-  // set: on rank 0 the data, elsewhere null. `about`: the set's description, on every rank the same
-  // (rank 0 sends it, see StoreInfo::to_bytes). Needs options.buffers >= 3: one batch is received
-  // ahead. A failure to read on rank 0 is thrown by next() there; the caller has to end the other
-  // ranks.
+  // set: the data on rank 0, null elsewhere. `about`: the set's description, the same on every rank
+  // (rank 0 sends it, see StoreInfo::to_bytes). options.buffers must be at least 3, because one
+  // batch is received ahead. If rank 0 cannot read, its next() throws; the caller must end the
+  // other ranks.
   ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
                 const LoaderOptions& options, Scatter scatter);
   ~ScatterLoader() override;
 
   BatchLease next() override;
   std::int64_t steps_per_epoch() const override;
-  double wait_ms() const override;  // the collective included
+  double wait_ms() const override;  // includes the time in the collective
 
  private:
   struct State;

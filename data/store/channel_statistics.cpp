@@ -10,7 +10,7 @@ namespace {
 constexpr int kFractionBits = 20;
 // A multiple of the usual channel counts 1, 3 and 4, so that lane i always holds channel i % C.
 constexpr std::size_t kLanes = 48;
-// The squares of so many pixels a lane fit 32 bits.
+// Rows that are added at once: a sum of this many squares fits 32 bits.
 constexpr std::size_t kRowsAtOnce = 65536;
 
 struct Sums {

@@ -15,14 +15,14 @@ class ChannelStatistics {
   struct Image {
     std::vector<std::uint64_t> mean, square;
   };
-  // pixels: [H, W, C]
+  // Returns the statistics of one image. pixels: uint8 [H, W, C].
   static Image of(std::span<const std::uint8_t> pixels, std::int64_t channels);
 
   // All images must have the same number of channels.
   void add(const Image& image);
 
-  // On the scale 0..1, one a channel. The deviation is at least one grey level: a constant channel
-  // would be divided by zero.
+  // Return one value per channel on the scale 0 to 1. The deviation is at least one grey level, so
+  // that normalising a constant channel does not divide by zero.
   std::vector<float> mean() const;
   std::vector<float> deviation() const;
 

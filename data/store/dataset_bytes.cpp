@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kChunksARead = 8192, kBytesARead = 64 << 20;
 
-// Names a filter that this HDF5 lacks. Without this, the first image fails with no filter named.
+// Throws if the dataset needs a filter that this HDF5 lacks. Without this check, reading the first
+// image would fail without the filter's name.
 void check_filters(hid_t dataset, const std::string& name) {
   const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset), H5Pclose, name);
   for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {
@@ -50,7 +51,8 @@ DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t 
   if (resident_ != nullptr || (pieces_.descriptor >= 0 && all)) dataset_.reset();
 }
 
-// HDF5 needs much memory and time for a read of very many chunks.
+// Reads the dataset in parts, because HDF5 needs much memory and time to read very many chunks at
+// once.
 void DatasetBytes::make_resident(const std::vector<hsize_t>& extents) {
   std::vector<hsize_t> chunk = extents;
   chunk[0] = 1;
@@ -58,7 +60,7 @@ void DatasetBytes::make_resident(const std::vector<hsize_t>& extents) {
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED)
     H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
   const auto chunk_rows = static_cast<std::int64_t>(chunk[0]);
-  std::int64_t chunks = 1;  // next to one another in a row
+  std::int64_t chunks = 1;  // chunks that hold the same rows
   for (std::size_t i = 1; i < chunk.size(); ++i)
     chunks *= static_cast<std::int64_t>((extents[i] + chunk[i] - 1) / chunk[i]);
   const std::int64_t rows =
@@ -117,8 +119,8 @@ std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
     const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
-    // Pieces that follow one another in the file too, or that were never written, are read in one
-    // go.
+    // Read successive pieces at once if they are also successive in the file, or if none of them
+    // was ever written.
     std::int64_t end = (piece + 1) * pieces_.bytes;
     for (; end < first + count && end / pieces_.bytes - piece < kChunksARead; end += pieces_.bytes) {
       const std::int64_t next = pieces_.offsets[static_cast<std::size_t>(end / pieces_.bytes)];

@@ -16,8 +16,8 @@ namespace convoy::data {
 
 class DatasetBytes {
  public:
-  // `dataset` is one of uint8 of a file that hdf5::open_to_read() opened; `name` stands in
-  // messages. A dataset of at most `resident_bytes` is read into memory here.
+  // `dataset` holds uint8 and belongs to a file that hdf5::open_to_read() opened; `name` names it
+  // in messages. A dataset of at most `resident_bytes` is read into memory here.
   DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t resident_bytes);
   ~DatasetBytes();
   DatasetBytes(const DatasetBytes&) = delete;
@@ -25,8 +25,9 @@ class DatasetBytes {
 
   const std::string& name() const { return name_; }
   std::int64_t size() const { return rows_ * row_bytes_; }
-  // `count` bytes from `first` on; both are multiples of what one index of the first axis holds.
-  // Bytes that are not in memory are read into `scratch`. Safe to call from several threads.
+  // Returns `count` bytes from `first` on. Both are multiples of the bytes of one row, which is one
+  // index of the first axis. Bytes that are not in memory are read into `scratch`. Several threads
+  // may call it.
   std::span<const std::uint8_t> read(std::int64_t first, std::int64_t count,
                                      std::span<std::uint8_t> scratch) const;
 

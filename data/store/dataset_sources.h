@@ -1,4 +1,5 @@
-// Other files that hold a dataset's bytes: external raw files and the sources of virtual datasets.
+// Checks the other files that hold a dataset's bytes: external raw files and the sources of virtual
+// datasets.
 #pragma once
 
 #include <string>
@@ -7,8 +8,9 @@
 
 namespace convoy::data {
 
-// Throws std::runtime_error in one line if a file is missing or too short. HDF5 reads zeros or the
-// fill value in its place, without an error. `name` stands in messages. Hold a Session.
+// Throws std::runtime_error in one line if such a file is missing or too short: HDF5 would read
+// zeros or the fill value without an error. `name` names the dataset. The caller must hold an
+// hdf5::Session.
 void require_sources(hid_t dataset, const std::string& name);
 
 }  // namespace convoy::data

@@ -1,4 +1,4 @@
-// The writer of stores whose images stay JPEG or PNG files.
+// Writes stores whose images stay JPEG or PNG files.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,11 +19,12 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// A reader looks up few chunks, a small set wastes none: what fits one chunk is stored
-// contiguously.
+// Bytes per chunk: large, so that a reader looks up few chunks. A set that fits one chunk is stored
+// contiguously and wastes no space.
 constexpr std::size_t kChunkBytes = 4 << 20;
 
-// An unnamed file that rows wait in; it goes away with its descriptor, however the process ends.
+// A temporary file without a name, in which images wait for their turn. The system removes it
+// however the process ends.
 class Spool {
  public:
   Spool(std::filesystem::path folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {
@@ -71,12 +72,13 @@ class Spool {
   }
 
   std::filesystem::path folder_;
-  std::string name_;  // of the destination, for messages
+  std::string name_;  // name of the destination, for messages
   int descriptor_ = -1;
   std::int64_t size_ = 0;
 };
 
-// A row that has come but not been written, or will not come.
+// The state of a row whose turn has not come: unknown, skipped, or waiting in the spool at
+// `offset`.
 struct Waiting {
   static constexpr std::int64_t kUnknown = -1, kSkipped = -2;
   std::int64_t offset = kUnknown;
@@ -85,10 +87,10 @@ struct Waiting {
 
 struct EncodedSplit {
   std::int64_t rows = 0, next = 0;
-  std::vector<Waiting> waiting;  // by row, as soon as one waits
+  std::vector<Waiting> waiting;  // one entry per row; empty if no row has waited yet
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> offsets{0};
-  std::vector<std::uint8_t> buffer;  // of the chunk that is not full yet
+  std::vector<std::uint8_t> buffer;  // bytes of the chunk that is not full yet
   std::int64_t chunks = 0;
   Handle dataset;
 };
@@ -132,8 +134,8 @@ void EncodedStoreWriter::State::append(Split split, std::span<const std::uint8_t
   }
 }
 
-// Writes the buffer as the next chunk; the rest of the last one is zero and not part of the
-// dataset.
+// Writes the buffer as the next chunk. The last chunk is filled up with zeros, which are not part
+// of the dataset.
 void EncodedStoreWriter::State::write_chunk(Split split) {
   EncodedSplit& target = at(split);
   const std::string path = fmt::format("/{}/encoded", name_of(split));
@@ -163,7 +165,8 @@ void EncodedStoreWriter::State::wait(EncodedSplit& split, std::int64_t row, Wait
   split.waiting[static_cast<std::size_t>(row)] = place;
 }
 
-// Writes the rows whose turn has come; `all`: rows that have not come are left out.
+// Writes the waiting rows whose turn has come. `all`: leaves missing rows out instead of waiting
+// for them.
 void EncodedStoreWriter::State::release(Split split, bool all) {
   EncodedSplit& target = at(split);
   std::vector<std::uint8_t> bytes;

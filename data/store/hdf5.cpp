@@ -18,8 +18,8 @@ herr_t keep_first(unsigned, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-// HDF5 tells the time, addresses and sizes of a failed system call, too; a reader needs the
-// system's reason alone.
+// Returns the system's reason for a failed call. HDF5's text also holds the time, addresses and
+// sizes, which do not help the user.
 std::string system_reason(const std::string& text) {
   constexpr std::string_view kBefore = "error message = '";
   const auto found = text.find(kBefore);
@@ -32,7 +32,8 @@ std::string system_reason(const std::string& text) {
 
 Session::Session() : lock_(library_mutex()) {
   [[maybe_unused]] static const herr_t once = H5dont_atexit();
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // per thread in a thread-safe HDF5, hence every time
+  // Set every time, because a thread-safe HDF5 keeps it per thread.
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 std::string last_error() {

@@ -1,4 +1,4 @@
-// HDF5 through owners and checks. Only code that itself links HDF5 includes this header.
+// Wraps HDF5 in owners and checks. Only code that itself links HDF5 includes this header.
 #pragma once
 
 #include <hdf5.h>
@@ -8,9 +8,9 @@
 
 namespace convoy::data::hdf5 {
 
-// Hold one around every use of HDF5: it lets one thread at a time in (the library need not be built
-// thread-safe), silences HDF5's own printing of its error stack and keeps HDF5 from cleaning up at
-// exit, where it loops on files that it failed to close. May be nested.
+// Locks HDF5 for one thread, because the library need not be built thread-safe. Hold a Session
+// around every use of HDF5; Sessions may be nested. A Session also silences HDF5's printing of
+// errors and its clean-up at exit, which loops on files that it failed to close.
 class Session {
  public:
   Session();
@@ -19,7 +19,7 @@ class Session {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-// Returns HDF5's words on the last failure in this thread, innermost first, in one line.
+// Returns HDF5's innermost reason for the last failure in this thread, in one line.
 std::string last_error();
 
 // Owns an HDF5 identifier; the destructor closes it and cannot fail.
@@ -34,17 +34,18 @@ class Handle {
 
   hid_t get() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  bool reset() noexcept;  // closes now; false when HDF5 could not (data of a written file may be lost)
+  // Closes now; false if HDF5 could not (data of a written file may be lost).
+  bool reset() noexcept;
 
  private:
   hid_t id_ = H5I_INVALID_HID;
   Close close_ = nullptr;
 };
 
-// Wraps a call that gives an identifier; throws std::runtime_error "<what>: <last_error()>" when it
-// failed. `what` names file and object.
+// Takes the identifier that a call of HDF5 returned. Throws std::runtime_error "<what>:
+// <last_error()>" if the call failed. `what` names file and object.
 Handle own(hid_t id, Handle::Close close, const std::string& what);
-// The same for calls that give a status.
+// Does the same as own() for a call that returns a status.
 void check(herr_t status, const std::string& what);
 
 }  // namespace convoy::data::hdf5

@@ -28,7 +28,8 @@ struct File {
   ino_t number = 0;
 };
 
-// The read that place_of() waits for. Sessions let one thread in at a time.
+// The read that place_of() waits for. It needs no lock of its own, because a Session lets in one
+// thread at a time.
 struct Probe {
   std::int64_t bytes = 0;
   int pieces = 0;
@@ -73,7 +74,7 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
   return left.number == right.number ? 0 : left.number < right.number ? -1 : 1;
 }
 
-// Without H5FD_FEAT_DATA_SIEVE HDF5 reads of contiguous data what was requested and no more.
+// Without H5FD_FEAT_DATA_SIEVE HDF5 reads no more of contiguous data than was requested.
 herr_t query(const H5FD_t*, unsigned long* flags) {
   if (flags != nullptr) *flags = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
@@ -120,12 +121,14 @@ herr_t unlock(H5FD_t* base) {
   return 0;
 }
 
-// Field by field: their order differs between versions of HDF5.
+// Fills in the class field by field, because the order of the fields differs between versions of
+// HDF5.
 H5FD_class_t driver_class() {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 13, 0)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(0x636F);  // of those that are free for experiments
+  // One of the values that are free for experiments.
+  driver.value = static_cast<H5FD_class_value_t>(0x636F);
 #endif
   driver.name = "convoy_read";
   driver.maxaddr = (haddr_t{1} << 63) - 1;

@@ -1,6 +1,6 @@
-// A read-only file driver for HDF5. Besides reading it can say where in a file HDF5 would read, so
-// that others can read there without HDF5 and its lock. HDF5 itself computes the place, so
-// user blocks, links into other files and every kind of chunk index are handled.
+// A read-only file driver for HDF5. It can also tell where in a file HDF5 would read, so that
+// callers can read there without HDF5 and its lock. HDF5 itself computes the place, so user blocks,
+// links into other files and every kind of chunk index are handled.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@
 
 namespace convoy::data::hdf5 {
 
-// Opens a file for reading. A file system without locks is no obstacle; a lock that a writer holds
-// is. Throws std::runtime_error in one line: no such file, a folder, no HDF5 file, or why HDF5
-// cannot open it.
+// Opens a file for reading, also on a file system without locks. Throws std::runtime_error in one
+// line: there is no such file, it is a folder or no HDF5 file, a writer has locked it, or HDF5's
+// reason.
 Handle open_to_read(const std::string& file);
 
 struct Place {
-  int descriptor;       // of the open file; it belongs to HDF5
-  std::int64_t offset;  // of the first byte
+  int descriptor;       // descriptor of the open file, which HDF5 owns
+  std::int64_t offset;  // offset of the first byte in the file
 };
 
 // Finds the place of the one piece of `bytes` bytes that `read`, a call of HDF5, reads from a
-// dataset whose file open_to_read() opened. Nothing is read: the call's buffer keeps what it holds.
-// The result is empty if the call fails or reads another number of pieces or bytes. Hold a Session.
+// dataset whose file open_to_read() opened. Nothing is read: the call's buffer keeps its content.
+// The result is empty if the call fails or reads another number of pieces or bytes. The caller must
+// hold a Session.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

@@ -60,10 +60,11 @@ class Finder {
     if (count > kMostPieces) return;
     pieces_.bytes = product(piece_);
     pieces_.offsets.reserve(count);
-    // HDF5 wants room for the chunk, though nothing is written there.
+    // HDF5 wants room for a chunk, although nothing is written there.
     const auto room = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(pieces_.bytes));
     std::vector<hsize_t> first(extents_.size());
-    // Visit the chunks in order: a look-up then takes less than a microsecond in every index.
+    // Visit the chunks in order: a look-up then takes less than a microsecond in every kind of
+    // chunk index.
     for (; first[0] < extents_[0]; first[0] += piece_[0]) {
       add(place(pieces_.bytes, [&] {
         unsigned filters = 0;
@@ -77,7 +78,8 @@ class Finder {
     }
   }
 
-  // The places of the first and the last byte must agree with what lies between them.
+  // Finds the data of a contiguous dataset. They lie in one piece if the places of the first and
+  // the last byte are as far apart as the data are long.
   void find_whole() {
     pieces_.bytes = product(extents_);
     std::vector<hsize_t> last = extents_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kLargestSide = 1 << 16;
 constexpr std::int64_t kMostImages = std::int64_t{1} << 32;
-// A thread keeps one image.
+// The most bytes of one image. Each thread keeps one image in memory.
 constexpr std::int64_t kLargestImageBytes = std::int64_t{1} << 30;
 
 using Labels = std::shared_ptr<const std::vector<std::int32_t>>;
@@ -25,8 +25,8 @@ using Offsets = std::shared_ptr<const std::vector<std::int64_t>>;
 struct StoredSplit {
   std::int64_t size = 0, bytes = 0, chunk_images = 0;
   ImageFormat format = ImageFormat::pixels;
-  ImageShape shape;  // of pixels
-  std::string path;  // of the dataset
+  ImageShape shape;  // shape of images that are stored as pixels
+  std::string path;  // path of the dataset with the images
   Offsets offsets;
   Labels labels;
   mutable std::shared_ptr<const ImageSet> images;
@@ -34,7 +34,8 @@ struct StoredSplit {
 
 std::string path_of(Split split, const char* name) { return fmt::format("/{}/{}", name_of(split), name); }
 
-// Files for PyTorch are often [N, C, H, W]. The number of means says how many channels there are.
+// Throws if the images are [N, C, H, W], as often in files for PyTorch. The number of means tells
+// the number of channels.
 void check_axes(const Dataset& images, std::int64_t means) {
   const auto& extents = images.extents;
   const bool plain = extents[3] == means || (extents[3] >= 1 && extents[3] <= 4);

@@ -8,9 +8,10 @@
 //   attributes        classes: strings; mean, std: numbers [C] on the scale 0 to 1. C is 1 or 3
 //                     if images are encoded.
 //
-// Any HDF5 file with these is read: every layout, chunk shape and link, and the filters that the
-// HDF5 library has. Everything about the file but the images is checked when it is opened, and each
-// failure is one line that names file, dataset, what was found and what was expected.
+// Any HDF5 file with these datasets and attributes is read: every layout, chunk shape and link, and
+// the filters that the HDF5 library has. Everything about the file but the images is checked when
+// it is opened, and each failure is one line that names file, dataset, what was found and what was
+// expected.
 #pragma once
 
 #include <array>
@@ -25,21 +26,21 @@
 
 namespace convoy::data {
 
-// All that a run has to know about a data set but its images. Ranks that cannot see the file get it
-// as bytes.
+// All that a run needs to know about a data set, except its images. Ranks that cannot read the file
+// receive it as bytes.
 struct StoreInfo {
-  ImageShape shape;  // of every image; {0, 0, C} of encoded images, whose sizes differ
+  ImageShape shape;  // shape of every image; {0, 0, C} for encoded images, whose sizes differ
   ImageFormat format = ImageFormat::pixels;
-  std::array<std::int64_t, 2> size{};  // images by Split
+  std::array<std::int64_t, 2> size{};  // number of images by Split
   std::vector<std::string> classes;
-  std::vector<float> mean, std;  // per channel, scale 0..1
+  std::vector<float> mean, std;  // one value per channel on the scale 0 to 1
 
   std::string to_bytes() const;
   static StoreInfo from_bytes(std::string_view bytes);
   bool operator==(const StoreInfo&) const = default;
 };
 
-// Tells whether this is a file in HDF5's format.
+// Returns whether the path is a file in HDF5's format.
 bool is_hdf5(const std::filesystem::path& file);
 
 class Store {
@@ -52,10 +53,11 @@ class Store {
   ~Store();
 
   const StoreInfo& info() const;
-  std::shared_ptr<const ImageSet> split(Split split) const;  // lives on without the Store
+  std::shared_ptr<const ImageSet> split(Split split) const;  // stays valid after the Store is gone
   const std::vector<std::int32_t>& labels(Split split) const;
-  std::int64_t stored_bytes(Split split) const;  // of all images
-  std::int64_t chunk_images(Split split) const;  // images in a chunk; 0 if contiguous or encoded
+  std::int64_t stored_bytes(Split split) const;  // bytes of all images of the split
+  // Images per chunk; 0 if the images are contiguous or encoded.
+  std::int64_t chunk_images(Split split) const;
 
  private:
   struct State;

@@ -16,10 +16,10 @@ namespace {
 using hdf5::Handle;
 using hdf5::own;
 
-// Beyond it a header is damaged or hostile; sizes computed from extents below stay far from
-// overflow.
+// A larger extent means that a header is damaged or hostile. Up to this limit, sizes that are
+// computed from extents do not overflow.
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
-// Deflate shrinks at most that much.
+// Deflate compresses by at most this factor.
 constexpr std::int64_t kMostCompression = 1032;
 
 std::string describe_type(hid_t type) {
@@ -42,7 +42,8 @@ std::string describe_type(hid_t type) {
   }
 }
 
-// A damaged count is found here and not by running out of memory.
+// Throws if the file is too small for the dataset's values: a damaged count must not exhaust the
+// memory.
 void check_fits_file(const Dataset& dataset, std::size_t element_bytes) {
   const hid_t id = dataset.handle.get();
   const Handle creation = own(H5Dget_create_plist(id), H5Pclose, dataset.name);
@@ -98,7 +99,7 @@ std::vector<std::string> read_variable_strings(const Attribute& attribute) {
 
 namespace {
 
-// The first link on the way to `path` that leads nowhere; "" if there is none.
+// Returns the first link on the way to `path` that leads nowhere; "" if there is none.
 std::string dangling_link(hid_t file, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string way = path.substr(0, end);
@@ -111,7 +112,7 @@ std::string dangling_link(hid_t file, const std::string& path) {
 }  // namespace
 
 bool exists(hid_t file, const std::string& path) {
-  // Every link on the way is looked up: HDF5 fails on the first that is missing.
+  // Look up every link on the way, because HDF5 fails if one before the last is missing.
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     if (H5Lexists(file, path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
     if (end == std::string::npos) return H5Oexists_by_name(file, path.c_str(), H5P_DEFAULT) > 0;
@@ -137,7 +138,7 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   const Handle type = own(H5Dget_type(dataset.handle.get()), H5Tclose, dataset.name);
   const std::string found = describe_type(type.get());
   const H5T_class_t kind = H5Tget_class(type.get());
-  // Python's bool is an enumeration of integers.
+  // h5py stores Python's bool as an enumeration of integers.
   const bool right_type = expected.bytes ? found == "uint8" : kind == H5T_INTEGER || kind == H5T_ENUM;
   if (rank != static_cast<int>(expected.rank) || !right_type) {
     throw std::runtime_error(fmt::format("{}: {} of rank {}, {}", dataset.name, found, rank, wanted));
@@ -172,7 +173,7 @@ std::vector<std::string> read_classes(hid_t file, const std::string& file_name) 
     throw std::runtime_error(
         fmt::format("{}: names of {} bytes, expected at most {}", attribute.name, width, 1 << 16));
   }
-  // HDF5 turns padding by spaces into the same as by zeros.
+  // Let HDF5 convert padding by spaces to padding by zeros.
   const Handle padded = own(H5Tcopy(attribute.type.get()), H5Tclose, attribute.name);
   hdf5::check(H5Tset_strpad(padded.get(), H5T_STR_NULLPAD), attribute.name);
   std::vector<char> text(width * static_cast<std::size_t>(attribute.count));

@@ -1,5 +1,6 @@
-// The parts of a store, each read with its checks. Failures are std::runtime_error in one line that
-// names file and object, what was found and what was expected. Hold a Session.
+// Reads the parts of a store and checks them. Failures are std::runtime_error in one line that
+// names file and object, what was found and what was expected. The caller must hold an
+// hdf5::Session.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +13,32 @@ namespace convoy::data {
 
 struct Dataset {
   hdf5::Handle handle;
-  std::string name;  // "FILE: /train/images"
+  std::string name;  // for example "FILE: /train/images"
   std::vector<std::int64_t> extents;
-  std::int64_t chunk_rows = 0;  // 0: contiguous
+  std::int64_t chunk_rows = 0;  // rows per chunk; 0 if the dataset is contiguous
 };
 
 struct ExpectedDataset {
-  bool bytes;  // of uint8, else of integers of any size
+  bool bytes;  // true: uint8; false: integers of any size
   const char* axes;
   std::size_t rank;
 };
 inline constexpr ExpectedDataset kImages{true, "[N, H, W, C]", 4}, kEncoded{true, "[bytes]", 1},
     kLabels{false, "[N]", 1}, kOffsets{false, "[N + 1]", 1};
 
-// Follows links of every kind.
+// Returns whether the object exists; follows links of every kind.
 bool exists(hid_t file, const std::string& path);
 Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
                      const ExpectedDataset& expected);
-// Reads a dataset of rank 1. Values beyond int64 become the nearest that is not.
+// Reads a dataset of rank 1. Values outside the range of int64 become its nearest end.
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
-// The attribute `mean` or `std`: a number a channel on the scale 0 to 1, of any float or integer
-// type. channels 0: as many as there are, 1 or 3.
+// Reads the attribute `mean` or `std`: one number per channel on the scale 0 to 1, of any float or
+// integer type. channels: the expected number of channels; 0 accepts 1 and 3.
 std::vector<float> read_statistics(hid_t file, const std::string& file_name, const char* name,
                                    std::int64_t channels);
-// How many values an attribute has; 0 if it is missing.
+// Returns how many values an attribute has; 0 if it is missing.
 std::int64_t attribute_count(hid_t file, const char* name);
 
 }  // namespace convoy::data

@@ -25,8 +25,8 @@ void write_attribute(hid_t file, const char* name, hid_t type, hsize_t count, co
   check(H5Awrite(attribute.get(), type, values), what);
 }
 
-// The strings have a fixed length: HDF5 keeps strings of variable length in a heap without
-// checksums, and reading a damaged one crashes it.
+// Writes strings of a fixed length. HDF5 keeps strings of variable length in a heap without
+// checksums, and crashes when it reads a damaged heap.
 void write_strings(hid_t file, const char* name, const std::vector<std::string>& values,
                    const std::string& path) {
   std::size_t width = 1;
@@ -43,7 +43,7 @@ void write_strings(hid_t file, const char* name, const std::vector<std::string>&
   write_attribute(file, name, type.get(), values.size(), text.data(), path);
 }
 
-// HDF5 words a file that cannot be created badly; the system says it in a line.
+// Creates the file with open(), which gives a clearer reason than HDF5 if it fails.
 void create_empty(const std::filesystem::path& path, const std::string& name) {
   const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor < 0) {
@@ -66,7 +66,8 @@ StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
-  // Since 1.10 everything but the data has a checksum, so that damage is an error and not a crash.
+  // In the format of HDF5 1.10 all but the data has a checksum, so that damage is an error and not
+  // a crash.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST), what);
   file_ = own(H5Fcreate(place_.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
   const Handle group_creation = untimed(H5P_GROUP_CREATE, what);
@@ -100,7 +101,8 @@ void StoreFile::finish(const ChannelStatistics& statistics) {
   write_attribute(file_.get(), "mean", H5T_NATIVE_FLOAT, mean.size(), mean.data(), name_);
   write_attribute(file_.get(), "std", H5T_NATIVE_FLOAT, deviation.size(), deviation.data(), name_);
   write_strings(file_.get(), "classes", classes_, name_);
-  // A full disk shows when cached data are written out: flush while failing can still be reported.
+  // A full disk is noticed when cached data are written: flush here, where the error can still be
+  // reported.
   check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), name_ + ": cannot write");
   if (!file_.reset()) throw std::runtime_error(name_ + ": cannot close: " + hdf5::last_error());
   place_.commit();

@@ -15,25 +15,28 @@
 
 namespace convoy::data {
 
-// A creation property list without timestamps: equal data give equal files.
+// Returns a creation property list without timestamps, so that equal data give equal files.
 hdf5::Handle untimed(hid_t kind, const std::string& what);
 
-// Use within an hdf5::Session. Every function throws std::runtime_error naming the destination.
+// The HDF5 file of a store while it is written. The caller must hold an hdf5::Session. Every
+// function throws std::runtime_error that names the destination.
 class StoreFile {
  public:
-  // Creates the file with the groups /train and /test next to its destination.
+  // Creates the file with the groups /train and /test, under a temporary name next to its
+  // destination.
   StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes);
 
-  const std::string& name() const { return name_; }  // of the destination, for messages
+  const std::string& name() const { return name_; }  // name of the destination, for messages
   std::size_t classes() const { return classes_.size(); }
   hid_t id() const { return file_.get(); }
 
-  // A dataset of rank 1 with these values; `element` is "labels", "offsets" or "encoded".
+  // Writes a dataset of rank 1 with these values; `element` is "labels", "offsets" or "encoded".
   void write_vector(Split split, const char* element, hid_t stored_type, hid_t type, std::size_t count,
                     const void* values);
   // Throws std::invalid_argument unless 0 <= label < classes.
   void require_label(std::int32_t label) const;
-  // Writes the attributes, closes the file and puts it in its place. No dataset of it may be open.
+  // Writes the attributes, closes the file and renames it to its destination. None of its datasets
+  // may be open.
   void finish(const ChannelStatistics& statistics);
 
  private:

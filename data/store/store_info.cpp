@@ -1,5 +1,6 @@
-// StoreInfo as bytes, for ranks that are told about a data set instead of opening it. Both ends run
-// the same program on the same kind of machine, so numbers travel as they lie in memory.
+// Converts StoreInfo to bytes and back, for ranks that receive the description of a data set
+// instead of opening it. Both ends run the same program on the same kind of machine, so numbers
+// travel as they lie in memory.
 #include <cstring>
 #include <stdexcept>
 

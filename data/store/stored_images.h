@@ -12,8 +12,9 @@ namespace convoy::data {
 
 class StoredImages final : public ImageSet {
  public:
-  // Pixels, `bytes` being [N, H, W, C], or encoded images if there are `offsets`: image i is bytes
-  // offsets[i] to offsets[i + 1]. Labels and offsets are checked and shared with the store.
+  // If `offsets` is null, `bytes` are pixels [N, H, W, C]. Otherwise image i is the encoded file in
+  // bytes offsets[i] to offsets[i + 1]. Labels and offsets must be valid; they are shared with the
+  // store.
   StoredImages(std::unique_ptr<const DatasetBytes> bytes, ImageShape shape,
                std::shared_ptr<const std::vector<std::int32_t>> labels,
                std::shared_ptr<const std::vector<std::int64_t>> offsets);

@@ -15,8 +15,8 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// Large enough for sequential reads at disk speed, small enough to read one image without much
-// waste.
+// Bytes per chunk: large enough for sequential reads at disk speed, small enough to read one image
+// without much waste.
 constexpr std::int64_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kChunkCacheBytes = 16 << 20;
 constexpr std::int32_t kUnwritten = -1;
@@ -63,7 +63,7 @@ void StoreWriter::State::create_images(Split split, std::int64_t rows) {
   state.labels.assign(static_cast<std::size_t>(rows), kUnwritten);
 }
 
-// Reads rows into `read` where it is given, else writes them from `write`.
+// Reads rows into `read` if it is not null, else writes rows from `write`.
 void StoreWriter::State::transfer(SplitState& split, std::int64_t first, std::int64_t rows,
                                   std::uint8_t* read, const std::uint8_t* write) {
   const std::string what = file.name() + ": cannot write images";
@@ -78,7 +78,8 @@ void StoreWriter::State::transfer(SplitState& split, std::int64_t first, std::in
         what);
 }
 
-// Moves every run of written rows down to where the run before it ends, and cuts the rest off.
+// Moves every run of written rows to the end of the run before it, and shrinks the dataset to these
+// rows.
 void StoreWriter::State::close_gaps(Split split_name) {
   SplitState& split = splits[static_cast<std::size_t>(split_name)];
   const auto rows = static_cast<std::int64_t>(split.labels.size());
@@ -148,7 +149,7 @@ void StoreWriter::finish() {
   for (const Split split : {Split::train, Split::test}) {
     state_->close_gaps(split);
     auto& [images, labels] = state_->splits[static_cast<std::size_t>(split)];
-    // A full disk shows when cached chunks are written out.
+    // A full disk is noticed when cached chunks are written.
     check(H5Dflush(images.get()), state_->file.name() + ": cannot write images");
     images.reset();
     state_->file.write_vector(split, "labels", H5T_STD_I32LE, H5T_NATIVE_INT32, labels.size(), labels.data());

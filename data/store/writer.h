@@ -1,4 +1,4 @@
-// Write a store: the HDF5 file that Convoy trains from.
+// Writes a store: the HDF5 file that Convoy trains from.
 //
 //   /train/images, /test/images     uint8 [N, H, W, C], chunked by whole samples, not compressed
 // or, for images that stay JPEG or PNG files and may differ in size,
@@ -11,9 +11,9 @@
 //                                   3 for colour, 1 for grey; encoded images are decoded to so
 //                                   many channels.
 //
-// Both writers take rows in any order, each row once, and leave out those that never came. The file
-// appears at its destination when finish() returns, or never. Errors are std::runtime_error and
-// name the destination.
+// Both writers take rows in any order, each row once, and leave out rows that were never written.
+// The file appears at its destination when finish() returns, or never. Errors are
+// std::runtime_error and name the destination.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class StoreWriter {
               Sizes sizes);
   ~StoreWriter();
 
-  // Rows `first`, `first + 1`, … of a split. images: labels.size() images [H, W, C].
+  // Writes the rows `first`, `first + 1`, … of a split. images: labels.size() images [H, W, C].
   void write(Split split, std::int64_t first, std::span<const std::uint8_t> images,
              std::span<const std::int32_t> labels);
   void finish();
@@ -54,11 +54,12 @@ class EncodedStoreWriter {
                      StoreWriter::Sizes sizes);
   ~EncodedStoreWriter();
 
-  // A row that comes before its turn waits in an unnamed file in the destination's folder.
-  // `statistics` is of the decoded image; those of test images are not used.
+  // Writes the file of one image. A row that comes before its turn waits in an unnamed file in the
+  // destination's folder. `statistics`: those of the decoded image; they are ignored for test
+  // images.
   void write(Split split, std::int64_t row, std::span<const std::uint8_t> file, std::int32_t label,
              const ChannelStatistics::Image& statistics);
-  // This row will not come: those after it need not wait.
+  // Says that this row will not be written, so that the rows after it need not wait.
   void skip(Split split, std::int64_t row);
   void finish();
 

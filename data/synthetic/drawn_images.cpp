@@ -16,7 +16,8 @@
 namespace convoy::data {
 namespace {
 
-constexpr std::uint64_t kPurpose = 0x64726177ull << 24;  // keeps this stream apart from the other uses
+// Keeps these random numbers apart from those of other uses.
+constexpr std::uint64_t kPurpose = 0x64726177ull << 24;
 constexpr int kClutter = 4;
 constexpr std::int64_t kBlock = 1024;  // images drawn between two writes
 constexpr std::array<const char*, 3> kTextures{"", "striped_", "chequered_"};
@@ -44,14 +45,15 @@ class Random {
 
 using Colour = std::array<float, 3>;
 
-// A colour of about the given brightness.
+// Draws a colour of about the given brightness.
 Colour colour(Random& random, float brightness) {
   Colour result{};
   for (float& channel : result) channel = std::clamp(brightness + random.between(-0.18f, 0.18f), 0.0f, 1.0f);
   return result;
 }
 
-// A figure's place: turns image coordinates (-1 … 1) into the figure's own.
+// The place, rotation and size of a figure. own() turns coordinates of the image (-1 … 1) into the
+// figure's own.
 struct Pose {
   float x, y, cosine, sine, across, along;
 
@@ -72,8 +74,8 @@ struct Pose {
   }
 };
 
-// How much of a pixel at that distance the figure covers; `pixel` is a pixel's size in the figure's
-// units.
+// Returns the share of a pixel that the figure covers, at a signed distance from the figure's edge.
+// `pixel`: the size of a pixel in the figure's units.
 float coverage(float distance, float pixel) { return std::clamp(0.5f - distance / pixel, 0.0f, 1.0f); }
 
 bool in_texture(int texture, float x, float y) {
@@ -84,9 +86,9 @@ bool in_texture(int texture, float x, float y) {
 }
 
 struct Scene {
-  std::array<Colour, 2> background;  // at both ends of a gradient
+  std::array<Colour, 2> background;  // colours at both ends of a gradient
   float gradient_x, gradient_y;
-  std::array<Colour, 2> figure;  // and its texture's
+  std::array<Colour, 2> figure;  // colours of the figure and of its texture
   Pose pose;
   struct Speck {
     Pose pose;
@@ -97,7 +99,7 @@ struct Scene {
   float noise;
 
   explicit Scene(Random& random) : pose(random, 0.45f, 0.8f, 0.35f) {
-    // Either side may be the bright one; the gap between them is what makes the figure visible.
+    // Figure or background may be the brighter one. The gap between them makes the figure visible.
     const float middle = random.between(0.35f, 0.65f), gap = random.between(0.2f, 0.35f);
     const float sign = (random.word() & 1) != 0 ? 1.0f : -1.0f;
     for (auto& end : background) end = colour(random, middle - sign * gap + random.between(-0.1f, 0.1f));
@@ -134,7 +136,7 @@ struct Scene {
   }
 };
 
-// About normal with mean 0 and deviation 1: the sum of a word's four bytes.
+// Returns a roughly normal value with mean 0 and deviation 1: the sum of a word's four bytes.
 float noise_of(std::uint32_t word) {
   const std::uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);
   return (static_cast<float>(sum) - 510.0f) / 147.8f;

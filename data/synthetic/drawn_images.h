@@ -1,7 +1,6 @@
-// A data set that is drawn: figures in random position, size, rotation and colour over cluttered,
-// noisy backgrounds. Figure and background exchange brightness at random, so that no weighted sum
-// of pixels says much about the class: a linear model stays far below a small convolutional
-// network.
+// Draws a data set: figures in random position, size, rotation and colour over cluttered, noisy
+// backgrounds. Figure and background exchange brightness at random, so that no weighted sum of
+// pixels says much about the class: a linear model stays far below a small convolutional network.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,18 @@ namespace convoy::data {
 
 struct DrawnSet {
   std::int32_t classes = 10;  // 2 to 36: twelve figures, then the same striped, then chequered
-  std::int32_t size = 32;     // pixels a side
+  std::int32_t size = 32;     // pixels per side
   std::int64_t train = 20000, test = 2000;
   std::uint64_t seed = 1;
 
   std::vector<std::string> class_names() const;
-  // Image `sample` of a split, [size, size, 3]; its class is sample % classes. The same for the
-  // same seed, whichever other images are drawn.
+  // Draws image `sample` of a split, uint8 [size, size, 3]; its class is sample % classes. The
+  // pixels depend on seed, split, sample and the settings above alone.
   void draw(Split split, std::int64_t sample, std::uint8_t* pixels) const;
 };
 
-// Draws the whole set into a store; threads <= 0: one a processor. Throws std::runtime_error naming
-// the setting that is out of range or the file that cannot be written.
+// Draws the whole set into a store; threads <= 0: one per processor. Throws std::runtime_error that
+// names the setting that is out of range or the file that cannot be written.
 void write_drawn_set(const DrawnSet& set, const std::filesystem::path& destination, int threads = 0);
 
 }  // namespace convoy::data

@@ -18,24 +18,24 @@
 namespace convoy::data {
 namespace {
 
-constexpr std::uint64_t kPurpose = 0x70686f74ull << 24;  // keeps this stream apart from the other uses
+// Keeps these random numbers apart from those of other uses.
+constexpr std::uint64_t kPurpose = 0x70686f74ull << 24;
 constexpr std::int64_t kDiscs = 300;
-constexpr float kSmallestDisc = 0.012f, kLargestDisc = 0.6f;  // radii, shares of the longer side
+constexpr float kSmallestDisc = 0.012f, kLargestDisc = 0.6f;  // radii as shares of the longer side
 constexpr int kOctaves = 7;
-constexpr float kNoise = 1.2f;  // of the sensor, levels of 255
+constexpr float kNoise = 1.2f;  // deviation of the sensor's noise, in levels of 0 to 255
 
 using Plane = std::vector<float>;
 
 float signed_uniform(std::uint32_t word) { return 2 * kernels::uniform(word) - 1; }
 
-// About normal with deviation 1.
+// Returns a roughly normal value with mean 0 and deviation 1.
 float normal(std::uint32_t word) {
   const std::uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);
   return (static_cast<float>(sum) - 510) / 147.8f;
 }
 
-// Random values on a lattice of `cell` pixels, interpolated smoothly, added with the given
-// strength.
+// Adds random values on a lattice of `cell` pixels, interpolated smoothly, with the given strength.
 void add_octave(Plane& plane, std::int64_t height, std::int64_t width, std::int64_t cell, float strength,
                 std::uint64_t seed) {
   const auto lattice = [&](std::int64_t y, std::int64_t x) {
@@ -71,7 +71,8 @@ Disc disc(std::uint64_t seed, std::uint64_t number, std::int64_t height, std::in
   const auto a = kernels::philox(seed, number, 0), b = kernels::philox(seed, number, 1);
   const auto c = kernels::philox(seed, number, 2);
   const float side = static_cast<float>(std::max(height, width));
-  // A density of radius^-3 between the two: areas of every size cover equally much.
+  // The radii have a density of radius^-3 between the two limits, so that small and large discs
+  // cover equal areas in sum.
   const float u = kernels::uniform(a.word[0]);
   const float least = 1 / (kSmallestDisc * kSmallestDisc), most = 1 / (kLargestDisc * kLargestDisc);
   const float brightness = 30 + 190 * kernels::uniform(b.word[0]);
@@ -86,7 +87,7 @@ Disc disc(std::uint64_t seed, std::uint64_t number, std::int64_t height, std::in
   return result;
 }
 
-// The number of the disc on top at every pixel; the first drawn lie on top.
+// Returns the number of the topmost disc at every pixel; discs with lower numbers lie on top.
 std::vector<int> draw_discs(const std::vector<Disc>& discs, std::int64_t height, std::int64_t width) {
   std::vector<int> top(static_cast<std::size_t>(height * width), static_cast<int>(discs.size()) - 1);
   for (int i = static_cast<int>(discs.size()) - 2; i >= 0; --i) {

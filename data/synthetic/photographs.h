@@ -1,5 +1,5 @@
-// Images with the statistics of photographs, for measuring: what decoding and reading them costs is
-// what real ones cost.
+// Draws images with the statistics of photographs, for measuring: reading and decoding them costs
+// as much as for real photographs.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace convoy::data {
 
-// One image [height, width, 3]; the same for the same seed. Occluding discs whose sizes follow a
-// power law ("dead leaves": Lee, Mumford and Huang 2001) give edges and a 1/f spectrum; each has
-// its own colour, shading and texture of equal variance in every octave, and a little sensor noise
-// lies over all.
+// Draws one image, uint8 [height, width, 3], which depends on the arguments alone. Occluding discs
+// whose sizes follow a power law ("dead leaves": Lee, Mumford and Huang 2001) give edges and a 1/f
+// spectrum. Each disc has its own colour, shading and texture, which has equal variance in every
+// octave. A little sensor noise lies over all.
 Image draw_photograph(std::int64_t height, std::int64_t width, std::uint64_t seed);
 
 struct PhotographFolder {
   std::int64_t height = 375, width = 500;
-  int quality = 96;  // of the JPEG files, 4:2:0
+  int quality = 96;  // quality of the JPEG files, which have 4:2:0 subsampling
   std::int64_t classes = 10, train = 2000, test = 200;
   std::uint64_t seed = 1;
-  int threads = 0;  // that draw; 0: one a processor
+  int threads = 0;  // threads that draw; 0: one per processor
 };
 
 // Writes FOLDER/train/CLASS/NUMBER.jpg and FOLDER/test/...; the folder must not exist. Throws

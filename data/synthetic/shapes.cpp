@@ -15,7 +15,7 @@ float box(float x, float y, float half_width, float half_height) {
   return std::hypot(std::max(dx, 0.0f), std::max(dy, 0.0f)) + std::min(std::max(dx, dy), 0.0f);
 }
 
-// The half planes that bound a regular polygon around the origin.
+// A regular polygon around the origin, as the intersection of half planes.
 float polygon(float x, float y, int sides, float inner_radius) {
   float distance = -1e9f;
   for (int i = 0; i < sides; ++i) {
