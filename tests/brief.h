@@ -1,5 +1,5 @@
-// For tools that slow a kernel down a hundredfold (jobs/sanitize_gpu.sh): with CONVOY_BRIEF_TESTS
-// set, tests run every kernel that they would run, on fewer shapes and for fewer steps.
+// Shortens tests for tools that make a kernel a hundred times slower (jobs/sanitize_gpu.sh). If
+// CONVOY_BRIEF_TESTS is set, tests run the same kernels on fewer shapes and for fewer steps.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A command as its user sees it: what it prints, how it ends and how soon.
+// Runs a command as its user does and returns its output, its exit status and its time.
 #pragma once
 
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ struct Outcome {
   int status = -1;
   double seconds = 0;
   std::string text;
-  // The lines that Convoy itself wrote; mpirun adds its own notice.
+  // Returns the lines that Convoy itself wrote, without those that mpirun adds.
   std::vector<std::string> ours() const {
     std::vector<std::string> lines;
     for (std::size_t begin = 0; (begin = text.find("convoy: ", begin)) != std::string::npos;) {
@@ -27,7 +27,7 @@ struct Outcome {
   }
 };
 
-// `timeout_seconds` later it is ended with status 124.
+// Runs the command; after `timeout_seconds` it is ended with status 124.
 inline Outcome run(const std::string& command, int timeout_seconds = 60) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;

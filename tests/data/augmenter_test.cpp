@@ -28,7 +28,7 @@ bool erased(const AugmentationParameters& p, std::int64_t y, std::int64_t x) {
   });
 }
 
-// The definition of cutting, mirroring, blanking and normalising, a pixel at a time.
+// Returns one value of the expected output: cuts, mirrors, blanks and normalises by definition.
 float expected_value(const Bytes& image, ImageShape stored, ImageShape output,
                      const AugmentationParameters& p, std::int64_t y, std::int64_t x, std::int64_t c) {
   if (erased(p, y, x)) return 0;
@@ -96,7 +96,7 @@ TEST(Augmenter, ResizesMirrorsBlanksAndNormalises) {
   }
 }
 
-// To the bit what a device computes: rounded after the product and after the sum.
+// A device computes the same bits: it rounds after the product and after the sum.
 TEST(Augmenter, EveryLevelNormalisesWithTheSameBits) {
   for (const std::int64_t channels : {1, 2, 3, 4, 5}) {
     const ImageShape shape{37, 41, channels};
@@ -130,7 +130,7 @@ Bytes cut_of(const Bytes& image, ImageShape stored, Window cut) {
   return bytes;
 }
 
-// The cut holds all that is read: nothing beyond it, and no row or column too many.
+// The cut holds all pixels that are read, and no row or column more.
 TEST(Place, TheCutIsAllThatIsRead) {
   const ImageShape stored{61, 47, 3};
   const Bytes image = random_bytes(static_cast<std::size_t>(stored.bytes()), 1);
@@ -153,7 +153,7 @@ TEST(Place, TheCutIsAllThatIsRead) {
                            whole.data());
         resampler.resample(cut.data(), placed.transform, output, fill.data(), from_cut.data());
         ASSERT_EQ(from_cut, whole) << words << " " << size << ", sample " << sample;
-        // Its first and its last pixel count.
+        // Change the first and the last pixel of the cut: the result must change.
         cut.front() = static_cast<std::uint8_t>(cut.front() ^ 128);
         cut.back() = static_cast<std::uint8_t>(cut.back() ^ 128);
         resampler.resample(cut.data(), placed.transform, output, fill.data(), changed.data());
@@ -164,7 +164,7 @@ TEST(Place, TheCutIsAllThatIsRead) {
         const auto& t = placed.transform;
         const auto left = t.flip != 0 ? size - t.columns.end : t.columns.begin;
         const auto right = t.flip != 0 ? size - 1 - t.columns.begin : t.columns.end - 1;
-        if (size == 9) continue;  // reduced so much that one pixel may weigh too little
+        if (size == 9) continue;  // scaled down so much that one pixel may weigh too little
         ASSERT_TRUE(differs(t.rows.begin, t.flip != 0 ? right : left)) << words << " " << size;
         ASSERT_TRUE(differs(t.rows.end - 1, t.flip != 0 ? left : right)) << words << " " << size;
       }
@@ -181,8 +181,8 @@ TEST(Place, ACropThatMissesTheImageReadsNothing) {
   EXPECT_EQ(result, std::vector<float>(48, 0.0f));
 }
 
-// Padding has the colour that is nearest to the mean, for the operations that move it; without one
-// it is 0.
+// Padding has the colour nearest to the mean if operations on the image may move it, and is exactly
+// 0 otherwise.
 TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
   const ImageShape stored{4, 4, 3}, output{4, 4, 3};
   AugmentationParameters parameters{{-2, 1, 4, 4}, 4, 4, 0, 0, 1, {}, {}};
@@ -201,8 +201,8 @@ TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
     }
 }
 
-// An image that a JPEG decoder reduced, by averaging squares, comes out nearly as the whole image
-// does.
+// An image that a JPEG decoder has reduced, by averaging squares of pixels, gives nearly the same
+// output as the whole image.
 TEST(Place, AReducedImageGivesTheSamePicture) {
   const ImageShape stored{203, 301, 1}, output{20, 24, 1};
   Bytes image(static_cast<std::size_t>(stored.bytes()));

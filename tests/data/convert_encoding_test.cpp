@@ -1,4 +1,4 @@
-// How images are stored: --encode, --short-side, --size, --channels.
+// Tests how images are stored: the flags --encode, --short-side, --size and --channels.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 using namespace testing;
 using Form = Encoding::Form;
 
-// Noise on a slope, which JPEG cannot store in a few bytes.
+// Returns a gradient with noise, which JPEG cannot store in a few bytes.
 Image noisy_image(std::int64_t height, std::int64_t width, std::uint64_t seed) {
   Image image = smooth_image(height, width, 3, static_cast<int>(seed));
   const Bytes noise = random_bytes(image.pixels.size(), seed);
@@ -29,7 +29,7 @@ Image noisy_image(std::int64_t height, std::int64_t width, std::uint64_t seed) {
 
 class ConvertEncoding : public ::testing::Test {
  protected:
-  // JPEG and PNG images of several sizes.
+  // Returns a set of JPEG and PNG images of several sizes.
   std::vector<TarEntry> mixed() const {
     std::vector<TarEntry> entries;
     for (const char* split : {"train", "test"})
@@ -60,7 +60,7 @@ TEST_F(ConvertEncoding, KeepCopiesTheFiles) {
   EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1}));
 }
 
-// The statistics are those of the decoded training images, each counting the same.
+// The statistics are those of the decoded training images, and each image counts the same.
 TEST_F(ConvertEncoding, StatisticsAreExact) {
   const auto entries = mixed();
   write_tree(folder_ / "set", entries);
@@ -122,7 +122,7 @@ TEST_F(ConvertEncoding, BadFilesLeaveNoGap) {
   EXPECT_TRUE(read_bytes(folder_ / "out.h5") == folder);
 }
 
-// More than a chunk: images straddle chunks.
+// The files take more than one chunk, and some reach over two chunks.
 TEST_F(ConvertEncoding, LargeStoresAreChunked) {
   std::vector<TarEntry> entries;
   for (int i = 0; i < 5; ++i) {
@@ -142,10 +142,10 @@ TEST_F(ConvertEncoding, JpegShrinksTheShorterSide) {
   write_tree(folder_ / "set", mixed());
   EXPECT_EQ(run({.short_side = 32}).encoding.to_string(), "jpeg:90");
   EncodedStore store = result();
-  const Image image = decode_image(store.train.files[0], 3);  // 90x40
+  const Image image = decode_image(store.train.files[0], 3);  // has 90x40 pixels before
   EXPECT_EQ(image.shape, (ImageShape{32, 72, 3}));
   for (const Bytes& file : store.train.files) EXPECT_EQ(file[0], 0xFF);
-  // Against the resampled pixels, as far as JPEG keeps them.
+  // Compare with the resampled pixels, as far as JPEG preserves them.
   run({.encoding = {Form::jpeg, 100}, .short_side = 32});
   run({.encoding = {Form::jpeg, 100}, .size = 32});
   EXPECT_EQ(decode_image(result().train.files[0], 3).shape, (ImageShape{32, 32, 3}));
@@ -212,7 +212,8 @@ TEST_F(ConvertEncoding, SeekableFilesHaveTheSamePixels) {
   ASSERT_EQ(stored.size(), files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     EXPECT_TRUE(decode_image(stored[i], 3).pixels == decode_image(files[i], 3).pixels) << names[i];
-    // A PNG file, smoothed pixels, and more blocks than an MCU may have are left as they are.
+    // A PNG file, a file with smoothed pixels, and files with more blocks than an MCU (minimum
+    // coded unit) may have are stored as they are.
     const bool same = names[i] == "PNG" || names[i] == "incomplete" || names[i].starts_with("mixed");
     EXPECT_TRUE(has_restart_markers(stored[i]) || (same && stored[i] == files[i])) << names[i];
   }
@@ -228,7 +229,8 @@ TEST_F(ConvertEncoding, TheTextOfAnEncoding) {
     EXPECT_THROW(Encoding::parse(text), std::invalid_argument) << text;
 }
 
-// 40 million pixels are 115 MiB decoded: six at once would take 690 MiB. A noisy file has 14 MiB.
+// Decoding 40 million pixels takes 115 MiB, so six images at once would take 690 MiB. A noisy file
+// has 14 MiB.
 TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   const Bytes large = encode_jpeg(smooth_image(5000, 8000, 3, 1), JCS_UNKNOWN, 20);
   std::vector<TarEntry> entries;
@@ -256,7 +258,8 @@ TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
 
 TEST_F(ConvertEncoding, ImagesTooLargeToDecodeAreNamed) {
   Bytes huge = png(1);
-  for (const std::size_t at : {16u, 17u, 20u, 21u}) huge[at] = at % 2 == 0 ? 0 : 1;  // 65,536 + x a side
+  // Sides of about 65,536 pixels.
+  for (const std::size_t at : {16u, 17u, 20u, 21u}) huge[at] = at % 2 == 0 ? 0 : 1;
   write_tree(folder_ / "set", {{"train/a/0.png", png(1)}, {"train/a/1.png", huge}, {"test/a/0.png", png(1)}});
   expect_error([&] { run({}); }, {"train/a/1.png", "65546x65544 pixels", "MiB to decode"});
   EXPECT_EQ(left_out_of(run({.skip_bad = true})), "images too large to decode: 1; ");

@@ -1,4 +1,4 @@
-// Which files of a folder or an archive become images, of which split and class.
+// Tests which files of a folder or an archive become images, and of which split and class.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using Kind = TarEntry::Kind;
 
 class ConvertFolders : public ::testing::Test {
  protected:
-  // Two classes with an image each in both splits.
+  // Returns a set of two classes with one image each in both splits.
   static std::vector<TarEntry> small_set(const std::string& prefix = "") {
     return {{prefix + "train/ant/0.png", png(1)},
             {prefix + "train/bee/0.png", png(2)},
@@ -29,7 +29,7 @@ class ConvertFolders : public ::testing::Test {
   ConvertReport run(const std::string& source, const ConvertOptions& options = {}) const {
     return convert(folder_ / source, folder_ / (source + ".h5"), options);
   }
-  // Converts the entries as a folder, as a tar and as a zip archive, which must give the same.
+  // Converts the entries as a folder, as a tar and as a zip archive. All must give the same store.
   ConvertReport run_all(const std::vector<TarEntry>& entries, ConvertOptions options = {}, bool zip = true) {
     std::filesystem::remove_all(folder_ / "set");
     write_tree(folder_ / "set", entries);
@@ -45,7 +45,8 @@ class ConvertFolders : public ::testing::Test {
     }
     return report;
   }
-  // Both forms must fail with these words.
+  // Converting the entries as a folder and as a tar archive must fail with a message that holds
+  // these words.
   void expect_all_fail(const std::vector<TarEntry>& entries, const std::vector<std::string>& words,
                        const ConvertOptions& options = {}) {
     std::filesystem::remove_all(folder_ / "set");
@@ -152,7 +153,7 @@ TEST_F(ConvertFolders, WithoutSplitsAShareOfEveryClassIsTested) {
   const Store store = result();
   for (const auto label : store.labels(Split::test)) ++count[static_cast<std::size_t>(label)];
   EXPECT_EQ(count, (std::vector<int>{10, 2, 0}));
-  // The choice is fixed, and not the first of the list.
+  // The same images are chosen every time. They are not the first ones of the list.
   const Bytes once = read_bytes(folder_ / "set.h5");
   run("set", {.test_share = 0.2});
   EXPECT_TRUE(read_bytes(folder_ / "set.h5") == once);
@@ -207,7 +208,7 @@ TEST_F(ConvertFolders, LinksThatLeadNowhereAreNamedOrCounted) {
   expect_error([&] { run("hard.tar"); }, {"train/bee/1.png", "a hard link to train/none.png"});
 }
 
-// A class that is left out would move the labels of all after it.
+// If a class were left out, the labels of all classes after it would shift.
 TEST_F(ConvertFolders, ALinkInAClasssPlaceIsNeverLeftOut) {
   auto entries = with({{"train/aa", {}, Kind::symbolic, "../none"}});
   for (const bool skip : {false, true}) {
@@ -277,7 +278,7 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
   expect_all_fail(entries, {"training images of class bee"}, {.skip_bad = true});
 }
 
-// Root reads everything: as another user, in a process of its own.
+// Root can read everything, so convert in a process of another user.
 TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
   for (const char* set : {"class", "part", "split"})
     write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));

@@ -1,4 +1,4 @@
-// The forms in which data sets are published, other than plain folders of images.
+// Tests the forms in which data sets are published, other than plain folders of images.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -50,7 +50,8 @@ class ConvertWebDataset : public ConvertForms {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_archive(folder_ / name, entries);
   }
-  // Keys that are not in alphabetical order: the rows follow the shards.
+  // Writes shards whose keys are not in alphabetical order, because the rows must follow the
+  // shards.
   void write_shards() {
     shard("wds/set-train-000.tar", {{"b.jpg", png(1)},
                                     {"b.cls", bytes_of("10\n")},
@@ -68,7 +69,7 @@ TEST_F(ConvertWebDataset, ShardsInAFolder) {
   const ConvertReport report = run_in("wds");
   EXPECT_EQ(report.format, SourceFormat::webdataset);
   EXPECT_EQ(left_out_of(report), ".txt files: 1; ");
-  EXPECT_EQ(classes(), (std::vector<std::string>{"2", "10"}));  // as numbers
+  EXPECT_EQ(classes(), (std::vector<std::string>{"2", "10"}));  // sorted as numbers
   const EncodedStore store = result();
   EXPECT_TRUE(store.train.files == (std::vector<Bytes>{png(1), png(2), png(3)}));
   EXPECT_EQ(store.train.labels, (std::vector<std::int32_t>{1, 0, 1}));
@@ -125,7 +126,7 @@ TEST_F(ConvertWebDataset, SamplesWithoutTheirOtherHalf) {
   EXPECT_EQ(left_out_of(run_in("wds")), ".jpg files: 1; ");
 }
 
-// A depth map comes before the image by its name.
+// The name of a depth map sorts before the name of its image.
 TEST_F(ConvertWebDataset, OnlyThePlainExtensionIsTheImage) {
   const std::vector<TarEntry> entries{
       {"a.cls", bytes_of("0")}, {"a.depth.png", png(1)}, {"a.png", png(2)}, {"a.seg.png", png(3)}};
@@ -255,14 +256,14 @@ Bytes joined(std::initializer_list<Bytes> parts) {
   return all;
 }
 
-// A matrix without a name: class 9 (uint8) or 4 (char) with a value.
+// Returns a matrix element without a name that holds one value. kind: 9 (uint8) or 4 (char).
 Bytes mat_value(std::uint8_t kind, std::uint32_t type, const Bytes& value) {
   return mat_element(
       14, joined({mat_element(6, {kind, 0, 0, 0, 0, 0, 0, 0}), mat_element(5, {1, 0, 0, 0, 1, 0, 0, 0}),
                   mat_element(1, {}), mat_element(type, value)}));
 }
 
-// meta.mat as MATLAB writes it: a struct array, compressed or not.
+// Returns meta.mat as MATLAB writes it: a struct array, compressed or not.
 Bytes meta_mat(const std::vector<std::pair<std::uint8_t, std::string>>& synsets, bool compressed) {
   Bytes names;
   for (const std::string name : {"ILSVRC2012_ID", "WNID", "words"}) {
@@ -295,7 +296,7 @@ TEST(ImagenetDevkit, SynsetsOfAMatFile) {
     const auto found = read_synsets(meta_mat(synsets, compressed));
     EXPECT_EQ(found, (std::map<int, std::string>{{1, "n02"}, {2, "n01"}, {200, "n03"}}));
   }
-  // Damage is an error at every byte, not a crash.
+  // Damage at any byte gives an error, not a crash.
   const Bytes good = meta_mat(synsets, false);
   for (std::size_t i = 0; i < good.size(); ++i) {
     Bytes bad = good;
@@ -354,10 +355,10 @@ TEST_F(ConvertImagenet, LabelsFromOtherFiles) {
   const auto labels = [&](const std::string& text) { write_bytes(folder_ / "labels.txt", bytes_of(text)); };
   const std::string val = "ILSVRC2012_val_0000000", train = "in/ILSVRC2012_img_train.tar";
   for (const std::string& text :
-       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // Caffe
-        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // a map
+       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // as in Caffe's list
+        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // as a map of names
         "ImageId,PredictionString\n" + val + "3,n02 1 2 3 4 \n" + val + "1,n01 1 2 3 4 n01 5 6 7 8\n" + val +
-            "2,n02 1 1 1 1\n",  // Kaggle
+            "2,n02 1 1 1 1\n",  // as in Kaggle's file
         std::string("n01\nn02\nn02\n")}) {
     SCOPED_TRACE(text);
     labels(text);
@@ -384,7 +385,7 @@ TEST_F(ConvertForms, LabelsByNameNeedDifferentNames) {
                {"x/1.png and y/1.png have the same name", "labels.txt"});
 }
 
-// Archives that stand for splits, as Places has them.
+// Archives stand for splits, as in the Places data set.
 TEST_F(ConvertForms, AnArchiveASplit) {
   write_tree(folder_ / "set", {{"README", {1}}});
   write_archive(folder_ / "set/train.tar", {{"train/ant/0.png", png(1)}, {"train/bee/0.png", png(2)}});

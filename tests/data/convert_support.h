@@ -1,5 +1,5 @@
-// Shared by the converters' tests: sources with links in them, and stores of encoded images read
-// as any HDF5 file.
+// Tools of the converters' tests: they make sources with links in them, and read stores of encoded
+// images as any HDF5 file.
 #pragma once
 
 #include <hdf5.h>
@@ -43,7 +43,7 @@ inline void write_archive(const std::filesystem::path& file, const std::vector<T
   archive_write_free(writer);
 }
 
-// The same as a folder.
+// Writes the entries of an archive as files of a folder.
 inline void write_tree(const std::filesystem::path& root, const std::vector<TarEntry>& entries) {
   for (const auto& [name, content, kind, target] : entries) {
     const auto path = root / name;
@@ -57,12 +57,12 @@ inline void write_tree(const std::filesystem::path& root, const std::vector<TarE
 
 inline Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-// A PNG file whose pixels tell `tone`.
+// Returns a PNG file whose pixels depend on `tone`.
 inline Bytes png(int tone, std::int64_t height = 8, std::int64_t width = 10) {
   return encode_png(smooth_image(height, width, 3, tone));
 }
 
-// A store of encoded images, read with HDF5 alone.
+// The content of a store of encoded images, read with HDF5 alone.
 struct EncodedStore {
   struct SplitContent {
     std::vector<Bytes> files;

@@ -17,7 +17,8 @@ Bytes image_of(const Store& store, Split split, std::int64_t sample) {
 
 class ConvertImages : public ::testing::Test {
  protected:
-  // Two classes; PNG, so that pixels compare exactly. Image k of class c has tone 10 c + k.
+  // Returns the files of a set with two classes. PNG lets pixels compare exactly. Image k of class
+  // c has tone 10 c + k.
   static std::vector<NamedBytes> files() {
     std::vector<NamedBytes> result;
     for (const char* split : {"train", "test"}) {
@@ -61,8 +62,8 @@ TEST_F(ConvertImages, AFolderBecomesAStore) {
   }
 }
 
-// Whatever order an archive has its files in, and however it is compressed, the store is the
-// folder's.
+// An archive gives the same store as its folder, whatever the order of its files and its
+// compression.
 TEST_F(ConvertImages, AnArchiveGivesTheSameStoreAsItsFolder) {
   write_folder(files());
   convert_folder();
@@ -113,7 +114,7 @@ TEST_F(ConvertImages, GreyAmongColourAndGreyByWish) {
 
 TEST_F(ConvertImages, AnotherSizeIsNamedOrResized) {
   auto content = files();
-  content[4].content = encode_png(smooth_image(20, 14, 3, 1));  // train/bee/1.png
+  content[4].content = encode_png(smooth_image(20, 14, 3, 1));  // is train/bee/1.png
   write_folder(content);
   const ConvertOptions raw{.encoding = {Encoding::Form::raw}};
   expect_error([&] { convert_folder(raw); },
@@ -121,7 +122,7 @@ TEST_F(ConvertImages, AnotherSizeIsNamedOrResized) {
   EXPECT_TRUE(nothing_left());
   convert_folder({.size = 8});
   EXPECT_EQ(result().info().shape, (ImageShape{8, 8, 3}));
-  // 10x8 needs no scaling: its centre columns are copied.
+  // An image of 10x8 pixels needs no scaling: its centre columns are copied.
   const Bytes image = image_of(result(), Split::train, 0);
   const Image source = picture(0);
   for (std::size_t y = 0; y < 8; ++y) {
@@ -206,7 +207,8 @@ TEST_F(ConvertImages, ATruncatedArchive) {
   for (const char* filter : {"none", "gzip", "xz"}) {
     write_tar(folder_ / "set.tar", files(), filter);
     Bytes whole = read_bytes(folder_ / "set.tar");
-    // An uncompressed tar ends with at least two empty blocks, more than a quarter of this one.
+    // An uncompressed tar ends with at least two empty blocks, which are more than a quarter of
+    // this file.
     whole.resize(whole.size() / 2);
     write_bytes(folder_ / "set.tar", whole);
     expect_error([&] { convert(folder_ / "set.tar", folder_ / "out.h5", {.format = SourceFormat::images}); },
@@ -215,19 +217,20 @@ TEST_F(ConvertImages, ATruncatedArchive) {
   }
 }
 
-// A download that broke off is not a set of another kind, wherever it broke off.
+// A truncated download is not taken for a set of another kind, wherever it ends.
 TEST_F(ConvertImages, AnArchiveThatIsCutShortIsToldFromOneOfAnotherKind) {
   for (const char* filter : {"none", "gzip", "bzip2", "xz"}) {
     write_tar(folder_ / "set.tar", files(), filter);
     const Bytes whole = read_bytes(folder_ / "set.tar");
     for (const std::size_t kept : {std::size_t{40}, whole.size() / 4, whole.size() / 2}) {
-      if (filter == std::string("none") && kept < 512) continue;  // nothing tells that it was to be a tar
+      // These bytes do not show that the file was a tar.
+      if (filter == std::string("none") && kept < 512) continue;
       write_bytes(folder_ / "cut.tar", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(kept)});
       SCOPED_TRACE(filter);
       expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: ", "cut short"});
     }
   }
-  // Between two files, too, where nothing but the end is missing.
+  // A tar that is cut between two files is refused, too, although only its end is missing.
   write_tar(folder_ / "set.tar", files(), "none");
   Bytes whole = read_bytes(folder_ / "set.tar");
   const auto last = std::find_if(whole.rbegin(), whole.rend(), [](std::uint8_t byte) { return byte != 0; });

@@ -28,9 +28,9 @@ TEST(Decode, PngIsExact) {
   }
 }
 
-// libpng's simplified reader takes 16-bit samples for linear light by default, and brightens them.
+// libpng's simplified reader takes 16-bit values for linear light by default and brightens them.
 TEST(Decode, SixteenBitsAreTheEightWithMoreDigits) {
-  // 8x1 grey pixels of v * 257 for the values below, without a gamma chunk.
+  // An image of 8x1 grey pixels with values v * 257 for the values v below, without a gamma chunk.
   const Bytes content{
       0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00,
       0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x01, 0x10, 0x00, 0x00, 0x00, 0x00, 0x96, 0xFB, 0x6C, 0xDC, 0x00,
@@ -60,7 +60,7 @@ TEST(Decode, GreyBecomesThreeEqualChannels) {
 }
 
 TEST(Decode, CmykJpegBecomesRgb) {
-  // Adobe's convention: inks are stored inverted, so 255 is no ink.
+  // Adobe stores inks inverted, so 255 means no ink.
   Image cmyk{{16, 16, 4}, {}};
   for (int i = 0; i < 16 * 16; ++i) cmyk.pixels.insert(cmyk.pixels.end(), {255, 100, 50, 255});
   const Image image = decode_image(encode_jpeg(cmyk, JCS_CMYK), 3);
@@ -79,14 +79,14 @@ TEST(Decode, SaysWhatIsNoImage) {
   expect_error([] { decode_image(Bytes{'G', 'I', 'F', '8', '9'}, 3); }, {"neither a JPEG nor a PNG"});
 }
 
-// libjpeg fills what is missing with grey and only warns: half a picture must not become training
+// libjpeg fills missing data with grey and only warns, but half a picture must not become training
 // data.
 TEST(Decode, EveryTruncationIsFound) {
   const Image image{{40, 40, 3}, random_bytes(40 * 40 * 3, 1)};
   for (const Bytes& whole : {encode_jpeg(image), encode_png(image)}) {
     EXPECT_NO_THROW(decode_image(whole, 3));
-    // A JPEG without the two bytes of its end marker has all its pixels, but is not whole either.
-    // (A PNG's last twelve bytes are an empty chunk that libpng does not ask for.)
+    // A JPEG file without the two bytes of its end marker has all its pixels, but must be refused,
+    // too. The last twelve bytes of a PNG file are an empty chunk that libpng does not ask for.
     const std::size_t last = whole[0] == 0xFF ? whole.size() : whole.size() - 12;
     for (std::size_t length = 0; length < last; length += 1 + length / 60) {
       EXPECT_THROW(decode_image(std::span(whole).first(length), 3), std::runtime_error) << length;
@@ -95,8 +95,8 @@ TEST(Decode, EveryTruncationIsFound) {
   }
 }
 
-// Damage may go unnoticed (JPEG has no checksum) but must never end the process or read out of
-// bounds.
+// Damage may go unnoticed, because JPEG has no checksum, but must never end the process or read out
+// of bounds.
 TEST(Decode, SurvivesFlippedBytes) {
   const Image image = smooth_image(32, 32, 3, 4);
   std::mt19937 random(5);
@@ -105,7 +105,7 @@ TEST(Decode, SurvivesFlippedBytes) {
     for (int trial = 0; trial < 500; ++trial) {
       Bytes damaged = whole;
       for (int flips = 0; flips < 4; ++flips) {
-        // Most of the damage in the headers, where it matters.
+        // Put most of the damage into the headers, where it does most.
         damaged[random() % (flips < 2 ? std::min<std::size_t>(200, damaged.size()) : damaged.size())] =
             static_cast<std::uint8_t>(random());
       }
@@ -122,7 +122,8 @@ TEST(Decode, SurvivesFlippedBytes) {
 TEST(Decode, AHeaderCannotAskForAnyAmountOfMemory) {
   Bytes content = encode_jpeg(smooth_image(8, 8, 3, 1));
   for (std::size_t i = 0; i + 8 < content.size(); ++i) {
-    if (content[i] == 0xFF && content[i + 1] == 0xC0) {  // the frame header: height and width follow
+    // The frame header, in which height and width follow.
+    if (content[i] == 0xFF && content[i + 1] == 0xC0) {
       for (const std::size_t at : {i + 5, i + 6, i + 7, i + 8}) content[at] = 0xFE;
       break;
     }

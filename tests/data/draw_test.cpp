@@ -25,7 +25,7 @@ TEST(Draw, DependsOnSeedEpochAndSampleAlone) {
   EXPECT_LT(same_epoch, 3);
 }
 
-// Switching one change on leaves the others' draws as they are.
+// Switching one kind of augmentation on does not change the draws of the others.
 TEST(Draw, ChangesDoNotDisturbEachOther) {
   const ImageShape stored{32, 32, 3};
   for (std::int64_t i = 0; i < 50; ++i) {
@@ -37,7 +37,7 @@ TEST(Draw, ChangesDoNotDisturbEachOther) {
   }
 }
 
-// Chi-square of counts that should be equal, against a bound that chance exceeds once in some 10^5
+// Checks by chi-square that the counts are equal. Chance exceeds the bound about once in 10^5
 // cases.
 void expect_uniform(const std::map<std::int32_t, int>& counts, std::int32_t low, int values, int samples) {
   ASSERT_EQ(counts.size(), static_cast<std::size_t>(values));
@@ -49,7 +49,7 @@ void expect_uniform(const std::map<std::int32_t, int>& counts, std::int32_t low,
   EXPECT_GT(chi_square, freedom - 4.3 * std::sqrt(2 * freedom));
 }
 
-// Every offset, both directions and every place of the cutout occur, about equally often.
+// Every offset, both directions and every place of the cutout occur about equally often.
 TEST(Draw, CoversItsRanges) {
   const Augmentation augmentation = parse_augmentation("crop:4,flip,cutout:8");
   std::map<std::int32_t, int> x, y, flip, cut_x, cut_y;
@@ -71,7 +71,7 @@ TEST(Draw, CoversItsRanges) {
   expect_uniform(cut_y, -4, 32, samples);
 }
 
-// Encoded images may be smaller than the crop: they lie anywhere in it.
+// Encoded images may be smaller than the crop: such an image gets a random place in it.
 TEST(Draw, ASmallImageLiesAnywhereInItsCrop) {
   Augmentation augmentation = parse_augmentation("crop:0");
   augmentation.height = augmentation.width = 32;
@@ -107,21 +107,23 @@ TEST(Draw, ResizedCropsStayInsideAndAreTorchvisions) {
   }
   EXPECT_NEAR(smallest, 0.08, 0.01);
   EXPECT_GT(largest, 0.95);
-  // torchvision's means over 200,000 draws; the bounds are five times the error of a mean of ours.
+  // The expected values are torchvision's means over 200,000 draws. The bounds are five times the
+  // error of our mean.
   EXPECT_NEAR(area, kExpectedCrops.area, 5 * 0.26 / std::sqrt(samples));
   EXPECT_NEAR(aspect, kExpectedCrops.log_aspect, 5 * 0.17 / std::sqrt(samples));
   EXPECT_NEAR(centre_x, 0.5, 5 * 0.12 / std::sqrt(samples));
   EXPECT_NEAR(centre_y, 0.5, 5 * 0.10 / std::sqrt(samples));
 }
 
-// torchvision's fallback: the whole of one side, and the nearest aspect.
+// As in torchvision, the fallback takes the whole of one side and the nearest aspect.
 TEST(Draw, AnImpossibleAspectFallsBackToTheCentre) {
   Augmentation augmentation = parse_augmentation("resized-crop");
   augmentation.height = augmentation.width = 4;
   augmentation.min_area = 0.9f;  // no nearly square window of a long strip has that area
   EXPECT_EQ(draw(augmentation, {10, 1000, 3}, 1, 0, 0).window, (Window{493, 0, 13, 10}));
   EXPECT_EQ(draw(augmentation, {1000, 10, 3}, 1, 0, 0).window, (Window{0, 493, 10, 13}));
-  augmentation.min_area = augmentation.max_area = 1;  // 1:1.2 is within the aspects, but never drawn exactly
+  // The aspect 1:1.2 is allowed, but never drawn exactly.
+  augmentation.min_area = augmentation.max_area = 1;
   EXPECT_EQ(draw(augmentation, {100, 120, 3}, 1, 0, 0).window, (Window{0, 0, 120, 100}));
 }
 
@@ -163,7 +165,8 @@ TEST(Draw, ResizesAndTakesTheCentreAsTorchvisionDoes) {
   }
 }
 
-// Without resize_short one side fits exactly, and an image of the output's size is left alone.
+// Without resize_short one side of the image becomes exactly that of the output, and an image of
+// the output's size stays as it is.
 TEST(Draw, TheLeastResizeCoversTheOutput) {
   Augmentation augmentation;
   for (const ImageShape stored :
@@ -174,7 +177,7 @@ TEST(Draw, TheLeastResizeCoversTheOutput) {
       const auto p = draw(augmentation, stored, 1, 0, 0);
       EXPECT_TRUE(p.resized_height == height || p.resized_width == width) << stored.to_string();
       EXPECT_TRUE(p.resized_height >= height && p.resized_width >= width) << stored.to_string();
-      // The aspect stays, but for the rounding of one side.
+      // The aspect is preserved except for the rounding of one side.
       EXPECT_NEAR(
           p.resized_width,
           static_cast<double>(p.resized_height) * static_cast<double>(stored.width) /

@@ -46,8 +46,8 @@ TEST(DrawnSet, IsABalancedStore) {
   EXPECT_EQ(count, std::vector<int>(30, 2));
 }
 
-// A linear model learns little because the mean pictures of the classes are the same. Over the
-// images of a class every pixel's mean stays near grey, within what chance allows.
+// A linear model learns little because the mean images of the classes are the same: over the images
+// of a class the mean of every pixel is near grey, within the bounds of chance.
 TEST(DrawnSet, ClassesHaveNoMeanPicture) {
   const DrawnSet set{.classes = 10, .size = 16};
   const int images = 1500;

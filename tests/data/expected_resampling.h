@@ -1,11 +1,11 @@
-// Written by expected_resampling.py with Pillow 9.4.0 and torchvision 0.14.1.
+// Expected values, written by expected_resampling.py with Pillow 9.4.0 and torchvision 0.14.1.
 #pragma once
 
 #include <cstdint>
 
 namespace convoy::data::testing {
 
-// Image.crop(window).resize(output, BILINEAR); hash: FNV-1a of the bytes.
+// The result of Pillow's Image.crop(window).resize(output, BILINEAR). hash: FNV-1a of the bytes.
 struct ExpectedResize {
   std::int32_t width, height, channels, x, y, window_width, window_height, output_width, output_height;
   std::uint64_t hash;
@@ -40,7 +40,7 @@ inline constexpr ExpectedResize kExpectedResizes[] = {
     {40, 40, 3, 0, 0, 40, 40, 13, 40, 0x555AFDE8F8B485D3u},
 };
 
-// transforms.Resize(resize) and CenterCrop(crop) of RGB images.
+// The result of torchvision's transforms.Resize(resize) and CenterCrop(crop) on RGB images.
 struct ExpectedTransform {
   std::int32_t width, height, resize, crop, resized_width, resized_height;
   std::uint64_t hash;
@@ -55,8 +55,9 @@ inline constexpr ExpectedTransform kExpectedTransforms[] = {
     {500, 375, 235, 224, 313, 235, 0x5DEE99BAE8825D7Cu},  {375, 499, 224, 224, 224, 298, 0xD151586B25407594u},
 };
 
-// Means of draws: the share of the area, and the logarithm of the aspect. RandomResizedCrop of
-// 340x256 pixels (width to height); RandomErasing of 160x224 (height to width).
+// Means over torchvision's draws of the share of the area and of the logarithm of the aspect:
+// RandomResizedCrop on 340x256 pixels (width to height), RandomErasing on 160x224 (height to
+// width).
 struct ExpectedDraws {
   double area, log_aspect;
 };

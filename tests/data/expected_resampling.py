@@ -12,7 +12,7 @@ import torchvision
 from PIL import Image
 from torchvision import transforms
 
-# width, height, channels; window x, y, width, height; output width, height
+# Each case: width, height, channels; window x, y, width, height; output width, height.
 CASES = [
     (31, 23, 3, 0, 0, 31, 23, 12, 10), (31, 23, 3, 0, 0, 31, 23, 70, 50), (31, 23, 3, 5, 3, 17, 20, 17, 20),
     (31, 23, 3, 30, 22, 1, 1, 4, 4), (31, 23, 3, 2, 1, 29, 2, 3, 9), (31, 23, 3, 0, 0, 31, 23, 1, 1),
@@ -25,7 +25,7 @@ CASES = [
     (4000, 3, 3, 7, 1, 3990, 1, 3, 1), (65536, 2, 3, 0, 0, 65536, 2, 7, 2), (2, 65536, 1, 0, 0, 2, 65536, 2, 7),
     (40, 40, 3, 0, 0, 40, 40, 41, 39), (40, 40, 3, 0, 0, 40, 40, 40, 13), (40, 40, 3, 0, 0, 40, 40, 13, 40),
 ]
-# width, height, Resize, CenterCrop
+# Each case: width, height, size of Resize, size of CenterCrop.
 TRANSFORMS = [
     (500, 375, 256, 224), (375, 500, 256, 224), (500, 333, 232, 224), (334, 500, 232, 224), (256, 256, 256, 224),
     (300, 299, 256, 224), (1023, 641, 232, 224), (200, 150, 256, 224), (97, 301, 64, 33), (301, 97, 64, 33),
@@ -59,13 +59,14 @@ def resized(width, height, channels, x, y, w, h, out_width, out_height):
 
     if channels in MODES:
         return change(image_of(width, height, channels))
-    # Pillow has no mode for these that it would not treat as transparency: a plane at a time.
+    # Pillow treats other numbers of channels as transparency or has no mode for them: change one
+    # plane at a time.
     values = pixels(width * height * channels)
     planes = [change(Image.frombytes("L", (width, height), values[c::channels])) for c in range(channels)]
     return bytes(value for pixel in zip(*planes) for value in pixel)
 
 
-# Mean share of the area, and mean logarithm of the aspect, of 200,000 draws.
+# Returns the mean share of the area and the mean logarithm of the aspect over 200,000 draws.
 def crops():
     torch.manual_seed(1)
     image, area, aspect, draws = torch.empty(3, 256, 340), 0, 0, 200000
@@ -89,16 +90,16 @@ def erasings():
 def main():
     target = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected_resampling.h")
     with open(target, "w", encoding="ascii") as out:
-        out.write(f"// Written by expected_resampling.py with Pillow {PIL.__version__} and torchvision "
+        out.write(f"// Expected values, written by expected_resampling.py with Pillow {PIL.__version__} and torchvision "
                   f"{torchvision.__version__.split('a')[0]}.\n#pragma once\n\n#include <cstdint>\n\n"
                   "namespace convoy::data::testing {\n\n"
-                  "// Image.crop(window).resize(output, BILINEAR); hash: FNV-1a of the bytes.\n"
+                  "// The result of Pillow's Image.crop(window).resize(output, BILINEAR). hash: FNV-1a of the bytes.\n"
                   "struct ExpectedResize {\n  std::int32_t width, height, channels, x, y, window_width, "
                   "window_height, output_width, output_height;\n  std::uint64_t hash;\n};\n"
                   "inline constexpr ExpectedResize kExpectedResizes[] = {\n")
         for case in CASES:
             out.write("    {" + ", ".join(map(str, case)) + f", 0x{fnv(resized(*case)):016X}u}},\n")
-        out.write("};\n\n// transforms.Resize(resize) and CenterCrop(crop) of RGB images.\n"
+        out.write("};\n\n// The result of torchvision's transforms.Resize(resize) and CenterCrop(crop) on RGB images.\n"
                   "struct ExpectedTransform {\n  std::int32_t width, height, resize, crop, resized_width, "
                   "resized_height;\n  std::uint64_t hash;\n};\n"
                   "inline constexpr ExpectedTransform kExpectedTransforms[] = {\n")
@@ -107,8 +108,10 @@ def main():
             cropped = transforms.CenterCrop(crop)(image).tobytes()
             out.write(f"    {{{width}, {height}, {resize}, {crop}, {image.size[0]}, {image.size[1]}, "
                       f"0x{fnv(cropped):016X}u}},\n")
-        out.write("};\n\n// Means of draws: the share of the area, and the logarithm of the aspect. RandomResizedCrop of 340x256\n"
-                  "// pixels (width to height); RandomErasing of 160x224 (height to width).\n"
+        out.write("};\n\n"
+                  "// Means over torchvision's draws of the share of the area and of the logarithm of the aspect:\n"
+                  "// RandomResizedCrop on 340x256 pixels (width to height), RandomErasing on 160x224 (height to\n"
+                  "// width).\n"
                   "struct ExpectedDraws {\n  double area, log_aspect;\n};\n"
                   f"inline constexpr ExpectedDraws kExpectedCrops{{{crops()[0]:.5f}, {crops()[1]:.5f}}};\n"
                   f"inline constexpr ExpectedDraws kExpectedErasing{{{erasings()[0]:.5f}, {erasings()[1]:.5f}}};\n"

@@ -1,4 +1,4 @@
-// The fuzz targets on their seeds and on a fixed series of mutations, in every build.
+// Runs the fuzz targets on their seeds and on a fixed series of mutations, in every build.
 #include <gtest/gtest.h>
 
 #include <algorithm>

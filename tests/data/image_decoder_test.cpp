@@ -28,13 +28,15 @@ Window random_region(std::mt19937& random, std::int32_t height, std::int32_t wid
   Window region;
   region.height = 1 + below(height);
   region.width =
-      1 + below(random() % 3 == 0 ? std::min(width, 4) : width);  // narrow ones are a case of their own
+      // Narrow regions are a special case of decoding.
+      1 + below(random() % 3 == 0 ? std::min(width, 4) : width);
   region.y = below(height - region.height + 1);
   region.x = below(width - region.width + 1);
   return region;
 }
 
-// Every region must be the same pixels as that part of the whole image at the same reduction.
+// Checks that random regions have the same pixels as that part of the whole image at the same
+// reduction.
 void expect_parts_of_the_whole(const Bytes& file, int channels, const std::vector<int>& reductions,
                                int trials, std::mt19937& random, const std::string& name) {
   ImageDecoder whole_decoder(ImageFormat::encoded, {0, 0, channels});
@@ -168,14 +170,14 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
   const Bytes file = encode_jpeg(detailed_image(33, 35, 3, 4));
   const Bytes expected = decode_image(file, 3).pixels;
   const Bytes junk{0x00, 0x12, 0x34};
-  // Bytes before a marker: of the tables, of the scan and of the end.
+  // Insert bytes before the markers of the tables, of the scan and of the end.
   for (const std::uint8_t marker : {0xDB, 0xDA, 0xD9})
     EXPECT_EQ(decode_image(with_inserted(file, find_marker(file, marker), junk), 3).pixels, expected)
         << +marker;
   Bytes jfif = file;
-  jfif[find_marker(file, 0xE0) + 9] = 9;  // the major revision
+  jfif[find_marker(file, 0xE0) + 9] = 9;  // the major revision of JFIF
   EXPECT_EQ(decode_image(jfif, 3).pixels, expected);
-  Bytes sequential = file;  // a scan that says to end with coefficient 0, of 63
+  Bytes sequential = file;  // a scan that claims to end with coefficient 0 instead of 63
   const std::size_t last = find_marker(file, 0xDA) + 12;
   ASSERT_EQ(sequential[last], 63);
   sequential[last] = 0;
@@ -185,7 +187,7 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
   EXPECT_EQ(decode_image(behind, 3).pixels, expected);
 }
 
-// libjpeg keeps tables from image to image, for streams that leave them out.
+// libjpeg keeps the tables of an image for later images in a stream that leave them out.
 TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   const Image image = detailed_image(24, 24, 3, 1);
   const Bytes first = encode_jpeg(image, JCS_UNKNOWN, 20), second = encode_jpeg(image, JCS_UNKNOWN, 95);
@@ -204,8 +206,9 @@ TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   EXPECT_THROW(decoder.read({0, 0, 24, 24}, 1, pixels.data()), std::runtime_error);
 }
 
-// libjpeg-turbo decodes arithmetic coding, of the same coefficients. Black and white pixels make
-// large ones that are frequent, and so have short codes.
+// Compares with a file that holds the same coefficients in arithmetic coding, which libjpeg-turbo
+// decodes. Black and white pixels make large coefficients that are frequent, and so have short
+// codes.
 TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
   Image harsh = detailed_image(70, 90, 3, 1);
   for (std::size_t i = 0; i < harsh.pixels.size(); ++i)
@@ -229,7 +232,7 @@ TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
   }
 }
 
-// A region is whole if what it needs is there.
+// A region can be read if the data that it needs are there.
 TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
   for (const JpegKind& kind : jpeg_kinds()) {
     if (kind.components == 1) continue;
@@ -255,8 +258,8 @@ std::vector<std::size_t> restart_markers(const Bytes& file) {
   return found;
 }
 
-// 16 segments of 32x16 pixels, in 8 rows; that of rows 48 to 63 and columns 32 to 63 loses its
-// data.
+// The image has 16 segments of 32x16 pixels in 8 rows of two. The segment of rows 48 to 63 and
+// columns 32 to 63 loses its data.
 TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   const Image image = detailed_image(128, 64, 3, 7);
@@ -284,7 +287,8 @@ TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
 #endif
 }
 
-// The markers count from 0 to 7; a file with others is libjpeg-turbo's to judge.
+// Restart markers count from 0 to 7. A file with another order is decoded by libjpeg-turbo, which
+// judges it.
 TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   Bytes file = kind.encode(detailed_image(128, 64, 3, 7));
@@ -295,7 +299,7 @@ TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
   EXPECT_THROW(decoder.read({0, 0, 64, 128}, 1, pixels.data()), std::runtime_error);
 }
 
-// A few bytes must not cost much time.
+// A file of a few bytes must not take much time.
 TEST(ImageDecoder, TooManyScansAreRefused) {
   const auto kinds = jpeg_kinds();
   const auto kind =

@@ -1,4 +1,4 @@
-// Images and folders as a set.
+// Tests image files and folders that serve as a set without a store.
 #include "data/image_files.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Image operations against what torchvision and Pillow make of the same pictures
-// (make_image_ops.py), and their draws.
+// Compares image operations with the results of torchvision and Pillow on the same pictures
+// (make_image_ops.py), and tests how operations are drawn.
 #include "kernels/device/image_ops.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ AugmentOp named(const std::string& name) {
   return static_cast<AugmentOp>(found - std::begin(kNames));
 }
 
-// As picture() in make_image_ops.py.
+// Returns the same picture as picture() in make_image_ops.py.
 Bytes picture(ImageShape shape, int kind) {
   Bytes levels(static_cast<std::size_t>(shape.height * shape.width * shape.channels));
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -140,7 +140,7 @@ constexpr ImageShape kShape{224, 224, 3};
 Ops drawn(const ImageOpSettings& settings, std::int64_t sample, std::uint64_t seed = 1,
           std::int64_t epoch = 0) {
   Ops ops;
-  ops.fill({ImageOpKind::equalize, 0, {}});  // must be cleared
+  ops.fill({ImageOpKind::equalize, 0, {}});  // draw_image_ops() must clear it
   draw_image_ops(settings, kShape, seed, epoch, sample, ops);
   return ops;
 }
@@ -163,7 +163,7 @@ TEST(ImageOpDraws, DependOnSeedEpochAndSample) {
 
 TEST(ImageOpDraws, ColourJitterDrawsFactorsAndOrder) {
   const ImageOpSettings settings{{0.4f, 0.2f, 2.0f, 0.1f}, AutoAugment::none};
-  std::map<ImageOpKind, std::array<double, 3>> seen;  // lowest, highest, mean
+  std::map<ImageOpKind, std::array<double, 3>> seen;  // lowest, highest and mean factor by kind
   std::set<std::vector<ImageOpKind>> orders;
   constexpr int kSamples = 4000;
   for (int sample = 0; sample < kSamples; ++sample) {

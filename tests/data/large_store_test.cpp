@@ -1,4 +1,4 @@
-// Stores of ImageNet's number of images open at once, in every kind of chunk index.
+// Stores with as many images as ImageNet open fast, with every kind of chunk index.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -42,8 +42,8 @@ std::vector<std::int64_t> marked() {
   return {0, 1, 63, 64, 4095, 65536, 1'000'000, kImages - 2, kImages - 1};
 }
 
-// An image a chunk. All chunks have their places from the start, so that only the marked ones are
-// written.
+// Writes a dataset with one image per chunk. All chunks are allocated from the start, so that only
+// the marked images are written.
 void write_pixels(hid_t file, bool unlimited) {
   const hsize_t extents[4] = {kImages, 2, 2, 3}, chunk[4] = {1, 2, 2, 3};
   const hsize_t most[4] = {unlimited ? H5S_UNLIMITED : kImages, 2, 2, 3};
@@ -112,7 +112,8 @@ TEST_P(LargeStore, OpensAtOnce) {
   }
 }
 
-// Images in memory are 15 MiB.
+// Each case: newest format, unlimited extent, encoded images, resident_bytes. All images take 15
+// MiB in memory.
 INSTANTIATE_TEST_SUITE_P(Kinds, LargeStore,
                          ::testing::Values(std::tuple(false, false, false, 0),
                                            std::tuple(true, false, false, 0),

@@ -1,4 +1,4 @@
-// Shared by the loader's tests: sets whose pixels tell the sample, and owned copies of batches.
+// Tools of the loader's tests: sets whose pixels tell the sample, and copies of batches.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace convoy::data::testing {
 
-// Image i is random bytes keyed by i; label i % 7. Can be told to fail on one sample and counts its
-// reads.
+// A set in which image i is random bytes that depend on i, with label i % 7. It counts reads and
+// can fail on one sample.
 class TestSet final : public ImageSet {
  public:
   explicit TestSet(std::int64_t size, ImageShape shape = {6, 5, 3}) : size_(size), shape_(shape) {}
@@ -41,7 +41,7 @@ class TestSet final : public ImageSet {
   ImageShape shape_;
 };
 
-// The images of another set as PNG files, or as JPEG files of sizes that differ.
+// A set of the images of another set as PNG files, or of JPEG files of different sizes.
 class EncodedSet final : public ImageSet {
  public:
   explicit EncodedSet(const TestSet& pixels) {
@@ -81,11 +81,12 @@ struct BatchCopy {
   std::int64_t first;
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> samples;
-  std::vector<kernels::SampleTransform> transforms;  // without offsets, which may differ from run to run
+  // Without offsets, which may differ between runs.
+  std::vector<kernels::SampleTransform> transforms;
   std::vector<float> images;
   bool operator==(const BatchCopy&) const = default;
 
-  // With `options`, cuts become images, as a device makes them.
+  // If `options` is given, turns cuts into images as a device does.
   explicit BatchCopy(const Batch& batch, const LoaderOptions* options = nullptr)
       : position(batch.position),
         capacity(batch.capacity),

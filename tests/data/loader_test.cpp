@@ -13,8 +13,8 @@ namespace {
 std::atomic<std::int64_t> allocations{0};
 }
 
-// Counts what the whole program allocates, for the test that a warm loader allocates nothing.
-// Not inlined: GCC would see malloc and delete side by side and warn.
+// Counts the allocations of the whole program, for the test that a warm loader allocates nothing.
+// The operators are not inlined, because GCC would see malloc and delete together and warn.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
@@ -59,8 +59,8 @@ TEST(Loader, AnEpochHoldsEverySampleOnceInANewOrder) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-// The union of the ranks' batches, in rank order, is the batch of a single rank: samples, labels,
-// parameters and every bit of the images.
+// The batches of all ranks, in the order of ranks, make up the batch of a single rank: samples,
+// labels, parameters and every bit of the images.
 TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
   const auto set = make_set(43);
   const std::int64_t steps = 12;  // two epochs, each with a short batch of 3
@@ -96,7 +96,8 @@ TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
 }
 
 TEST(Loader, RanksWithoutSamplesStillGetABatch) {
-  const auto set = make_set(10);  // batches of 8 and 2 over 5 ranks: the last has nothing for ranks 2 to 4
+  // Batches of 8 and 2 samples for 5 ranks: the second has none for ranks 2 to 4.
+  const auto set = make_set(10);
   for (int rank = 0; rank < 5; ++rank) {
     Loader loader(set, loader_options(8, rank, 5));
     loader.next();
@@ -190,7 +191,7 @@ TEST(Loader, CutsBecomeTheImagesThatTheHostMakes) {
   }
 }
 
-// A cut has 3.5 times the output's pixels, and a batch room for 2.5 times as many.
+// A cut has 3.5 times the pixels of the output, and a batch has room for only 2.5 times.
 TEST(Loader, ACutWithoutRoomIsResampledOnTheHostWithTheSameBits) {
   auto options = loader_options(16);
   options.augmentation = parse_augmentation("flip,erase:0.5");
@@ -299,11 +300,11 @@ TEST(Loader, CountsTheTimeThatNextWaits) {
   while (set->reads < 1200) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const double before = loader.wait_ms();
-  loader.next();  // long ready
+  loader.next();  // this batch is ready
   EXPECT_LT(loader.wait_ms() - before, 1);
 }
 
-// The images come from memory here: TestSet makes its pixels anew.
+// The images come from memory in this test, because TestSet allocates its pixels anew.
 TEST(Loader, AWarmLoaderAllocatesNothing) {
   class Constant final : public ImageSet {
    public:

@@ -85,7 +85,7 @@ for op in ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate"):
     for magnitude in values(trivial, op)[0][3::9]:
         case(op, magnitude, 224, 224, 3, 0)
         case(op, -magnitude, 97, 201, 3, 0)
-for op in ("Brightness", "Color", "Contrast", "Sharpness"):  # jitter's factors 0 to 3
+for op in ("Brightness", "Color", "Contrast", "Sharpness"):  # factors of colour jitter from 0 to 3
     for magnitude in (-1.0, -0.4, 0.7, 2.0):
         case(op, magnitude, 37, 50, 3, 0)
 for turn in (-0.5, -0.31, -0.1, -0.002, 0.0, 0.002, 0.07, 0.25, 0.5):

@@ -1,5 +1,5 @@
-// How batches are mixed: what is drawn depends on seed, epoch and step, and is distributed as it
-// should be.
+// Tests how batches are mixed: the draws depend on seed, epoch and step, and have the right
+// distribution.
 #include "data/loader/mix.h"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,9 @@ TEST(Mix, DependsOnSeedEpochAndStep) {
   EXPECT_EQ(drawn({}, 3), MixParameters{}) << "no settings, no mixing";
 }
 
-// Against the beta distribution: its variance and fourth moment, and its distribution function at
-// quarter points where it is known (alpha 1/2: the arcsine law; 1: uniform; 2: a cubic).
+// Compares the shares with the beta distribution: variance and fourth moment, and the distribution
+// function at quarter points where it is known (alpha 1/2: the arcsine law; 1: uniform; 2: a
+// cubic).
 TEST(Mix, SharesAreBetaDistributed) {
   constexpr int kDraws = 40000;
   for (const double alpha : {0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 8.0, 200.0}) {
@@ -85,7 +86,8 @@ TEST(Mix, CutsRectanglesAndSharesLabelsByTheirArea) {
     const bool cut_off =
         mix.x == 0 || mix.y == 0 || mix.x + mix.width == kWidth || mix.y + mix.height == kHeight;
     at_border += cut_off;
-    // Not cut off, both sides are the same part of the image, down to whole pixels.
+    // If the rectangle is not clipped, its sides are the same share of the image's sides, down to
+    // whole pixels.
     if (!cut_off) {
       EXPECT_NEAR(mix.width / double(kWidth), mix.height / double(kHeight), 2.0 / kHeight);
       EXPECT_EQ(mix.width % 2 + mix.height % 2, 0);

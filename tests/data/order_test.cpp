@@ -31,13 +31,13 @@ TEST(Permutation, FollowsFromSeedAndEpoch) {
     return same;
   };
   EXPECT_EQ(equal(Permutation(size, 1, 0), Permutation(size, 1, 0)), size);
-  // Two random permutations agree in about one place.
+  // Two random permutations agree in about one place on average.
   EXPECT_LT(equal(Permutation(size, 1, 0), Permutation(size, 1, 1)), 10);
   EXPECT_LT(equal(Permutation(size, 1, 0), Permutation(size, 2, 0)), 10);
 }
 
-// Over many epochs every value must come to every place equally often: chi-squared against uniform.
-// For a network of few rounds or weak keys small sizes show it first.
+// Over many epochs every value must come to every place equally often, by chi-square against
+// uniform. Too few rounds or weak keys of the Feistel network show first for small sizes.
 TEST(Permutation, EveryPlaceGetsEveryValue) {
   for (const std::int64_t size : {5, 10, 37}) {
     const int epochs = 20000;
@@ -68,7 +68,7 @@ TEST(Permutation, EveryOrderOfAFewOccurs) {
   for (const auto& [order, c] : count) EXPECT_NEAR(c, epochs / 120, 100);
 }
 
-// Neighbours in the stored order (of one class, often) must not stay together.
+// Neighbours in the stored order, often of one class, must not stay together.
 TEST(Permutation, NeighboursAreSeparated) {
   const std::int64_t size = 50000;
   const Permutation permutation(size, 9, 0);

@@ -16,7 +16,7 @@ from PIL import Image
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
 WIDTH, HEIGHT = 21, 17
-# First column and row, and steps, of the passes of an interlaced image.
+# First column and row, and steps between columns and rows, of each pass of an interlaced image.
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
 
@@ -67,7 +67,8 @@ def make_pngs(folder, draw):
             for variant, chunks in variants.items():
                 path = folder / f"{name}{variant}.png"
                 path.write_bytes(png(color, depth, pixels, interlaced, chunks))
-                if (color, depth) == (GREY, 16):  # convert() would cut off everything above 255
+                # Pillow's convert() would clip all values above 255.
+                if (color, depth) == (GREY, 16):
                     high = bytes(pixel[0] >> 8 for row in pixels for pixel in row)
                     path.with_name(path.name + ".l").write_bytes(high)
                     path.with_name(path.name + ".rgb").write_bytes(bytes(v for value in high for v in [value] * 3))

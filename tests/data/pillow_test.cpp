@@ -1,4 +1,4 @@
-// Every kind of JPEG and PNG file against Pillow.
+// Compares the pixels of every kind of JPEG and PNG file with Pillow's.
 #include "data/image/decode.h"
 #include "tests/data/jpeg_kinds.h"
 #include "tests/data/python.h"
@@ -31,7 +31,7 @@ TEST(Pillow, ReadsTheSamePixelsOfEveryKind) {
       const Bytes expected = read_bytes(name + suffix),
                   found = decode_image(read_bytes(name), channels).pixels;
       ASSERT_EQ(found.size(), expected.size()) << name;
-      // Another version of libjpeg-turbo may round elsewhere.
+      // Pillow's version of libjpeg-turbo may round differently.
       EXPECT_LE(mean_difference(found, expected), jpeg ? 0.1 : 0.0) << name << " " << suffix;
     }
   }

@@ -33,7 +33,7 @@ class Writer:
 
     def chunks_for(self, shape):
         chunks = [int(self.random.integers(1, extent + 1)) for extent in shape]
-        if self.random.random() < 0.6:  # whole images
+        if self.random.random() < 0.6:  # chunks of whole images
             chunks[1:] = shape[1:]
         return tuple(chunks)
 
@@ -45,7 +45,7 @@ class Writer:
                                        fillvalue=int(self.random.integers(0, 3)), **self.pick(FILTERS))
         if self.random.random() < 0.6:
             dataset[...] = values
-        else:  # some chunks are never written
+        else:  # leave some chunks unwritten
             first = int(self.random.integers(len(values)))
             dataset[first:first + max(1, len(values) // 3)] = values[first:first + max(1, len(values) // 3)]
 

@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-// As expected_resampling.py makes them.
+// Returns the same pixels as expected_resampling.py.
 Bytes pixels(std::int64_t count) {
   Bytes values(static_cast<std::size_t>(count));
   std::uint32_t state = 1;
@@ -50,7 +50,7 @@ TEST(Resample, ACentreCropHasTorchvisionsBits) {
     for (const ExpectedTransform& e : kExpectedTransforms) {
       const ImageShape shape{e.height, e.width, 3};
       kernels::SampleTransform transform;
-      // Python's round() goes to the even neighbour, as the default rounding mode does.
+      // Python's round() rounds a half to the even neighbour, as lrint() does by default.
       const auto offset = [&](int resized) { return std::lrint((resized - e.crop) / 2.0); };
       transform.rows = resized_axis(e.height, e.resized_height, offset(e.resized_height), e.crop);
       transform.columns = resized_axis(e.width, e.resized_width, offset(e.resized_width), e.crop);
@@ -65,7 +65,7 @@ TEST(Resample, ACentreCropHasTorchvisionsBits) {
   }
 }
 
-// The bits of one level are those of another, whatever the number of channels.
+// All levels of vector instructions give the same bits, for any number of channels.
 TEST(Resample, EveryLevelHasTheSameBits) {
   for (std::int64_t channels = 1; channels <= 9; ++channels) {
     const ImageShape shape{57, 83, channels};
@@ -132,8 +132,8 @@ TEST(Resample, TheSameSizeIsACopy) {
   EXPECT_EQ(result, image);
 }
 
-// One reduced pixel in ten of a fine pattern would hit only black or only white without the wide
-// filter.
+// Without the wide filter, taking one pixel in ten of a fine pattern would give only black or only
+// white.
 TEST(Resample, FineDetailIsAveraged) {
   Bytes stripes(100 * 100), result(10 * 10);
   for (std::size_t i = 0; i < stripes.size(); ++i) stripes[i] = i % 2 == 0 ? 0 : 255;
@@ -141,8 +141,8 @@ TEST(Resample, FineDetailIsAveraged) {
   for (const std::uint8_t value : result) EXPECT_NEAR(value, 127.5, 4);
 }
 
-// A constant image stays constant, whatever the rounding of the weights: their sum is within a
-// rounding of 1.
+// A constant image stays constant although weights are rounded: their sum is within a rounding of
+// 1.
 TEST(Resample, AConstantStays) {
   for (const std::uint8_t value : {0, 1, 127, 254, 255}) {
     const Bytes image(40 * 300 * 3, value);

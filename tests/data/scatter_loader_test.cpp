@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// A scatter of bytes between threads: every rank of the group calls it, rank 0 with the data.
+// Scatters bytes between threads that stand for ranks: every rank calls it, rank 0 with the data.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int ranks) : barrier_(ranks) {}
@@ -36,7 +36,8 @@ class ThreadGroup {
 
 SetDescription describe(const ImageSet& set) { return {set.size(), set.format(), set.shape()}; }
 
-// For every rank count, output and kind of set, starting anywhere: the same bits as from Loader.
+// For every number of ranks, output and kind of set, and from any start, ScatterLoader gives the
+// same bits as Loader.
 TEST(ScatterLoader, GivesWhatLoaderGives) {
   const std::shared_ptr<const ImageSet> sets[] = {std::make_shared<TestSet>(43),
                                                   std::make_shared<EncodedSet>(43)};
@@ -70,7 +71,7 @@ TEST(ScatterLoader, GivesWhatLoaderGives) {
           Loader loader(set, options);
           EXPECT_EQ(scattered[rank], take(loader, 11, &options)) << rank << " of " << ranks;
         }
-        // One scatter ahead of the eleven batches that were taken.
+        // Eleven batches were taken, and one more was scattered ahead.
         EXPECT_EQ(group.calls(), 12 * ranks);
       }
     }

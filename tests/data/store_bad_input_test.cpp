@@ -1,5 +1,5 @@
-// Files that are no stores, or damaged ones: each must be refused in one line that says what is
-// wrong where.
+// Tests files that are no stores, or damaged ones: each must be refused in one line that says what
+// is wrong and where.
 #include <fmt/format.h>
 
 #include <random>
@@ -17,7 +17,7 @@ class BadStore : public ::testing::Test {
  protected:
   BadStore() : file_(folder_ / "store.h5") { RandomStore().write(file_); }
 
-  // Changes the good file through HDF5.
+  // Lets `change` edit the good store through HDF5.
   void edit(const std::function<void(hid_t)>& change) {
     hdf5::Session session;
     const hdf5::Handle file(H5Fopen(file_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
@@ -160,7 +160,7 @@ TEST_F(BadStore, AxesInTheOrderOfPyTorch) {
   RandomStore{.shape = {28, 28, 1}}.write(file_);
   edit([](hid_t file) { replace(file, "/test/images", H5T_STD_U8LE, {7, 1, 28, 28}); });
   expect({"/test/images", "with 1 channels", "expected [N, H, W, C]"});
-  // Images of three rows and many channels are no such file.
+  // Images with three rows and many channels must not be taken for [N, C, H, W].
   RandomStore{.shape = {3, 5, 12}}.write(file_);
   EXPECT_NO_THROW(Store store(file_));
 }
@@ -234,7 +234,7 @@ TEST_F(BadStore, AGroupThatIsADanglingLink) {
   expect({"/test/images: /test is a link that leads nowhere"});
 }
 
-// HDF5 reads zeros for bytes that such a file lacks.
+// HDF5 reads zeros for bytes that a raw data file lacks.
 TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
   const std::string raw = folder_ / "pixels.raw";
   edit([&](hid_t file) {
@@ -288,7 +288,7 @@ TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
   EXPECT_NO_THROW(Store(file_).split(Split::test));
 }
 
-// As h5py writes bool.
+// h5py writes bool as an enumeration.
 TEST_F(BadStore, LabelsMayBeAnEnumeration) {
   edit([](hid_t file) {
     const hdf5::Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
@@ -318,7 +318,7 @@ TEST_F(BadStore, ClassesThatAreNumbers) {
   expect({"attribute classes", "float32", "class names"});
 }
 
-// Whatever byte is damaged, the file is read or refused; it never ends the process.
+// Whichever byte is damaged, the file is read or refused, and the process never ends.
 TEST_F(BadStore, SurvivesFlippedBytes) {
   RandomStore{.shape = {2, 2, 1}, .train = 6, .test = 2}.write(file_);
   const Bytes whole = read_bytes(file_);

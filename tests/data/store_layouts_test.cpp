@@ -1,4 +1,4 @@
-// Files that others made, in every layout that HDF5 has, against what h5py reads of them.
+// Compares files of other programs, in every layout that HDF5 has, with what h5py reads from them.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 bool locks_work = true;
 }  // namespace
 
-// Stands before the system's, for HDF5 too: a file system without locks.
+// Replaces the system's flock(), also for HDF5, to imitate a file system without locks.
 extern "C" int flock(int descriptor, int operation) {
   if (locks_work) return static_cast<int>(::syscall(SYS_flock, descriptor, operation));
   errno = ENOLCK;
@@ -50,7 +50,8 @@ Bytes all_of(const ImageSet& set, std::mt19937& random) {
   return all;
 }
 
-// Offsets of both splits, one after the other, are where `lengths` of the images come from.
+// The lengths of the images are the differences of these offsets, which hold both splits one after
+// the other.
 void expect_lengths(const Store& store, const std::vector<std::int64_t>& offsets) {
   std::size_t at = 0;
   for (const Split split : {Split::train, Split::test}) {

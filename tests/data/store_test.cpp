@@ -25,7 +25,7 @@ Bytes pixels_of(const ImageSet& set) {
 
 TEST(Store, GivesBackWhatWasWritten) {
   const TemporaryFolder folder;
-  // 300 images of 30,000 bytes: many chunks, the last not full.
+  // 300 images of 30,000 bytes fill many chunks, of which the last is not full.
   for (const ImageShape shape : {ImageShape{6, 5, 3}, ImageShape{100, 100, 3}, ImageShape{9, 7, 1}}) {
     const RandomStore made{.shape = shape, .train = 300, .test = 11};
     made.write(folder / "store.h5");
@@ -46,13 +46,13 @@ TEST(Store, ReadsTheSameFromMemoryFromTheFileAndThroughHdf5) {
   const Store resident(folder / "plain.h5"), on_disk(folder / "plain.h5", 0);
   EXPECT_EQ(pixels_of(*resident.split(Split::train)), made.pixels(Split::train));
   EXPECT_EQ(pixels_of(*on_disk.split(Split::train)), made.pixels(Split::train));
-  // A split stays readable when the store has gone, and is not read twice.
+  // A split stays readable after the store is gone, and is read only once.
   auto split = Store(folder / "plain.h5", 0).split(Split::test);
   EXPECT_EQ(pixels_of(*split), made.pixels(Split::test));
   EXPECT_EQ(resident.split(Split::train), resident.split(Split::train));
 }
 
-// Files that others made: compressed, in chunks that cut images, or contiguous.
+// Files of other programs may be compressed, have chunks that divide images, or be contiguous.
 TEST(Store, ReadsOtherLayoutsOfTheSameData) {
   const TemporaryFolder folder;
   const RandomStore made{.shape = {8, 8, 3}, .train = 64};
@@ -166,7 +166,7 @@ TEST(Store, InfoTravelsAsBytes) {
   }
 }
 
-// Image folders are stored class after class: the first images alone would be of one class.
+// Image folders are stored class after class, so that the first images alone would be of one class.
 TEST(Store, LimitTakesTheFirstOfEveryClass) {
   class Sorted final : public ImageSet {
    public:
@@ -210,7 +210,7 @@ TEST(StoreWriter, AnAbandonedFileLeavesTheOldOne) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-// A limit on the size of files stands for a full disk: write() fails in the same way.
+// A limit on the size of files imitates a full disk, because write() fails in the same way.
 TEST(StoreWriter, AFullDiskIsReportedAndLeavesTheOldFile) {
   const TemporaryFolder folder;
   RandomStore().write(folder / "store.h5");

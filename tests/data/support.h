@@ -1,4 +1,4 @@
-// Shared by the data tests: a folder that goes away, expected messages, and small encoded images.
+// Tools of the tests of data: temporary folders, expected messages, and small encoded images.
 #pragma once
 
 #include <archive.h>
@@ -58,7 +58,7 @@ inline Bytes read_bytes(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The action must fail with one line that holds all the words.
+// Checks that the action fails with one line that holds all the words.
 inline void expect_error(const std::function<void()>& action, const std::vector<std::string>& words) {
   try {
     action();
@@ -78,7 +78,7 @@ inline Bytes random_bytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-// A smooth image whose mean colour tells `tone` apart, as JPEG would keep it.
+// Returns a smooth image whose mean colour depends on `tone`, so that JPEG preserves it.
 inline Image smooth_image(std::int64_t height, std::int64_t width, std::int64_t channels, int tone) {
   Image image{{height, width, channels}, {}};
   for (std::int64_t y = 0; y < height; ++y) {
@@ -91,7 +91,7 @@ inline Image smooth_image(std::int64_t height, std::int64_t width, std::int64_t 
   return image;
 }
 
-// `configure` sets what differs from libjpeg's defaults.
+// Encodes an image as JPEG. `configure` changes libjpeg's default settings.
 inline Bytes encode_jpeg(const Image& image, const std::function<void(jpeg_compress_struct&)>& configure) {
   const int channels = static_cast<int>(image.shape.channels);
   jpeg_compress_struct jpeg{};
@@ -148,8 +148,8 @@ struct NamedBytes {
   Bytes content;
 };
 
-// A tar of those files in that order; the filter is one of libarchive's names: "none", "gzip",
-// "xz".
+// Writes a tar of the files in this order. filter: libarchive's name of the compression, such as
+// "none", "gzip" or "xz".
 inline void write_tar(const std::filesystem::path& file, const std::vector<NamedBytes>& files,
                       const char* filter) {
   archive* writer = archive_write_new();
@@ -170,7 +170,7 @@ inline void write_tar(const std::filesystem::path& file, const std::vector<Named
   archive_write_free(writer);
 }
 
-// One file alone, compressed with gzip.
+// Returns the content compressed with gzip as a single file.
 inline Bytes gzip(const Bytes& content, const std::filesystem::path& scratch) {
   archive* writer = archive_write_new();
   archive_write_set_format_raw(writer);
@@ -186,7 +186,7 @@ inline Bytes gzip(const Bytes& content, const std::filesystem::path& scratch) {
   return read_bytes(scratch);
 }
 
-// A store of random pixels; image i of a split has label (i + seed) % classes.
+// Describes a store of random pixels, in which image i of a split has label (i + seed) % classes.
 struct RandomStore {
   ImageShape shape{6, 5, 3};
   std::int64_t train = 40, test = 7;

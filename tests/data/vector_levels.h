@@ -1,4 +1,4 @@
-// The levels of vector instructions that this machine runs.
+// Lists the levels of vector instructions that this machine can run.
 #pragma once
 
 #include <vector>

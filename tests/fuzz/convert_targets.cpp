@@ -1,4 +1,4 @@
-// Inputs are the files that `convoy data convert` reads.
+// The fuzz targets whose inputs are the files that `convoy data convert` reads.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ using testing::encode_jpeg;
 using testing::encode_png;
 using testing::smooth_image;
 
-// A file of those bytes in memory; its name has no extension.
+// A file in memory that holds the given bytes. Its name has no extension.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const std::uint8_t> bytes)
@@ -41,7 +41,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// A folder that goes away, in memory where there is one.
+// Returns a temporary folder, which is in memory if the system has /dev/shm.
 const std::filesystem::path& folder() {
   struct Folder {
     std::filesystem::path path;
@@ -117,7 +117,7 @@ bool fuzz_csv(std::span<const std::uint8_t> input) {
   return accepted;
 }
 
-// The parts of the input become the files of a set, split at a mark.
+// Splits the input at a mark; the parts become the files of a set.
 bool fuzz_records(std::span<const std::uint8_t> input) {
   static const std::vector<std::string> kIdx{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                              "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
@@ -160,7 +160,7 @@ bool fuzz_convert(std::span<const std::uint8_t> input) {
 struct Entry {
   std::string name;
   Bytes content;
-  char kind = 'f';  // file, folder (d), symbolic (s) or hard link (h) to `content`
+  char kind = 'f';  // f: file; d: folder; s: symbolic link, h: hard link to `content`
 };
 
 Bytes text(const std::string& words) { return {words.begin(), words.end()}; }
@@ -246,8 +246,8 @@ std::vector<Bytes> record_seeds() {
   return {text("\2" + idx), text("\1" + cifar)};
 }
 
-// A MATLAB file with an empty struct array named synsets, and one with a compressed element of
-// nothing.
+// Returns a MATLAB file with an empty struct array named synsets, and one with an empty compressed
+// element.
 std::vector<Bytes> devkit_seeds() {
   std::string head(128, ' ');
   head.replace(124, 4, "\0\1IM"s);

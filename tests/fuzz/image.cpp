@@ -1,5 +1,5 @@
-// Input: 8 bytes that say which region is read, at which reduction and with how many channels; then
-// a file.
+// The input begins with 8 bytes that choose the region to read, its reduction and the channels; an
+// image file follows.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace convoy::data::fuzz {
 namespace {
 
 constexpr std::size_t kRegionBytes = 8;
-constexpr std::int64_t kMostPixels = 1 << 16;  // so that no input takes long
+constexpr std::int64_t kMostPixels = 1 << 16;  // limit, so that no input takes long
 
 bool try_read(ImageDecoder& decoder, std::span<const std::uint8_t> file, Window region, int reduction,
               Bytes& pixels) {
@@ -55,7 +55,7 @@ std::vector<Bytes> image_seeds() {
   return files;
 }
 
-// A region must be a part of the whole if both can be read.
+// A region must have the pixels of that part of the whole image, if both can be read.
 bool run_image(std::span<const std::uint8_t> input) {
   static ImageDecoder colour(ImageFormat::encoded, {0, 0, 3}), grey(ImageFormat::encoded, {0, 0, 1});
   if (input.size() < kRegionBytes) return false;

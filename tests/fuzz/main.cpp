@@ -1,5 +1,6 @@
-// libFuzzer's entry. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the seeds to the folder,
-// in which libFuzzer keeps the inputs that reach new code. `data_fuzz TARGET FILE` runs one input.
+// The entry of libFuzzer. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the seeds to the
+// folder, in which libFuzzer keeps the inputs that reach new code. `data_fuzz TARGET FILE` runs one
+// input.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -41,7 +42,7 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
     std::exit(2);
   }
   if (!std::filesystem::is_regular_file((*arguments)[2])) write_seeds((*arguments)[2]);
-  // libFuzzer takes what is left, from the folder or file on.
+  // Leave libFuzzer the arguments from the folder or file on.
   (*arguments)[1] = (*arguments)[0];
   ++*arguments;
   --*count;

@@ -1,4 +1,4 @@
-// Inputs are safetensors files.
+// The inputs are safetensors files.
 #include "app/model/weights/safetensors.h"
 
 #include <cstring>
@@ -29,7 +29,7 @@ std::vector<Bytes> safetensors_seeds() {
       file("{}", 0)};
 }
 
-// The tensors must fill the file after its header, and their values must fill their shapes.
+// Checks that the tensors fill the file after its header, and that their values fill their shapes.
 bool run_safetensors(std::span<const std::uint8_t> input) {
   std::vector<app::FileTensor> tensors;
   if (!attempt([&] { tensors = app::parse_safetensors(std::as_bytes(input)); })) return false;

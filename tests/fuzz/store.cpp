@@ -1,5 +1,5 @@
-// Input: the first byte chooses a good file of encoded images; every 4 bytes then change one of its
-// bytes.
+// The first byte of the input chooses a valid store of encoded images; each 4 bytes after it change
+// one byte of that store.
 #include "data/store/store.h"
 
 #include <sys/mman.h>

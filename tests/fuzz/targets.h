@@ -1,6 +1,6 @@
-// The targets of fuzzing: readers of files that others made. An input must be read, or refused with
-// std::runtime_error; tests/data/fuzz_test.cpp runs some inputs in every build, main.cpp hands them
-// to libFuzzer.
+// The targets of fuzzing: readers of files that others made. A target must read its input or refuse
+// it with std::runtime_error. tests/data/fuzz_test.cpp runs some inputs in every build; main.cpp
+// passes inputs to libFuzzer.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@ struct Target {
   std::vector<Bytes> (*seeds)();                     // small inputs, most of them good files
 };
 
-// image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing,
-// links and layouts of tar and zip archives; webdataset: shards and their labels; csv; records: IDX
-// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives; safetensors:
-// weights. The program model_fuzz has a list of its own: onnx, model files.
+// The targets of this program. image: regions of JPEG and PNG files; store: HDF5 files of encoded
+// images; archive: listing, links and layouts of tar and zip archives; webdataset: shards and their
+// labels; csv; records: IDX and CIFAR files; devkit: MATLAB files; convert: whole conversions of
+// archives; safetensors: weights. The program model_fuzz has only onnx: model files.
 const std::vector<Target>& targets();
 
-// Only std::runtime_error is an answer to a bad file; anything else ends the program.
+// Returns whether the action succeeds. Only std::runtime_error may refuse a bad file; any other
+// exception ends the program.
 template <typename Action>
 bool attempt(const Action& action) {
   try {
@@ -36,7 +37,7 @@ bool attempt(const Action& action) {
   }
 }
 
-// Each in the file of its name.
+// Each target is in the file of its name.
 bool run_image(std::span<const std::uint8_t> input);
 std::vector<Bytes> image_seeds();
 bool run_store(std::span<const std::uint8_t> input);

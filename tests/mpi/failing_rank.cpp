@@ -1,4 +1,4 @@
-// Fails on one rank alone: what main.cpp makes of that is what is tested.
+// Fails on one rank only. tests/CMakeLists.txt checks the message and the status of the program.
 #include <gtest/gtest.h>
 
 #include "tests/mpi/world.h"

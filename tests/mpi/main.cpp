@@ -1,6 +1,6 @@
-// The main of tests that run on several ranks: MPI once for all of them, rank 0 prints the tests'
-// names, the others their failures alone, and the program fails on every rank when it failed on
-// one.
+// The main function of tests that run on several ranks. It starts MPI once. Rank 0 prints the names
+// of the tests, the other ranks only their failures, and the program fails on every rank if it
+// failed on one.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -22,13 +22,13 @@ class FailuresOnly : public testing::EmptyTestEventListener {
                  test_ ? test_->test_suite_name() : "?", test_ ? test_->name() : "?",
                  result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
-  // GoogleTest holds its lock while it reports a failure: a call for the current test would then
-  // wait for ever.
+  // The current test. GoogleTest holds its lock while it reports a failure, so asking GoogleTest
+  // for the current test would wait for ever.
   const testing::TestInfo* test_ = nullptr;
 };
 
-// Ranks must run the same tests: a rank that skips ahead after a failure would meet the others in
-// another collective. So every test ends in a barrier.
+// Ends every test in a barrier, because ranks must run the same tests: a rank that went ahead after
+// a failure would meet the others in another collective.
 class BarrierAfterTest : public testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override { world().barrier(test.name()); }
 };

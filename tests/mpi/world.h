@@ -1,4 +1,4 @@
-// The ranks that an *_mpi_test.cpp runs on.
+// Gives access to the ranks that a file *_mpi_test.cpp runs on.
 #pragma once
 
 #include "comm/placement/environment.h"
