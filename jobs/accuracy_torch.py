@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipes of compare_accuracy.sh in PyTorch: resnet18 with a stem for 32x32 images, bf16, one-cycle, crop and flip.
+"""Trains resnet18 in PyTorch by the recipes of compare_accuracy.sh: a stem for 32x32 images, bf16, one-cycle, crop, flip.
 
 Reads a Convoy HDF5 file of pixels and prints one JSON object with test_accuracy. The classic recipe keeps the images on the GPU
 and augments them there. --modern adds TrivialAugment, random erasing, mixup and an exponential moving average of the weights,
@@ -27,7 +27,7 @@ def split(file, name, mean, std):
 
 
 def augment(images):
-    """Crops around which the mean colour lies, half of them mirrored."""
+    """Returns random crops of images padded with the mean colour, half of them mirrored."""
     n, _, h, w = images.shape
     padded = nn.functional.pad(images, (4, 4, 4, 4))
     rows = torch.randint(0, 9, (n, 1), device="cuda") + torch.arange(h, device="cuda")
@@ -38,7 +38,7 @@ def augment(images):
 
 
 class Stored(torch.utils.data.Dataset):
-    """The training images as Pillow images, through the transforms of the modern recipe."""
+    """The training images as Pillow images after the transforms of the modern recipe."""
 
     def __init__(self, file, mean, std):
         self.images, self.labels = file["train/images"][:], file["train/labels"][:].astype("int64")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Checks the style in seconds: format, columns of comments, includes, scripts and spelling.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
-#   BASE          commit before the change; default: the merge base with main, on main HEAD~1, and
-#                 HEAD if that is a merge, whose branch was checked
+#   BASE          commit before the change; default: the merge base with main. On main: HEAD~1,
+#                 or HEAD if it is a merge, because its branch was checked
 #   --tidy BUILD  also runs clang-tidy over the lines that the change touches; BUILD is a build
-#                 folder, such as build/cpu. It takes six seconds of processor time a file.
+#                 folder, such as build/cpu. It takes six seconds of processor time per file.
 # Every finding is printed with its file and line, and the exit status is 1 if there are any. A tool
 # that is missing is named and left out.
 set -euo pipefail
@@ -28,11 +28,12 @@ else
   if [ "$base" = "$(git rev-parse HEAD)" ] && ! git rev-parse --verify --quiet HEAD^2 >/dev/null; then
     base=$(git rev-parse --verify --quiet HEAD~1 || true)
   fi
-  base=${base:-$(git hash-object -t tree /dev/null)}  # a checkout without history: everything is new
+  # In a checkout without history everything is new.
+  base=${base:-$(git hash-object -t tree /dev/null)}
 fi
 
 failed=no
-finding() { # TITLE COMMAND…: what the command prints is a finding; its status is not looked at
+finding() { # TITLE COMMAND…: reports the command's output as a finding; ignores its status
   { "${@:2}" || true; } >"$log" 2>&1
   [ -s "$log" ] || return 0
   failed=yes
@@ -45,7 +46,7 @@ trap 'rm -f "$log"' EXIT
 
 mapfile -t sources < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp' '*.h' '*.cu' '*.cuh')
 mapfile -t all_sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
-# Versions format differently; the whole tree is formatted by this one.
+# Versions of clang-format differ. The whole tree is formatted by version 14.
 format=''
 for candidate in clang-format-14 clang-format; do
   if [ -z "$format" ] && "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then format=$candidate; fi
@@ -62,7 +63,8 @@ fi
 
 finding "includes that go up or sideways" tests/include_order.sh
 
-# Lines that are comment alone: of all sources, and of what the change adds to scripts.
+# Prints lines of more than 100 columns that hold only a comment: in all sources, and among the
+# lines that the change adds to scripts.
 long_comments() {
   printf '%s\n' "${all_sources[@]}" | LC_ALL=C.UTF-8 xargs -d '\n' grep -nP '^(?=\s*//).{101,}'
   git diff -U0 --no-color --dst-prefix=b/ "$base" -- '*.sh' '*.sbatch' '*CMakeLists.txt' |
@@ -80,7 +82,8 @@ else
   missing shellcheck "shell scripts are"
 fi
 
-# Not misspelt: a batch norm's input and output in one, a time there and back, a test's wrong verb.
+# The ignored words are no mistakes: one buffer for input and output, a time there and back, and
+# wrong verbs in tests.
 spelling() {
   git ls-files | grep -vE '\.(png|svg|tsv|h5|onnx|jpe?g)$' |
     xargs -d '\n' codespell --ignore-words-list=inout,fro,commun,trian

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Test accuracy after the same recipe in Convoy and in PyTorch (jobs/accuracy_torch.py), on one GPU, over several seeds.
+# Compares the test accuracy after the same recipe in Convoy and in PyTorch
+# (jobs/accuracy_torch.py), on one GPU, over several seeds.
 # Usage: jobs/compare_accuracy.sh DATA.h5 OUT [SEED ...]
-# Seeds: 1 2 3. EPOCHS: 20. MODERN=1: with TrivialAugment, random erasing, mixup and averaged weights, whose accuracy counts. CONVOY: the program (build/cuda/convoy). PYTHON: with torch, torchvision and h5py (python3).
+# Seeds: 1 2 3. EPOCHS: 20. MODERN=1: with TrivialAugment, random erasing, mixup and averaged
+# weights, whose accuracy is compared. CONVOY: the program (build/cuda/convoy). PYTHON: an
+# interpreter with torch, torchvision and h5py (python3).
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "compare_accuracy.sh: expected DATA.h5 and OUT; see --help" >&2; exit 2; }
 [ -f "$1" ] || { echo "compare_accuracy.sh: $1: no such file, expected an HDF5 file" >&2; exit 1; }
 data=$(realpath -- "$1") out=$(realpath -m -- "$2")

@@ -3,7 +3,7 @@
 
 PyTorch trains resnet18 with a stem for 32x32 images on six classes and writes a safetensors file. Both programs then
 fine-tune that file on the other four classes: the stem and the first stage stay frozen, the rest of the body learns at a
-tenth of the head's rate, bf16, one-cycle, crop and flip. Prints the mean test accuracies over the seeds and whether the frozen
+tenth of the head's rate (bf16, one-cycle, crop and flip). Prints the mean test accuracies over the seeds and whether the frozen
 parameters kept their bits. Needs PyTorch with torchvision, h5py and safetensors.
 
   jobs/compare_finetuning.py cifar10.h5 --convoy build/cuda/convoy --seeds 3
@@ -17,7 +17,7 @@ from torch import nn
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from accuracy_torch import accuracy, augment, network
 
-BEFORE, AFTER = range(6), range(6, 10)  # classes of the first training and of the fine-tuning
+BEFORE, AFTER = range(6), range(6, 10)  # classes of the first training, and of the fine-tuning
 FROZEN, SLOW = ["conv1.*", "bn1.*", "layer1.*"], ["layer[234].*"]
 RATE, FACTOR, DECAY, BATCH = 0.05, 0.1, 5e-4, 128
 

@@ -3,9 +3,9 @@
 
 Exports each network with its own random weights, trains the file with `convoy train` and the module with
 PyTorch in fp32, and prints the differences of: the log-probabilities in evaluation, the loss of the first step,
-the gradient of every parameter, the running statistics after a step, and the losses of twenty steps. Where the
-input of a ReLU is within rounding of zero, fp32 may take it for negative, which changes gradients by more than
-rounding does, and small batches make networks with many batch norms chaotic. The last two columns say how far
+the gradient of every parameter, the running statistics after a step, and the losses of twenty steps. If the
+input of a ReLU is zero up to rounding, fp32 may take it for negative, which changes gradients by more than
+rounding does. Small batches make networks with many batch norms chaotic. The last two columns tell how far
 PyTorch's own fp32 is from its fp64: a gradient or loss may differ by three times as much. Needs PyTorch with
 torchvision, h5py and, for PyTorch's exporter, onnx.
 
@@ -23,13 +23,13 @@ NETWORKS = """alexnet vgg11 vgg16_bn googlenet inception_v3 resnet18 resnet50 re
 squeezenet1_0 squeezenet1_1 densenet121 mobilenet_v2 mobilenet_v3_small mobilenet_v3_large mnasnet0_5 mnasnet1_0
 shufflenet_v2_x0_5 shufflenet_v2_x1_0 efficientnet_b0 efficientnet_b1 efficientnet_v2_s regnet_x_400mf regnet_y_400mf
 regnet_y_800mf convnext_tiny vgg13 vgg19_bn resnet34 densenet169 shufflenet_v2_x1_5""".split()
-# What the differences may be: see the columns of the table.
+# The largest allowed differences, by column of the table.
 LIMITS = {"logits": 1e-4, "loss": 1e-4, "gradient": 1e-3, "statistics": 1e-4, "steps": 1e-3}
-MOVE, STEPS, TRIES, CLASSES = 1e-5, 20, 3, 1000  # MOVE: of the weights in a step, relative
+MOVE, STEPS, TRIES, CLASSES = 1e-5, 20, 3, 1000  # MOVE: relative change of the weights in a step
 
 
 def make_module(name):
-    """Returns the network without its auxiliary heads, and without anything random in training."""
+    """Returns the network without auxiliary heads and without random operations in training."""
     torch.manual_seed(1)
     extra = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
     if extra:
@@ -42,7 +42,7 @@ def make_module(name):
             part.p = 0.0
         if isinstance(part, torchvision.ops.StochasticDepth):
             part.p = 0.0
-        if isinstance(part, torch.nn.BatchNorm2d):  # statistics that a mistake would show in
+        if isinstance(part, torch.nn.BatchNorm2d):  # statistics in which a mistake would show
             part.running_mean.uniform_(-0.2, 0.2)
             part.running_var.uniform_(0.8, 1.2)
     return module
@@ -102,7 +102,7 @@ def relative(found, expected):
 def predictions(args, model, store, folder):
     """Returns the probabilities that the file's own weights give."""
     kept, table = os.path.join(folder, "kept"), os.path.join(folder, "predictions.csv")
-    # A run that changes nothing turns the file into a checkpoint.
+    # A training that changes nothing turns the file into a checkpoint.
     train(args, model, store, kept, 1, 1e-30, "--freeze-batch-norm")
     run(args.convoy, "predict", "--checkpoint", kept, "--data", store, "--out", table, "--top", str(CLASSES), "--backend",
         args.backend, "--batch", str(args.batch), "--threads", str(args.threads))
@@ -119,7 +119,7 @@ def norm(values):
 
 
 def torch_steps(module, inputs, labels, rate=None):
-    """Returns the losses, and of the first step the gradients, the running statistics and the rate."""
+    """Returns the losses, and the gradients, running statistics and rate of the first step."""
     module.train()
     losses, first = [], None
     for _ in range(STEPS):
@@ -138,7 +138,7 @@ def torch_steps(module, inputs, labels, rate=None):
 
 
 def worst_gradient(found, expected):
-    """Returns the largest difference and its parameter. Gradients that are zero but for rounding do not count."""
+    """Returns the largest difference and its parameter. Gradients that are zero up to rounding do not count."""
     largest = max(gradient.norm() for gradient in expected.values())
     return max((relative(found[name].reshape(gradient.shape), gradient), name)
                for name, gradient in expected.items() if gradient.norm() > 1e-5 * largest)
@@ -163,7 +163,7 @@ def compare(name, args, seed, folder):
     losses, gradients, statistics, rate = torch_steps(module, inputs, labels.to(args.backend))
     exact, exact_gradients, _, _ = torch_steps(make_module(name).double().to(args.backend), inputs.double(),
                                                labels.to(args.backend), rate)
-    huge = 1e4  # makes the difference of the parameters as exact as the gradient
+    huge = 1e4  # a rate so large that the difference of the parameters is as exact as the gradient
     ours, one = train(args, model, store, os.path.join(folder, "one"), 1, huge)
     after = tensors(one, "parameters")
     if set(before) != set(after):
@@ -172,7 +172,7 @@ def compare(name, args, seed, folder):
     twenty, _ = train(args, model, store, os.path.join(folder, "twenty"), STEPS, rate)
     gradient, worst = worst_gradient({n: (before[n] - after[n].reshape(before[n].shape)) / huge for n in before}, gradients)
     found = predictions(args, model, store, folder)
-    shown = found > 1e-30  # below, fp32 has few digits or none
+    shown = found > 1e-30  # smaller probabilities have few digits in fp32, or none
     return {"logits": relative(found[shown].log(), expected[shown]),
             "loss": abs(ours[0] - losses[0]) / losses[0],
             "gradient": gradient,

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Training rates from stored images next to the rate with synthetic input, in turns on one machine.
+# Compares training rates from stored images with the rate from synthetic input, in turns on one
+# machine.
 # Usage: jobs/data_rates.sh OUT [MODEL:BATCH ...]
 #   OUT    a folder for the images, the stores and the logs; existing stores are used again
-# Models: resnet50:256. IMAGES: photographs that are made (8192). STEPS: of each run (150). RANKS: GPUs (1). PYTHON: with Pillow
-# and numpy (python3). CONVOY: the program (build/cuda/convoy).
+# Models: resnet50:256. IMAGES: number of photographs to make (8192). STEPS: steps of each run
+# (150). RANKS: number of GPUs (1). PYTHON: an interpreter with Pillow and numpy (python3). CONVOY:
+# the program (build/cuda/convoy).
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 out=$(realpath -m -- "$1")
 shift
 [ $# -gt 0 ] || set -- resnet50:256

@@ -3,7 +3,7 @@
 # Usage: jobs/fuzz.sh TARGET [RUNS]
 #   TARGET  image, store, archive, webdataset, csv, records, devkit, convert, safetensors or onnx:
 #           tests/fuzz/targets.h describes them
-#   RUNS    inputs; default: 1000000
+#   RUNS    number of inputs; default: 1000000
 # Inputs that fail are written to build/fuzz/TARGET. To run one again:
 #   build/fuzz/tests/data_fuzz TARGET FILE        (onnx: model_fuzz)
 # Needs clang: apt-get install clang libclang-rt-14-dev libomp-dev
@@ -18,7 +18,7 @@ program=data_fuzz
 [ "$1" != onnx ] || program=model_fuzz
 cmake --build --preset fuzz --target "$program"
 mkdir -p "build/fuzz/$1"
-# HDF5 keeps some memory of files that are damaged.
+# HDF5 leaks some memory for files that are damaged.
 export LSAN_OPTIONS="print_suppressions=0:suppressions=$root/tests/lsan.supp"
 exec "build/fuzz/tests/$program" "$1" "build/fuzz/$1/inputs" -runs="${2:-1000000}" -max_len=8000 -timeout=20 -report_slow_units=20 -detect_leaks=0 -rss_limit_mb=1024 \
   -artifact_prefix="build/fuzz/$1/"

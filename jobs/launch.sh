@@ -1,16 +1,17 @@
 # shellcheck shell=bash
-# Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their name): where the program
-# is, how its ranks are started, and what is checked before. Every failure is one line.
+# Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their
+# name). Finds the program, checks the job and starts the ranks. Every failure is one line.
 #   CONVOY           the program; default: the newest under build/, or the installed one
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
-#   CONVOY_LAUNCHER  srun or mpirun; default: srun where Slurm gave the job and speaks PMIx, else mpirun
+#   CONVOY_LAUNCHER  srun or mpirun; default: srun if Slurm gave the job and has PMIx, else mpirun
 #   CONVOY_MPIRUN    more flags for mpirun, e.g. "--hostfile hosts"
 
 # shellcheck disable=SC2154  # set by the caller
 fail() { echo "$script: $*" >&2; exit "${fail_status:-1}"; }
 usage_error() { fail_status=2 fail "$@"; }
 
-# value_of FLAG ARGUMENTS…: the last value that the program would see for the flag, in either spelling.
+# value_of FLAG ARGUMENTS…: prints the value of the flag that the program would use, which is the
+# last.
 value_of() {
   local flag=$1 value=
   shift
@@ -29,7 +30,8 @@ load_modules() {
   command -v module >/dev/null || fail "CONVOY_MODULES is '$CONVOY_MODULES', but $(hostname) has no module command"
   local name message
   for name in $CONVOY_MODULES; do
-    # In a subshell first: Tcl and Lua modules differ in whether a failed load has an exit status.
+    # Load it in a subshell first: Tcl and Lua modules differ in whether a failed load has an exit
+    # status.
     if ! message=$(module load "$name" 2>&1) || grep -qiE 'error|unable to locate' <<<"$message"; then
       fail "module $name of CONVOY_MODULES cannot be loaded on $(hostname): $(head -n 1 <<<"$message")"
     fi
@@ -62,13 +64,15 @@ choose_launcher() {
   CONVOY_LAUNCHER=$launcher
 }
 
-# A rank's own start: on the cores near its GPU, where there is one and the system says which they are. Ranks with the
-# same cores share them out among themselves (the program does that), so nothing else is to be bound.
+# The command that starts a rank. It binds the rank to the cores near its GPU, if there is a GPU and
+# the system names these cores. Ranks with the same cores share them out among themselves, so the
+# launcher must not bind them.
 # shellcheck disable=SC2016  # expanded by the rank
 near_gpu='
 local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
 if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
-  # Of the GPUs that the rank sees, by index or UUID: its own, or the only one.
+  # The rank uses the GPU of its local number among those that it sees (by index or UUID), or the
+  # only one.
   IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
   gpu=$local_rank
   [ "${#visible[@]}" -eq 0 ] || gpu=${visible[local_rank % ${#visible[@]}]}
@@ -78,19 +82,21 @@ if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
 fi
 exec "$@"'
 
-# launch RANKS COMMAND…: becomes the launcher's arguments in ${launch[@]}. RANKS may be fewer than the job has.
+# launch RANKS COMMAND…: sets ${launch[@]} to the launcher and its arguments. RANKS may be fewer
+# than the job has.
 launch() {
   local ranks=$1 nodes
   shift
   if [ "$CONVOY_LAUNCHER" = srun ]; then
-    # One failing rank ends the others by itself and with its own words; srun must not be quicker.
+    # If one rank fails, the program ends the others and prints the reason; srun must not end them
+    # sooner.
     launch=(srun --mpi=pmix --ntasks="$ranks" --kill-on-bad-exit=0 --quiet)
     nodes=$(nodes_for "$ranks")
     [ -z "$nodes" ] || launch+=(--nodes="$nodes")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     scontrol show config | grep -q '^TaskPlugin *= *task/none' || launch+=(--cpu-bind=none)
   else
-    # mpirun itself would not notice a host that has gone: keep-alive messages tell it.
+    # mpirun does not notice by itself that a host is gone: keep-alive messages tell it.
     launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30
       --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4)
     # shellcheck disable=SC2206  # several flags in one variable
@@ -99,9 +105,10 @@ launch() {
   launch+=(bash -c "$near_gpu" convoy-rank "$@")
 }
 
-# Ranks fill a node before the next one is used; a step of fewer ranks than the job has must not spread.
-# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one. In a job without
-# a number of tasks it counts cores.
+# Prints the number of nodes for RANKS, or nothing if Slurm does not tell. Ranks fill one node
+# before the next, and a step with fewer ranks than the job must not spread. SLURM_TASKS_PER_NODE
+# has the form 2(x3),1: three nodes with two tasks and one node with one. In a job without a number
+# of tasks it counts cores.
 nodes_for() { # RANKS
   [ -n "${SLURM_NTASKS:-}${SLURM_NTASKS_PER_NODE:-}" ] || return 0
   local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times
@@ -113,7 +120,8 @@ nodes_for() { # RANKS
   [ "$left" -gt 0 ] || echo "$nodes"
 }
 
-# Every node must show as many GPUs as it has ranks: said here in one line, not by hundreds of ranks.
+# Fails with one line, instead of one per rank, unless every node shows as many GPUs as it has
+# ranks.
 check_gpus() { # RANKS
   local report seen
   # shellcheck disable=SC2016

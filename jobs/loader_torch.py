@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Images a second of PyTorch's DataLoader with torchvision's transforms on Pillow images: the peer of `convoy bench loader`.
+"""Measures PyTorch's DataLoader with torchvision's transforms on Pillow images: the peer of `convoy bench loader`.
 
 Reads the training images of a folder (FOLDER/train/CLASS/*.jpg): random resized crop to 224, flip, tensor, normalise. Prints one
-JSON object: images_per_second by wall time, and cpu_microseconds_per_image, user and system time of the workers and the parent.
+JSON object: images_per_second by wall time, and cpu_microseconds_per_image, the user and system time of all processes.
 """
 import argparse, json, resource, time
 import torch
@@ -27,7 +27,7 @@ def main():
         transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]))
     before, start, images = cpu_seconds(), time.perf_counter(), 0
     for _ in range(args.epochs):
-        # The workers end with the epoch, so that their CPU time is counted.
+        # The workers end with each epoch, so that their CPU time is counted.
         for batch, _ in torch.utils.data.DataLoader(stored, args.batch, shuffle=True, num_workers=args.workers):
             images += len(batch)
     seconds = time.perf_counter() - start

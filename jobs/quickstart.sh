@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# From nothing to a trained network: installs what is missing, builds, gets images, trains.
-# Usage: jobs/quickstart.sh [HDF5 file | data set that `convoy data convert` reads [flags of that command]]
-# Without an argument: CIFAR-10 from its university's page; if it cannot be had, a set drawn here.
-# It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, by
-# jobs/recipes/cifar10.toml; else a smaller network on the CPU.
+# Goes from nothing to a trained network: installs what is missing, builds, gets images, trains.
+# Usage: jobs/quickstart.sh [SET [flags of `convoy data convert`]]
+# SET: an HDF5 file, or a data set that `convoy data convert` reads. Without it the set is CIFAR-10
+# from its university's page, or a set drawn here if the page cannot be reached. If there are NVIDIA
+# GPUs and nvcc, it builds for them and trains by jobs/recipes/cifar10.toml on one or two of them;
+# else it trains a smaller network on the CPU.
 set -euo pipefail
-case "${1:-}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
 case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
 case "${2:--}" in -*) ;; *) echo "quickstart.sh: found '$2' after '$1', expected one file or folder" >&2; exit 2 ;; esac
 [ -z "${1:-}" ] || [ -e "$1" ] || { echo "quickstart.sh: $1: no such file or folder" >&2; exit 1; }
@@ -14,7 +15,7 @@ convert_flags=("${@:2}")
 cd "$(dirname "$0")/.."
 . jobs/setup.sh
 
-# Prints how many GPUs there are that the CUDA backend runs on.
+# Prints the number of GPUs that the CUDA backend supports.
 usable_gpus() {
   { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
     awk '$1 >= 8.0 { ++n } END { print n + 0 }'
@@ -40,7 +41,7 @@ mkdir -p "$work"
 cifar_url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz
 cifar_sha256=c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd
 
-# Makes $work/cifar10.h5, or fails. The archive appears under its name only when it is whole.
+# Makes $work/cifar10.h5, or fails. The archive gets its final name only when it is complete.
 get_cifar() {
   local archive=$work/cifar-10-binary.tar.gz
   [ ! -e "$work/cifar10.h5" ] || return 0
@@ -57,20 +58,20 @@ get_cifar() {
   "$convoy" data convert "$archive" "$work/cifar10.h5"
 }
 
-# train MODEL [flags of convoy train]: prints the run and leaves the test accuracy in $accuracy.
+# train MODEL [flags of convoy train]: prints the run and sets $accuracy to the test accuracy.
 train() {
   local model=$1 out=$work/run-$1 start=$SECONDS
   shift
   rm -rf "$out"
   echo
   echo "== $model, $ranks ranks on $device"
-  # Open MPI would bind each rank to one core.
+  # By default Open MPI would bind each rank to one core.
   mpirun -np "$ranks" --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
     "${backend[@]}" --out "$out" --seed 1 --log-every 100 "$@"
   accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
   echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
 }
-# The same number of steps whatever the data, so that the time is known.
+# Takes the same number of steps for any data, so that the time is known.
 short=(--steps 2000 --global-batch 100 --schedule one-cycle)
 
 synthetic=no

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
-# The gpu tests under compute-sanitizer: bad memory accesses (memcheck) and races in shared memory (racecheck).
+# Runs the GPU tests under compute-sanitizer, which finds bad memory accesses (memcheck) and races
+# in shared memory (racecheck).
 # Usage: jobs/sanitize_gpu.sh OUT [PROGRAM ...]
-#   PROGRAM  default: build/cuda/tests/app_gpu_tests, kernels_gpu_tests and kernels_tests, and where there are RANKS (2) GPUs
-#            comm_mpi_tests and app_mpi_tests; each test is a process, of these RANKS processes, JOBS (8) at a time
-# TOOLS: memcheck racecheck. FILTER: of the tests; left out: those that count runtime calls, as the sanitizer makes its own, the one
-# that measures time, and those that turn out not to call CUDA. Racecheck, which is slower, sees every kernel on fewer shapes
-# (tests/brief.h), and not those of cuBLAS. Left out on several ranks: NCCL's kernels, of which memcheck says that they read words
-# of four bytes where one or two were allocated, and errors of calls, as NCCL asks for kernels of other chips first (ours throw).
-# One line a tool and program with what the sanitizer found, one for each test that failed; logs in OUT. Exit status 1 then.
+#   PROGRAM  default: build/cuda/tests/app_gpu_tests, kernels_gpu_tests and kernels_tests; with at
+#            least RANKS (2) GPUs also comm_mpi_tests and app_mpi_tests. Each test is one process,
+#            or RANKS processes, and JOBS (8) tests run at a time
+# TOOLS: memcheck racecheck. FILTER: a filter of the tests. Left out are tests that count runtime
+# calls, because the sanitizer adds calls of its own, the test that measures time, and tests that do
+# not call CUDA. Racecheck, which is slower, sees every kernel on fewer shapes (tests/brief.h), and
+# not those of cuBLAS. On several ranks NCCL's kernels are left out, of which memcheck reports that
+# they read words of four bytes where one or two were allocated; errors of calls are left out, too,
+# because NCCL first asks for kernels of other chips (our calls throw).
+# Prints one line per tool and program with the findings of the sanitizer, and one per test that
+# failed; the logs are in OUT. The exit status is 1 if there was a finding or a failure.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,10p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,15p' "$0" | cut -c3-; exit 0 ;; esac
 case $1 in -*) echo "sanitize_gpu.sh: found '$1', expected a folder for the logs; see --help" >&2; exit 2 ;; esac
 mkdir -p "$1"
 out=$(realpath "$1")
@@ -23,7 +28,7 @@ fi
 command -v compute-sanitizer >/dev/null || { echo "sanitize_gpu.sh: no compute-sanitizer on the PATH: it is part of the CUDA Toolkit" >&2; exit 1; }
 for program in "$@"; do [ -x "$program" ] || { echo "sanitize_gpu.sh: $program: no such program; build the preset cuda" >&2; exit 1; }; done
 read -ra tools <<<"${TOOLS:-memcheck racecheck}"
-export OMP_NUM_THREADS=1  # the processes share the cores
+export OMP_NUM_THREADS=1  # the processes share the cores, so each gets one thread
 
 tests_of() {
   local all='*-*AStepIsOneLaunch*'
@@ -42,7 +47,7 @@ run_one() {
     [ "$1" != memcheck ] || command+=(--report-api-errors no)
   fi
   "${command[@]}" "$2" --gtest_color=no --gtest_filter="$3" >"$log" 2>&1 || status=$?
-  # The sanitizer's word for a program without a call of CUDA.
+  # The sanitizer prints this for a program that does not call CUDA.
   if grep -q "terminated before first instrumented API call" "$log" && grep -q '^\[  PASSED  \] 1 test' "$log"; then
     rm "$log"
     return

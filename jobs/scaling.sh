@@ -1,30 +1,34 @@
 #!/usr/bin/env bash
-# Weak and strong scaling: trains a few steps for every model, batch, precision and number of ranks, several times over.
+# Measures weak and strong scaling: trains a few steps for every model, batch, precision and number
+# of ranks, several times.
 #
 #   jobs/scaling.sh [options] OUT            here, or inside a Slurm job on the ranks that it has
 #   jobs/scaling.sh --submit [options] OUT -- [flags of sbatch]
 #
 #   --models M,…          default: resnet50
-#   --batches B,…         images of a rank (weak) and of all ranks (strong); default: 256
+#   --batches B,…         images per rank (weak) and of all ranks (strong); default: 256
 #   --precisions P,…      default: bf16 with --backend cuda, else fp32
-#   --ranks N,…           default: 1,2,4,8,16, those that the job has
+#   --ranks N,…           default: those of 1,2,4,8,16 that the job has
 #   --scaling weak|strong|both                default: both
-#   --backend cuda|cpu    default: cuda where there is a GPU, else cpu
-#   --data FILE --size S  default: synthetic images of 224 pixels a side
-#   --steps N             of every run; default: 300 with --backend cuda (a GPU at its power limit looks for its clocks in
-#                         the first seconds, which is why the profiles there are as long as the runs), else 60
-#   --repeats N           default: 3
+#   --backend cuda|cpu    default: cuda if there is a GPU, else cpu
+#   --data FILE --size S  default: synthetic images with sides of 224 pixels
+#   --steps N             steps of every run; default: 300 with --backend cuda, else 60. A GPU at
+#                         its power limit finds its clocks in the first seconds, so profiles on
+#                         GPUs are as long as the runs
+#   --repeats N           runs of each kind; default: 3
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
-#   --collectives FILE    measured all-reduces and their overlap for it: output of convoy bench collectives --json; default: measured here
-#                         with --backend cuda
-#   --threads T           of one rank, the same at every rank count; default on CPUs: the cores of a
+#   --collectives FILE    measured all-reduces and their overlap for the prediction: output of
+#                         convoy bench collectives --json; default: measured here with --backend
+#                         cuda
+#   --threads T           threads of each rank at every rank count; default on CPUs: the cores of a
 #                         node divided by its ranks at the largest rank count
 #
-# Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
-# are there already are not repeated, so the same line goes on where a stopped one ended; "flags" beside them keeps what
-# they were given. `jobs/report OUT` draws them.
-# Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. Exit status: 0 when all runs are
-# there, 1 when some failed, 2 for a wrong command line.
+# Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and
+# summary.json. Runs that are there already are not repeated, so the same command goes on where a
+# stopped one ended. The file "flags" next to the runs keeps their flags. `jobs/report OUT` draws
+# the runs.
+# Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. The exit
+# status is 0 if all runs are there, 1 if some failed, 2 for a wrong command line.
 set -euo pipefail
 # shellcheck disable=SC2034  # for launch.sh
 script=scaling.sh
@@ -42,7 +46,7 @@ make_folder() { mkdir -p "$1" 2>/dev/null || fail "$1: cannot be made"; }
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,27p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,31p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
     --models | --batches | --precisions | --ranks | --scaling | --backend | --data | --size | --steps | --repeats | \
@@ -99,14 +103,14 @@ case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${preci
 [ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
 if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=$steps; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
-# CPU ranks share cores only if --ranks says so.
+# Ranks on the CPU share cores only if --ranks asks for it.
 [ -z "$ranks_wanted" ] || [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000
 mapfile -t rank_counts < <(tr , '\n' <<<"${ranks_wanted:-1,2,4,8,16}" | sort -nu | awk -v most="$available" '$1 <= most')
 [ -z "$ranks_wanted" ] || [ "${rank_counts[*]: -1}" = "$(tr , '\n' <<<"$ranks_wanted" | sort -n | tail -n 1)" ] ||
   fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
 if [ "$backend" = cpu ] && [ -z "$threads" ]; then
-  # Left to itself, one rank would take all of its host's cores and two ranks half of them each.
+  # By default one rank would take all cores of its host, and two ranks half of them each.
   nodes=${SLURM_JOB_NUM_NODES:-1}
   per_node=$(((${SLURM_NTASKS:-${rank_counts[-1]}} + nodes - 1) / nodes))
   threads=${SLURM_CPUS_PER_TASK:-$(($(nproc) / per_node))}
@@ -114,7 +118,7 @@ if [ "$backend" = cpu ] && [ -z "$threads" ]; then
   echo "Threads of a rank at every rank count: $threads (--threads)"
 fi
 
-# The profiles are of images and classes as the runs have them.
+# The profiles must have the size of images and the number of classes of the runs.
 if [ "$data" = synthetic ]; then
   size=${size:-224} classes=10
   [ "$size" -le 64 ] || classes=1000
@@ -131,7 +135,8 @@ common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-eve
 size=${size:-$height}
 [ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
-# keep_flags FOLDER: what its runs have in common, as runs of other flags would be taken for these.
+# keep_flags FOLDER: writes down the flags that the folder's runs have in common, and fails if
+# earlier runs had others.
 keep_flags() {
   make_folder "$1"
   if ! compgen -G "$1/ranks-*/repeat-*/summary.json" >/dev/null && ! compgen -G "$1/profile-*.jsonl" >/dev/null; then
@@ -144,9 +149,11 @@ keep_flags() {
 for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do
   for kind in $scalings ${topology:+prediction}; do keep_flags "$out/$kind/$model-b$batch-$precision"; done
 done; done; done
-# The program's own words, or the last ones: before them the program prints its configuration.
+# Prints the program's own message, or the last line, because the program first prints its
+# configuration.
 reason_of() { grep -m 1 '^convoy: ' "$1" || grep '[a-z]' "$1" | tail -n 1 | grep . || echo "no message in $1"; }
-# The launcher handles ^C by itself, after which bash would go on with the next run; and a signal ends a wait at once.
+# The launcher handles ^C by itself, after which bash would go on with the next run. A signal also
+# ends bash's wait at once.
 stop() { # STATUS
   # shellcheck disable=SC2046  # numbers
   kill $(jobs -p) 2>/dev/null || true
@@ -157,7 +164,8 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 done_runs=0 old_runs=0 failed_runs=0
 
-# one_run FOLDER RANKS TRAINING_FLAGS…: into a folder beside its place, so that a folder with results is whole.
+# one_run FOLDER RANKS TRAINING_FLAGS…: runs into a temporary folder next to FOLDER, so that a
+# folder with results is complete.
 one_run() {
   local folder=$1 ranks=$2
   shift 2
@@ -199,20 +207,21 @@ measure_collectives() {
     measured_collectives+=(--collectives "$file")
   done
 }
-# Before anything is measured. A rate for an estimate, of which measurements have no need, may be missing.
+# Check the topology before anything is measured. The device's rate may be missing: an estimate
+# needs it, measurements do not.
 [ -z "$topology" ] || message=$("$CONVOY" simulate --model "${models%%,*}" --topology "$topology" --ranks 1 --batch 1 \
   --precision "${precisions%%,*}" --json 2>&1 >/dev/null) || [[ $message == *device.gflops* ]] ||
   fail "--topology $topology: ${message#convoy: }"
 [ -z "$topology" ] || measure_collectives
 
-# What a prediction is made from: one rank's times at the batches of the experiment.
+# Measures the profiles of a prediction: the times of one rank at the batches of the experiment.
 predict() { # MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
   for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
   flags=()
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
     profile=$folder/profile-b$batch-$profiled.jsonl
-    if ! grep -qs '"ms_mean"' "$profile"; then  # a profile of an older program is taken anew
+    if ! grep -qs '"ms_mean"' "$profile"; then  # measure again if an older program made the profile
       launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "$size" --classes "$classes" \
         --backend "$backend" --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
       "${launch[@]}" >"$profile.part" 2>"$profile.log" &

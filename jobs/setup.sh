@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# Sourced by quickstart.sh and test.sh: installs the packages that are missing on a Debian or Ubuntu machine; with
-# `for_tests=yes` also those that only tests and check_style.sh use.
+# Sourced by quickstart.sh and test.sh. Installs the packages that are missing on a Debian or Ubuntu
+# machine; with `for_tests=yes` also those that only tests and check_style.sh use.
 packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
           libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev libarchive-dev
           libmetis-dev libssl-dev libonnx-dev libprotobuf-dev libgtest-dev)
 if [ "${for_tests:-no}" = yes ]; then
   packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil python3-h5py python3-torch
              python3-torchvision python3-onnx)
-  # Ubuntu's package of that name installs no browser where there is no snapd.
+  # Ubuntu's package chromium installs no browser if there is no snapd.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
-  packages+=(codespell clang-format)  # of check_style.sh
+  packages+=(codespell clang-format)  # for check_style.sh
 fi
 missing=()
 for package in "${packages[@]}"; do
@@ -21,5 +21,5 @@ if [ ${#missing[@]} -gt 0 ]; then
   $sudo apt-get update -q
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
-# Containers and CI run as root; Open MPI asks to be told that this is meant.
+# Containers and CI run as root, which Open MPI refuses unless these variables allow it.
 if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, runs the tests; with a CUDA Toolkit builds for GPUs too, and with a GPU runs its tests.
+# Installs what is missing, builds and runs the tests. With a CUDA Toolkit it also builds for GPUs,
+# and with a GPU it runs the tests for GPUs.
 # Usage: jobs/test.sh [CTest options], such as -L fast (two minutes of tests) or -R partition
 # CONVOY_TEST_DATA: a folder with graphs/ and cifar10-images.tar.xz for the tests that need them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,5p' "$0" | cut -c3-; exit 0 ;; esac
 for_tests=yes
 . jobs/setup.sh
 data=(${CONVOY_TEST_DATA:+"-DCONVOY_TEST_DATA=$CONVOY_TEST_DATA"})
@@ -13,13 +14,15 @@ cmake --build --preset cpu
 ctest --preset cpu "$@"
 if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
   CUDACXX=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} cmake --preset cuda "${data[@]}"
-  # ptxas reports C75xx if it cannot issue wgmma back to back; that may halve their rate.
+  # ptxas prints C75xx if it cannot issue wgmma instructions back to back, which may halve their
+  # rate.
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   cmake --build --preset cuda 2>&1 | tee "$log"
   if grep -E '\(C75[0-9]{2}\)' "$log" | sort -u >&2; then
     echo "test.sh: the kernels named above lose speed" >&2
-    cmake --build --preset cuda --target clean  # or the next build would not compile them, and say nothing
+    # Else the next build would not compile them and report nothing.
+    cmake --build --preset cuda --target clean
     exit 1
   fi
   if nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then

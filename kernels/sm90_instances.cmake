@@ -5,7 +5,8 @@ macro(convoy_sm90_instance name)
   list(APPEND sm90_sources ${PROJECT_BINARY_DIR}/generated/sm90_${name}.cu)
 endmacro()
 
-# Matrix products by wgmma: element type, whether m is contiguous in A and n in B, what is fused.
+# Matrix products by wgmma. The arguments: element type, whether m is contiguous in A and n in B,
+# and the fused operation.
 function(convoy_sm90_product name arguments)
   set(what "Matrix products by wgmma, ${name}")
   set(header gemm/wgmma/sm90_launch.cuh)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The completion of convoy's command line in bash offers what the program's own help lists.
+# Checks that the completion of convoy's command line in bash offers what the program's own help
+# lists.
 # Usage: tests/completion_test.sh CONVOY
 set -euo pipefail
 convoy=$1
@@ -7,9 +8,9 @@ cd "$(dirname "$0")/.."
 # shellcheck source=jobs/packaging/completion.bash
 . jobs/packaging/completion.bash
 failures=0
-expect() { # WORDS… -- WORD…: what the line is completed with
+expect() { # WORDS… -- WORD…: checks that the line of WORDS is completed with WORD…
   local line expected
-  line=("$1")  # a verb, or its beginning
+  line=("$1")  # the first word is a verb or its beginning
   shift
   while [ "$1" != -- ] || [ "${2:-}" = -- ]; do line+=("$1"); shift; done
   shift
@@ -32,8 +33,8 @@ expect train --backend = cu -- cuda
 expect train --seed 3 --feed s -- slice scatter
 expect info --model alex -- alexnet
 expect bench step --model = goog -- googlenet
-expect train --data some_file --  # left to bash, which completes files
-# Every verb and every flag of the help, without this test knowing them.
+expect train --data some_file --  # nothing: bash completes files itself
+# Check every verb and every flag of the help, so that this test need not know them.
 for verb in $("$convoy" --help | awk '/^Subcommands:/ { on = 1; next } on { print $1 }'); do
   expect "$verb" -- "$verb"
   mapfile -t flags < <("$convoy" "$verb" --help | grep -oE '^  --[^ ]+' | tr -d ' ' | tr , '\n')

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Layers include only what is below them: app -> comm, data, partition, kernels; comm and data -> kernels/device;
-# partition and kernels -> nothing of ours; within app commands -> training, prediction -> model_parallel -> timing ->
-# execute -> compile -> graph -> model -> the files of app itself. Prints every line that breaks this; the status is then 1.
+# Checks that layers include only what is below them: app -> comm, data, partition, kernels; comm
+# and data -> kernels/device; partition and kernels -> nothing of ours; within app commands ->
+# training, prediction -> model_parallel -> timing -> execute -> compile -> graph -> model -> the
+# files of app itself. Prints every line that breaks this; the status is then 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +27,7 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app/main.cpp"] = "app/commands"
       generated["app/training/report/build_info.cpp"] = "build_info_values.h"
     }
-    # The layer that a file belongs to: app/FOLDER, app for its own files, else the top folder.
+    # Returns the layer of a file: app/FOLDER, app for the files of app itself, else the top folder.
     function part(file, words, depth) {
       depth = split(file, words, "/")
       if (words[1] == "app" && (depth > 2 || file in may)) return words[1] "/" words[2]

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# cmake --install leaves the program, the scripts, the pages and the completion, and they work.
+# Checks that cmake --install leaves the program, the scripts, the pages and the completion, and
+# that they work.
 # Usage: tests/install_test.sh CMAKE BUILD
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=jobs/support.sh
 . "$(dirname "$0")/jobs/support.sh"
 trap 'rm -rf "$folder"' EXIT
-unset CONVOY  # the installed one is to be found
+unset CONVOY  # the scripts must find the installed program
 installed=$folder/installed
 "$1" --install "$2" --prefix "$installed" >/dev/null
 version=$(sed -n 's/^project(convoy VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")

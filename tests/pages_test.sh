@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The pages: links lead somewhere, flags exist, results pages are short and have no history.
+# Checks the pages of documentation: links lead somewhere, flags exist, and pages of results are
+# short and have no history.
 # Usage: tests/pages_test.sh CONVOY
 set -euo pipefail
 convoy=$1
@@ -23,7 +24,7 @@ for page in docs/results/*.md; do
     wrong "$page: a section title has a date, expected a subject: history is in git"
 done
 
-# A heading's anchor, as GitHub makes it.
+# Prints the anchors of a page's headings as GitHub makes them.
 anchors() { sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
 for page in "${pages[@]}"; do
   folder=$(dirname "$page")
@@ -61,7 +62,7 @@ known=$(
   tr -s ' ' '\n' <<<"$tools"
 )
 for page in "${pages[@]}"; do
-  [ "$page" != ./CHANGELOG.md ] || continue  # it names flags of all times
+  [ "$page" != ./CHANGELOG.md ] || continue  # this page names flags of all versions
   while read -r flag; do
     grep -qxF -- "$flag" <<<"$known" || wrong "$page: names the flag $flag, which neither the program nor a script has"
   done < <({ grep -oE -- '(^|[^a-zA-Z0-9-])--[a-z][a-z0-9_-]*' "$page" || true; } | sed 's/^[^-]*//' | sort -u)

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# The policies of `convoy simulate --jobs` on random jobs that share one device: how far each is
-# from the lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to OUT/jobs; exit
-# status 1 when `auto` is ever worse than first come.
+# Runs the policies of `convoy simulate --jobs` on random jobs that share one device, and tells how
+# far each is from the lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to
+# OUT/jobs. The exit status is 1 if `auto` is ever worse than first come.
 #
 #     jobs/experiments/sharing_simulation.sh CONVOY OUT
 #
-# CASES (20) job files a row, CLIENTS ("8 64"), TIME_LIMIT (1) seconds of the genetic search.
-# A copy to the device takes 20 to 180 µs if copies are what limits, else 10 to 90; all kernels of
-# a job likewise; every other job copies its data back. Jobs have 1 to 4 kernels with gaps of up to
-# twice their time. Data moves at 25 GB/s; a limited device has memory for 2.5 jobs of average
-# size, or for the largest.
+# CASES: job files per row of the table (20). CLIENTS: numbers of jobs ("8 64"). TIME_LIMIT: seconds
+# of the genetic search (1).
+# A copy to the device takes 20 to 180 µs if copies are the bottleneck, else 10 to 90. The kernels
+# of a job take 20 to 180 µs if kernels are the bottleneck, else 10 to 90. Every other job copies
+# its data back. Jobs have 1 to 4 kernels with gaps of up to twice their time. Data moves at 25
+# GB/s. A limited device has memory for 2.5 jobs of average size, or for the largest job if that is
+# more.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,14p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "sharing_simulation.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
 convoy=$1 out=$2
 [ -x "$convoy" ] || { echo "sharing_simulation.sh: $convoy: no such program" >&2; exit 1; }
@@ -19,7 +21,7 @@ mkdir -p "$out/jobs"
 scratch=$(mktemp)
 trap 'rm -f "$scratch"' EXIT
 
-# Park & Miller's generator: the same jobs from every awk.
+# Draws jobs with Park and Miller's generator, so that every awk draws the same ones.
 draw_jobs() { # MIX CLIENTS LIMITED SEED
   awk -v mix="$1" -v clients="$2" -v limited="$3" -v seed="$4" '
     function unit() { state = state * 16807 % 2147483647; return state / 2147483647 }
@@ -64,7 +66,7 @@ for mix in balanced copy-bound compute-bound; do
         draw_jobs "$mix" "$clients" "$limited" "$seed" >"$jobs"
         "$convoy" simulate --jobs "$jobs" --time-limit "${TIME_LIMIT:-1}" --json >>"$scratch"
       done
-      # Geometric means of makespan over bound.
+      # Computes geometric means of makespan over bound.
       awk -v mix="$mix" -v clients="$clients" -v limited="$limited" '
         function text(key) { match($0, "\"" key "\":\"?[^,\"]*"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
         function number(key) { return text(key) + 0 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Task graphs of known structure, in the JSON that `convoy partition --graph` reads.
+"""Writes task graphs of known structure, in the JSON that `convoy partition --graph` reads.
 
     jobs/experiments/structured_graphs.py FAMILY NODES RATIO [--seed N] > GRAPH.json
 
-Node times are of a Pareto distribution with a mean of 500 us. Tensors move at 130 GB/s in RATIO times the mean node time
-on average, latency left out. The same arguments give the same graph.
+Node times have a Pareto distribution with a mean of 500 us. At 130 GB/s and without latency, a tensor moves in RATIO
+times the mean node time on average. The same arguments give the same graph.
 """
 import argparse
 import json
@@ -252,7 +252,7 @@ def montage(n, rng):
 
 
 def fork_join(n, rng):
-    """Forks of random width and depth, one after the other."""
+    """Forks of random width and depth that join before the next one begins."""
     edges = []
     ids = 1
     last = 0
@@ -322,7 +322,7 @@ def transformer(n, rng):
 
 
 def tree(n, rng):
-    """A binary tree out and in again."""
+    """A binary tree that branches out and then joins again."""
     edges = [((i - 1) // 2, i) for i in range(1, n // 2)]
     m = n // 2
     leaves = [i for i in range(m) if 2 * i + 1 >= m]

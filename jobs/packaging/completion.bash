@@ -1,11 +1,12 @@
 # shellcheck shell=bash
-# Bash completion of convoy: verbs, flags, the choices of a flag, and networks. Everything is read from the help of the
-# program that is being typed, so that it cannot differ from it. Files are completed where nothing else fits.
+# Completes convoy's command line in bash: verbs, flags, the choices of a flag, and networks. All
+# words are read from the help of the program that is being typed, so that they cannot differ from
+# it. If nothing else fits, files are completed.
 _convoy() {
   local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD - 1]} help verbs i
   local path=()
   COMPREPLY=()
-  # Bash makes "=" a word of its own.
+  # Bash splits "--flag=value" into three words, of which "=" is one.
   if [ "$word" = = ]; then word=''; elif [ "$flag" = = ]; then flag=${COMP_WORDS[COMP_CWORD - 2]}; fi
   help=$("$program" --help 2>/dev/null) || return 0
   verbs=$(_convoy_verbs <<<"$help")

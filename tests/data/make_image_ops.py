@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/data/expected/image_ops.txt: what torchvision and Pillow make of small images.
+"""Writes tests/data/expected/image_ops.txt: the results of image operations of torchvision and Pillow on small images.
 
-A line is one case: operation, magnitude (of hue: the turn), height, width, channels, kind of image, and the FNV-1a hash
-of the pixels that come out; for the smallest images the pixels too, as hexadecimal digits. Lines that start with
+Each line is one case: operation, magnitude (for hue: the turn), height, width, channels, kind of image, and the FNV-1a
+hash of the resulting pixels; for the smallest images also these pixels, as hexadecimal digits. Lines that start with
 "magnitudes" list torchvision's magnitudes of one operation: policy, operation, height, width, values.
 
     tests/data/make_image_ops.py > tests/data/expected/image_ops.txt
@@ -21,7 +21,7 @@ OPS = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Br
 
 
 def picture(height, width, channels, kind):
-    """As picture() in image_ops_test.cpp: gradients with noise; kind 1 has few and low levels, 2 is flat."""
+    """Returns the picture of image_ops_test.cpp: gradients with noise; kind 1 has few and low levels, kind 2 is flat."""
     i = numpy.arange(height * width * channels, dtype=numpy.uint64)
     c, x, y = i % channels, i // channels % width, i // channels // width
     noise = (i * 2654435761 % 2**32) >> 26

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes PNG and JPEG files of every kind in a folder, and what Pillow reads of each file that is there.
+"""Makes PNG and JPEG files of every kind in a folder, and writes the pixels that Pillow reads from each file there.
 
 usage: pillow_pixels.py FOLDER
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes valid stores of random layouts into a folder, and what h5py reads of each.
+"""Writes valid stores of random layouts into a folder, and the content that h5py reads from each.
 
 usage: random_stores.py FOLDER SEED COUNT
 
-NAME.h5 becomes NAME.h5.train and NAME.h5.test: the bytes of the images, or of encoded; and NAME.h5.labels: int32 of both
-splits. NAME.h5.classes has a class a line. Stores of encoded images also have NAME.h5.offsets: int64 of both splits.
+For NAME.h5 it writes NAME.h5.train and NAME.h5.test: the bytes of the dataset images or encoded; and NAME.h5.labels:
+int32 of both splits. NAME.h5.classes has one class per line. Stores of encoded images also have NAME.h5.offsets: int64 of both splits.
 """
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/scaling.sh on CPU ranks and jobs/report on what it leaves; the page as Chromium shows it, light and dark; the trace of a
-# run; and what a user reads when something is wrong.
+# Tests jobs/scaling.sh on CPU ranks, jobs/report on its results, the report's page in Chromium,
+# light and dark, the trace of a run, and the messages if something is wrong.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -13,7 +13,8 @@ scale() { # OUT OPTIONS…
     --backend cpu --topology "$root/jobs/topologies/ethernet-10g.json" "${@:2}" "$1"
 }
 echo "== Ranks start on the cores near their GPU"
-# Two GPUs, as nvidia-smi and the system would show them, near the first and the last core of this machine.
+# Imitate two GPUs in nvidia-smi and in the system's files, near the first and the last core of this
+# machine.
 last=$(($(nproc) - 1))
 mkdir -p "$folder/bin" "$folder/sys/bus/pci/devices/0000:1b:00.0" "$folder/sys/bus/pci/devices/0000:9a:00.0"
 echo 0 >"$folder/sys/bus/pci/devices/0000:1b:00.0/local_cpulist"
@@ -24,7 +25,7 @@ case "$*" in *"-i 1 "* | *"-i GPU-b "*) echo 00000000:9A:00.0 ;; *) echo 0000000
 SH
 chmod +x "$folder/bin/nvidia-smi"
 # shellcheck disable=SC2030,SC2034,SC2154,SC2016  # variables of launch.sh; the ranks expand their command
-near() ( # what the ranks of a launch are bound to
+near() ( # prints the cores to which the ranks of a launch are bound
   export script=test PATH=$folder/bin:$PATH CONVOY_LAUNCHER=mpirun CONVOY_SYSFS=$folder/sys
   # shellcheck source=/dev/null
   . "$root/jobs/launch.sh"
@@ -44,7 +45,7 @@ fi
 
 echo "== Few ranks of a job fill its nodes one by one"
 # shellcheck disable=SC2034  # of launch.sh
-nodes_of() ( # SLURM_TASKS_PER_NODE RANKS…: the nodes of each
+nodes_of() ( # SLURM_TASKS_PER_NODE RANKS…: prints the number of nodes for each number of ranks
   script=test SLURM_TASKS_PER_NODE=$1 SLURM_NTASKS=${SLURM_NTASKS-9}
   # shellcheck source=/dev/null
   . "$root/jobs/launch.sh"
@@ -58,7 +59,7 @@ check "no job" is "$(nodes_of "" 4)" ""
 check "no number of tasks: cores" is "$(SLURM_NTASKS='' nodes_of "128(x2)" 16)" ""
 
 echo "== train.sbatch and signals, outside Slurm"
-# scontrol is called just before the ranks start: a signal at that moment.
+# The script calls scontrol just before the ranks start, so a false scontrol can send a signal then.
 mkdir "$folder/fake"
 # shellcheck disable=SC2016  # expanded by the fake
 printf '#!/bin/sh\n[ "$2" != config ] || kill -USR1 $PPID\n' >"$folder/fake/scontrol"
@@ -84,7 +85,7 @@ contains "$folder/log" "12 runs done, 0 were there, 0 failed"
 rm -rf "$experiment"/weak/*/ranks-2/repeat-1
 check "a second call does what is missing" scale "$experiment" >"$folder/log"
 contains "$folder/log" "1 runs done, 11 were there, 0 failed"
-other_flags() { # FLAG VALUE: refused, naming both
+other_flags() { # FLAG VALUE: checks that the flag is refused in a line that names both values
   fails_with 1 scale "$experiment" "$@" >"$folder/log" 2>&1 && is "$(wc -l <"$folder/log")" 1 &&
     contains "$folder/log" "--steps 24" && contains "$folder/log" "$1 $2"
 }
@@ -113,7 +114,7 @@ PY
 echo "== Data of a file"
 "$root/jobs/scaling.sh" --models lenet --batches 4 --ranks 1 --steps 1 --repeats 1 --scaling weak --threads 1 --backend cpu \
   --data "$folder/figures.h5" --topology "$root/jobs/topologies/ethernet-10g.json" "$folder/of figures" >"$folder/log"
-# The loss of a network that knows nothing of 7 classes is ln 7.
+# The loss of a network that has learned nothing about 7 classes is ln 7.
 check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48}' "$folder/of figures"/prediction/*/profile-*.jsonl
 
 echo "== More ranks than images"
@@ -128,7 +129,7 @@ echo "== As many threads a rank at every rank count"
 each=$(($(nproc) / 2))
 [ "$each" -gt 0 ] || each=1
 check "it says how many" contains "$folder/log" "Threads of a rank at every rank count: $each"
-threads_of() { # RANKS: as the run's configuration has them
+threads_of() { # RANKS: prints the threads that the run's configuration names
   grep -o '[0-9]* threads\{0,1\} a rank' "$folder/threads/weak/linear-b4-fp32/ranks-$1/repeat-1/log"
 }
 check "one rank does not take all cores" is "$(threads_of 1)" "$(threads_of 2)"
@@ -136,7 +137,7 @@ check "one rank does not take all cores" is "$(threads_of 1)" "$(threads_of 2)"
 echo "== Stopped, as by ^C"
 gone() { ! ranks_of "$1" >/dev/null; }
 for signal in INT:130 TERM:143; do
-  # In a session of its own, and with the signal that a shell has its background jobs ignore.
+  # Start it in a session of its own, and restore the signal that a shell's background jobs ignore.
   env --default-signal=INT setsid "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1 --steps 100000 --repeats 2 \
     --threads 1 --backend cpu "$folder/$signal" >"$folder/log" 2>"$folder/error" &
   job=$!
@@ -164,8 +165,9 @@ one, two = read("predicted")
 assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "measured", two
 profile, (longer,) = read("profile")[0], read("longer")
 assert profile["ms_min"] <= profile["ms_mean"] <= profile["ms_max"] and abs(one["step_ms"] - profile["ms_mean"]) < 1e-6, (one, profile)
-assert profile["loss"] == longer["loss"], (profile, longer)  # nothing is learned meanwhile
-# Its 248 kB lie between two sizes, of which a busy machine may make either the slower one.
+assert profile["loss"] == longer["loss"], (profile, longer)  # a profile does not train
+# The sum of 248 kB lies between two measured sizes, and on a busy machine either may be the slower
+# one.
 assert two["communication_ms"] >= min(r["microseconds"] for r in read("collectives") if r["bytes"] >= 1 << 15) * 1e-3, two
 step, = read("two")
 assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step
@@ -174,7 +176,7 @@ PY
 echo "== The report"
 check "is made" "$root/jobs/report" "$experiment"
 cp -r "$experiment" "$folder/second"
-# Another machine, so that its lines do not hide those of the first.
+# Pretend that it is another machine, so that its lines do not hide those of the first.
 /usr/bin/python3 - "$folder/second" <<'PY'
 import json, pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("summary.json"):
@@ -185,7 +187,7 @@ PY
 check "and compares two experiments" "$root/jobs/report" "$experiment" "$folder/second" --out "$folder/both"
 cp -r "$experiment" "$folder/single"
 rm -rf "$folder"/single/report "$folder"/single/*/*/ranks-*/repeat-2
-# 100 / 44 * 44 is a bit above 100: no spread must not become a negative one.
+# 100 / 44 * 44 is slightly above 100: a spread of zero must not become negative.
 /usr/bin/python3 - "$folder/single" <<'PY'
 import json, pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("summary.json"):
@@ -237,10 +239,11 @@ for theme, colors in series.items():
     pixels = list(image.getdata())
     ground = image.getpixel((3, 3))
     assert (luminance(ground) > 200) == (theme == "light"), (theme, ground)
-    for color in colors:  # the lines of both experiments
+    for color in colors:  # colours of the lines of both experiments
         near = sum(max(abs(a - b) for a, b in zip(pixel, color)) < 24 for pixel in pixels)
         assert near > 500, (theme, color, near)
-    # Ink: pixels as far from the ground as text is. Four plots of a heading, labels and ticks each.
+    # Ink: pixels that differ from the ground as text does. Each of four plots has a heading, labels
+    # and ticks.
     ink = sum(abs(luminance(pixel) - luminance(ground)) > 150 for pixel in pixels)
     assert ink > 4000, (theme, ink)
     assert image.size == (1240, 1800), image.size
@@ -256,7 +259,8 @@ import collections, json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
 steps = {(e["name"], e["pid"]): e for e in events if e.get("cat") == "step"}
 assert len(steps) == 6 and {pid for _, pid in steps} == {0, 1}, list(steps)
-for name in {name for name, _ in steps}:  # a step ends with a sum over the ranks: on one clock neither ends before the other began
+# Both ranks end a step with a sum, so on one clock neither may end before the other began.
+for name in {name for name, _ in steps}:
     a, b = steps[name, 0], steps[name, 1]
     assert max(a["ts"], b["ts"]) < min(a["ts"] + a["dur"], b["ts"] + b["dur"]), (a, b)
 for pid in (0, 1):
@@ -293,7 +297,7 @@ check "no folder for a run" says 1 "resnet50-b256-fp32: cannot be made" "$scalin
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
-# Convoy's folder with the programs that this test builds there.
+# A copy of Convoy's folder with programs that this test builds there.
 tree=$folder/tree
 mkdir -p "$tree/build/cpu"
 cp -r "$root/jobs" "$tree"
@@ -332,7 +336,7 @@ figure = code["efficiencies"](code["THEMES"]["light"], "", [("a", {2: point}, pr
 lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines}
 assert [round(y) for y in lines["a, predicted"]] == [111, 100, 50], lines
 PY
-broken() { # FILE TEXT: in place of a run's
+broken() { # FILE TEXT: puts the text in place of a run's file
   local run=$folder/broken/weak/m/${3:-ranks-1}/repeat-1
   rm -rf "$folder/broken"
   mkdir -p "$run" "$folder/broken/prediction/m"
@@ -350,7 +354,8 @@ check "a model without a topology" says 2 "--topology" "$CONVOY" simulate --mode
 check "neither a graph nor a model" says 2 "--graph" "$CONVOY" simulate
 for script in scaling.sh train.sbatch report; do check "$script --help" "$root/jobs/$script" --help >/dev/null; done
 if command -v shellcheck >/dev/null; then
-  shellchecked() { (cd "$root" && shellcheck -x jobs/*.sh jobs/*.sbatch tests/jobs/*.sh); }  # from where sources are found
+  # In the folder from which sourced files are found.
+  shellchecked() { (cd "$root" && shellcheck -x jobs/*.sh jobs/*.sbatch tests/jobs/*.sh); }
   check "shellcheck finds nothing" shellchecked
 fi
 finish

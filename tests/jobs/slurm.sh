@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# A real Slurm on this one machine: a controller and several node daemons, each a node of its own.
+# Starts a real Slurm on this one machine: a controller and several node daemons, each a node of its
+# own.
 # Usage: slurm.sh start DIR [NODES] | slurm.sh stop DIR | slurm.sh stop-node DIR NODE
-# After start, `. DIR/environment` makes sinfo, sbatch, … talk to it. No root, no systemd, no cgroups needed.
-# Exit status 77, with a line that says why, where Slurm is not installed or does not come up.
+# After start, `. DIR/environment` lets sinfo, sbatch and so on talk to it. It needs no root, no
+# systemd and no cgroups. The exit status is 77, with a line that says why, if Slurm is not
+# installed or does not start.
 set -euo pipefail
 
 skip() { echo "slurm.sh: $*" >&2; exit 77; }
 
-# Slurm's programs live in sbin, which is not on every PATH.
+# Slurm's daemons are in sbin, which is not on every PATH.
 PATH=$PATH:/usr/sbin:/sbin
 name_of_node() { echo "node$1"; }
 
-free_ports() { # COUNT ports in a row that nobody listens on
+free_ports() { # COUNT: prints the first of this many successive ports on which nobody listens
   python3 - "$1" <<'PY'
 import random, socket, sys
 count = int(sys.argv[1])
@@ -34,7 +36,8 @@ write_configuration() { # DIR NODES FIRST_PORT
   dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 status=none
   chmod 600 "$dir/munge.key"
   {
-    # Requeued jobs wait for cred_expire; everything else here makes Slurm look more often than it would.
+    # Requeued jobs wait for cred_expire. The other settings make Slurm check more often than by
+    # default.
     cat <<EOT
 ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
@@ -81,8 +84,8 @@ EOT
   printf 'export SLURM_CONF=%q\n' "$dir/slurm.conf" >"$dir/environment"
 }
 
-# With a host name of its own where the system lets us, so that shared-memory files of two nodes do not meet and
-# messages name the node; otherwise Open MPI must do without shared memory.
+# Starts a node with a host name of its own if the system allows it, so that the shared memory files
+# of two nodes differ and messages name the node. Otherwise Open MPI must not use shared memory.
 start_node() { # DIR NODE
   local own_name=(unshare --uts sh -c "hostname $2; exec \"\$@\"" slurmd)
   mkdir -p "$1/spool-$2" "$1/tmp-$2"
@@ -122,7 +125,7 @@ end_process() { # PIDFILE SIGNAL
   [ ! -s "$1" ] || kill -"$2" "$(cat "$1")" 2>/dev/null || true
 }
 
-stop() { # DIR: the jobs first, then the daemons, then what they left
+stop() { # DIR: ends the jobs, then the daemons, then processes that are left
   local dir file tries process
   dir=$(realpath "$1")
   export SLURM_CONF=$dir/slurm.conf
@@ -145,5 +148,5 @@ case "${1:-}" in
   start) start "${@:2}" ;;
   stop) stop "$2" ;;
   stop-node) end_process "$2/slurmd-$3.pid" KILL ;;
-  *) sed -n '2,5p' "$0" | cut -c3-; [ "${1:-}" = --help ] || exit 2 ;;
+  *) sed -n '2,7p' "$0" | cut -c3-; [ "${1:-}" = --help ] || exit 2 ;;
 esac

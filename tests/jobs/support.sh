@@ -1,20 +1,21 @@
 # shellcheck shell=bash
-# Sourced by the tests of jobs/. They are given the program and this repository, say what they check, and end with 0
-# when all of it holds, 1 when not, 77 when this machine cannot run them.
+# Sourced by the tests of jobs/. Each test gets the program and this repository and prints what it
+# checks. It ends with 0 if all checks hold, 1 if not, and 77 if this machine cannot run it.
 # shellcheck disable=SC2034  # root, folder: for those who source this
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 CONVOY=${CONVOY:-$root/build/cpu/convoy}
 export CONVOY OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-# Containers run tests as root, and more ranks than cores.
+# Containers run tests as root, and with more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 folder=$(mktemp -d)
-# So that clean-up on EXIT happens whatever ends the test.
+# Exit on signals, so that the clean-up on EXIT always runs.
 trap "exit 1" INT TERM
 failures=0
 
-# What a check says stays visible where its command's output is redirected.
+# Messages of checks go to descriptor 3, so that they stay visible if a command's output is
+# redirected.
 exec 3>&1
 check() { # DESCRIPTION COMMAND…
   local description=$1
@@ -39,7 +40,7 @@ fails_with() { # STATUS COMMAND…
   is "$status" "$expected"
 }
 
-# await SECONDS COMMAND…: until it succeeds.
+# await SECONDS COMMAND…: repeats the command until it succeeds, for at most SECONDS.
 await() {
   local deadline=$((SECONDS + $1))
   shift
@@ -49,17 +50,18 @@ await() {
   done
 }
 
-field() { # FILE KEY: of a summary.json
+field() { # FILE KEY: prints the value of a key in a summary.json
   sed -n "s/.*\"$2\": *\"\{0,1\}\([^\",]*\).*/\1/p" "$1" | head -n 1
 }
 sha_of() { field "$1/summary.json" parameters_sha256; }
-logged() { # FOLDER STEPS: whether the run has logged as many
+logged() { # FOLDER STEPS: whether the run has logged at least as many steps
   [ "$(grep -cs step "$1/metrics.jsonl" || true)0" -ge "${2}0" ]
 }
-ranks_of() { # FOLDER: the processes that train into it
+ranks_of() { # FOLDER: prints the processes that train into it
   pgrep -f -- "^$CONVOY train .*--out $1( |\$)"
 }
-whole_checkpoint() { # FOLDER DATA: the program accepts the newest one, and nothing half-written lies beside it
+# FOLDER DATA: the program accepts the newest checkpoint, and nothing half-written is left.
+whole_checkpoint() {
   local newest
   newest=$(find "$1/checkpoint" -name 'step-*.h5' 2>/dev/null | sort | tail -n 1)
   [ -n "$newest" ] || { echo "  no checkpoint in $1"; return 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/train.sbatch under a real Slurm on this machine: the normal end, a time limit, a preemption, scancel, a killed
-# rank, a lost node, and what the user reads when something is missing.
+# Tests jobs/train.sbatch under a real Slurm on this machine: the normal end, a time limit, a
+# preemption, scancel, a killed rank, a lost node, and the messages if something is missing.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -55,7 +55,9 @@ hold_one() {
   [ "${#ranks[@]}" -gt 0 ] || { echo "no ranks of $1 are left to be held"; return 1; }
   kill -STOP "${ranks[@]}"
 }
-hold() { # NAME…: the ranks of these jobs stop in mid-training, each as soon as it is there, until a SIGCONT
+# NAME…: stops the ranks of these jobs in mid-training until a SIGCONT, each as soon as it has
+# started.
+hold() {
   local name holder holders=()
   for name; do
     hold_one "$name" &
@@ -68,7 +70,7 @@ release() { # NAME
   mapfile -t ranks < <(ranks_of "$folder/$1")
   kill -CONT "${ranks[@]}" 2>/dev/null || true
 }
-any_awake() { # NAME: of its ranks, which were held
+any_awake() { # NAME: whether any of its ranks, which were held, runs again
   local rank
   for rank in $(ranks_of "$folder/$1"); do
     [[ $(ps -o state= -p "$rank") == T* ]] || return 0
@@ -94,8 +96,8 @@ check "4 ranks end with the same parameters under srun and mpirun" is "$(sha_of 
 check "rank 3 is on the second node" grep -qE "rank 3  +node2" four.log
 
 echo "== A time limit shorter than the training"
-# Slurm counts limits in minutes and looks every half minute. The ranks are stopped in mid-training until it has spoken,
-# so that the limit is too short whatever the speed of this machine.
+# Slurm counts limits in minutes and checks them every half minute. The ranks are stopped in
+# mid-training until Slurm acts, so that the limit is too short whatever the speed of this machine.
 limited=$(train limited --ntasks=2 --time=1 --signal=B:USR1@58)
 await 60 logged limited 10
 mapfile -t ranks < <(ranks_of "$folder/limited")
@@ -119,7 +121,8 @@ check "it is not put back" is "$(job_field "$slow" Restarts)" 0
 check "the reason" contains slow.log "the time limit came before the job's first checkpoint"
 
 echo "== A job of higher priority"
-# Slurm's SIGCONT and SIGTERM reach the held ranks of srun and those of mpirun's other host; the rest is let go then.
+# Slurm's SIGCONT and SIGTERM reach the held ranks of srun, and those on mpirun's other host. The
+# test lets the remaining ranks continue then.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do
@@ -129,7 +132,7 @@ hold preempted_srun preempted_mpirun
 urgent=$(sbatch --parsable --partition=urgent --nodes=4 --exclusive --output=urgent.log --wrap=true)
 for launcher in $launchers; do
   await 30 any_awake "preempted_$launcher"
-  sleep 0.3  # the one signal comes behind the other
+  sleep 0.3  # the second signal follows the first
   release "preempted_$launcher"
 done
 ended "$urgent" 60
@@ -184,7 +187,8 @@ check "submitted again it ends with the same parameters" is "$(sha_of killed)" "
 echo "== A node daemon killed"
 lost=$(train lost --nodes=2 --ntasks-per-node=1)
 await 60 logged lost 10
-# The second node: the job's script is on the first. Its ranks are held so that the job cannot end before Slurm looks.
+# Take the second node, because the job's script runs on the first. The ranks are held, so that the
+# job cannot end before Slurm checks the nodes.
 mapfile -t ranks < <(ranks_of "$folder/lost")
 kill -STOP "${ranks[@]}"
 second=$(scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)

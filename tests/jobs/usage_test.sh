@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the scripts of jobs/ say to --help and to a wrong command line: at once, before anything is installed, built or
-# measured.
+# Tests that the scripts of jobs/ answer --help and wrong command lines at once, before anything is
+# installed, built or measured.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -40,19 +40,20 @@ check "sharing_simulation.sh: no program" refuses 1 "convoy: no such program" ex
 check "sanitize_gpu.sh: a flag" refuses 2 "expected a folder" sanitize_gpu.sh --out
 check "check_style.sh --help" helps check_style.sh
 check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no compile_commands.json" check_style.sh --tidy nowhere
-! git -C "$root" rev-parse --git-dir >/dev/null 2>&1 ||  # an archive has no commits
+! git -C "$root" rev-parse --git-dir >/dev/null 2>&1 ||  # there are no commits in an archive
   check "check_style.sh: no such commit" refuses 2 "found 'no-commit', expected a commit" check_style.sh no-commit
 check "nothing was written" is "$(find . -type f | sort | xargs)" "./errors ./help ./output"
 
 echo "== quickstart.sh builds for the GPUs of the machine"
-# Programs that say what they were called with; cmake fails, so that nothing is built or trained.
+# Programs that print how they were called. cmake fails, so that nothing is built or trained.
 mkdir bin
 # shellcheck disable=SC2016  # expanded by the program
 printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >bin/cmake
 printf '#!/bin/sh\n' >bin/nvcc
-printf '#!/bin/sh\necho install ok installed\n' >bin/dpkg-query  # every package
+printf '#!/bin/sh\necho install ok installed\n' >bin/dpkg-query  # all packages are installed
 chmod +x bin/*
-quickstart() { # CAPABILITIES: of the GPUs that nvidia-smi shows; the calls of cmake and what is said
+# CAPABILITIES: of the GPUs that nvidia-smi shows; prints the calls of cmake and the messages.
+quickstart() {
   # shellcheck disable=SC2016  # expanded by the program
   printf '#!/bin/sh\nfor word in %s; do echo "$word"; done\n' "$1" >bin/nvidia-smi
   chmod +x bin/nvidia-smi
@@ -63,7 +64,7 @@ check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --prese
 check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
 check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
 
-# A copy of the scripts with a program that says how it was called, and leaves a result.
+# A copy of the scripts with a program that prints how it was called and leaves a result.
 mkdir -p tree/build/release-cuda tree/build/release
 cp -r "$root/jobs" tree/jobs
 printf '#!/bin/sh\n' >bin/cmake

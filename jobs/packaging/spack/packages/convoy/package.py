@@ -1,4 +1,4 @@
-"""Spack recipe of Convoy: builds the checkout that it is part of."""
+"""Spack recipe of Convoy, which builds the checkout that holds this file."""
 import os
 
 from spack.package import *
