@@ -22,10 +22,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 baselines=(one-device contiguous heft m-etf metis pardnn)
 
-# The last number of a key in one JSON object on one line.
+# Prints the last number of a key in one JSON object on one line.
 number() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | tail -1 | cut -d: -f2; }
 
-# Places by $1 and prints the simulator's makespan; $scratch/placed keeps what the partitioner said.
+# Places by $1 and prints the simulator's makespan. $scratch/placed keeps the partitioner's output.
 judge() {
   local judged
   local -a limit=()

@@ -16,11 +16,13 @@ mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# The numbers of a key in one JSON object on one line.
+# Prints the numbers of a key in one JSON object on one line.
 numbers() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | cut -d: -f2; }
 largest() { sort -g | tail -1; }
 
-step() {  # graph latency limit
+# GRAPH LATENCY LIMIT: places the graph within the limit; prints the makespan, "none" or "not
+# found".
+step() {
   local flags=(--graph "$1" --devices 4 --latency-us "$2" --memory "$3") answer
   if answer=$("$convoy" partition "${flags[@]}" --time-limit "${TIME_LIMIT:-0.5}" --out "$scratch/placement.json" --json \
               2> "$scratch/error"); then

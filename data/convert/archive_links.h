@@ -11,7 +11,8 @@
 namespace convoy::data {
 
 struct ArchiveLink {
-  // As stored: relative to the folder of a symbolic link, to the archive's root for a hard link.
+  // The path as stored: relative to the folder of a symbolic link, to the archive's root for a hard
+  // link.
   std::string target;
   bool hard = false;
 };

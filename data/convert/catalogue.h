@@ -88,7 +88,7 @@ class CatalogueBuilder {
   Conversion& conversion_;
   // Class name -> its provisional label, the order of appearance.
   std::map<std::string, std::int32_t> classes_;
-  // With provisional labels; row is -1 without a split.
+  // Samples with provisional labels; Sample::row is -1 without a split.
   std::vector<Sample> samples_, test_samples_;
   bool has_test_ = false;
 };

@@ -63,11 +63,11 @@ struct ConvertReport {
   std::int64_t skipped = 0;       // images that could not be read; `left_out` counts them, too
 };
 
-// The source may be a folder, an archive (tar or zip, compressed in any way that libarchive knows),
-// a list of archives ("shards/{000..146}.tar") or a single file, such as a CSV file. If the
-// conversion fails, it throws std::runtime_error that names the source and the file in it, and
-// leaves the destination as it was. It takes at most 512 MiB of memory for images of any size, and
-// about 100 bytes per image for the names.
+// Converts a source to a store. The source may be a folder, an archive (tar or zip, compressed in
+// any way that libarchive knows), a list of archives ("shards/{000..146}.tar") or a single file,
+// such as a CSV file. If the conversion fails, convert() throws std::runtime_error that names the
+// source and the file in it, and leaves the destination as it was. It takes at most 512 MiB of
+// memory for images of any size, and about 100 bytes per image for the names.
 ConvertReport convert(const std::string& source, const std::filesystem::path& destination,
                       const ConvertOptions& options);
 

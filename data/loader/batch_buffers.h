@@ -90,7 +90,8 @@ class BatchFiller {
 };
 
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
-                                            const LoaderOptions& options);  // one per thread
+                                            // Returns one filler per thread.
+                                            const LoaderOptions& options);
 
 // Returns how many samples a thread takes at a time, enough to make the taking cheap.
 // `stored_bytes`: bytes of one stored image.

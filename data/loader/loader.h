@@ -1,7 +1,6 @@
 // Reads, shuffles and augments batches in background threads, ahead of the training loop. The
-// samples of every global batch, their order and what augmentation does to them follow from the
-// seed alone: not from the number of ranks, threads or buffers, and not from where a run was
-// resumed.
+// samples of every global batch, their order and their augmentation follow from the seed alone.
+// They do not depend on the number of ranks, threads or buffers, nor on where a run was resumed.
 #pragma once
 
 #include <cstdint>

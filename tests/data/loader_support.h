@@ -81,7 +81,7 @@ struct BatchCopy {
   std::int64_t first;
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> samples;
-  // Without offsets, which may differ between runs.
+  // The transforms without their offsets, which may differ between runs.
   std::vector<kernels::SampleTransform> transforms;
   std::vector<float> images;
   bool operator==(const BatchCopy&) const = default;

@@ -277,7 +277,9 @@ for pid in (0, 1):
 PY
 
 echo "== What a user reads"
-says() { # STATUS WORDS COMMAND…: this status and one line on standard error, with these words
+# STATUS WORDS COMMAND…: the command ends with this status and prints one line with these words on
+# standard error.
+says() {
   local expected=$1 words=$2 status=0
   shift 2
   "$@" >/dev/null 2>"$folder/error" || status=$?
@@ -354,7 +356,7 @@ check "a model without a topology" says 2 "--topology" "$CONVOY" simulate --mode
 check "neither a graph nor a model" says 2 "--graph" "$CONVOY" simulate
 for script in scaling.sh train.sbatch report; do check "$script --help" "$root/jobs/$script" --help >/dev/null; done
 if command -v shellcheck >/dev/null; then
-  # In the folder from which sourced files are found.
+  # Run shellcheck in this folder, so that it finds sourced files.
   shellchecked() { (cd "$root" && shellcheck -x jobs/*.sh jobs/*.sbatch tests/jobs/*.sh); }
   check "shellcheck finds nothing" shellchecked
 fi
