@@ -51,14 +51,14 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  int local_rank() const { return local_rank_; }  // among the members on this host
+  int local_rank() const { return local_rank_; }  // rank among the members on this host
   int local_size() const { return local_size_; }
   const std::string& host_name() const { return host_; }
   const std::string& name() const { return name_; }
   MPI_Comm handle() const { return handle_; }
   // Identifies the communicator in the watchdog's messages.
   std::uint64_t key() const { return key_; }
-  int channel() const { return channel_; }  // the index in context().waits
+  int channel() const { return channel_; }  // index of this communicator in context().waits
   CommContext& context() const { return *context_; }
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
   // The members' world ranks, ordered by their rank here.

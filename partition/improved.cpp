@@ -84,7 +84,8 @@ class FewerDevices {
   const CostModel cost_;
   const Units units_;
   Placement start_;
-  Nanoseconds makespan_ = std::numeric_limits<Nanoseconds>::max();  // max() if no placement fits
+  // Makespan of start_, the best placement so far; max() if no placement fits.
+  Nanoseconds makespan_ = std::numeric_limits<Nanoseconds>::max();
 };
 
 }  // namespace

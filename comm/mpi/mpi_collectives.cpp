@@ -65,7 +65,7 @@ class PreparedTransfer : public PreparedOperation {
     if (active_) throw std::logic_error(fmt::format("{} started twice", name_.view()));
     sequence_ = context().waits.enter(channel_, name_);
     const MpiSection section(context());
-    if (requests_.empty()) return;  // the message is empty
+    if (requests_.empty()) return;  // an empty message has no requests
     check_mpi(MPI_Startall(static_cast<int>(requests_.size()), requests_.data()), name_.view());
     active_ = true;
   }

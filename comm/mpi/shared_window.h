@@ -41,7 +41,7 @@ class SharedWindow {
   SharedWindow(std::size_t bytes, int ranks) : bytes_(bytes), parts_(static_cast<std::size_t>(ranks)) {}
 
   std::size_t bytes_;
-  std::vector<std::byte*> parts_;  // the addresses at which this process sees them
+  std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
 };
 
 }  // namespace convoy::comm

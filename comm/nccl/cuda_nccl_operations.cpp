@@ -159,7 +159,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::RemoteSlot there_;  // set by the first start
+  PeerWindow::RemoteSlot there_;  // slot at the other end, known after the first start
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace convoy::comm {
 class PeerWindow {
  public:
   static constexpr int kMostRanks = 16;
-  static constexpr int kMostTransfers = 4000;  // from one rank to another
+  static constexpr int kMostTransfers = 4000;  // most transfers from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
   // Returns the bytes of scratch memory for the data that a rank fetches from the others: those of
   // a large bucket, or 0 if `bytes` is too small for sums by copy engines.
@@ -63,7 +63,7 @@ class PeerWindow {
     int peer = 0, number = 0;
   };
   struct RemoteSlot {
-    std::uint64_t offset = 0, bytes = 0;  // offset in a rank's part
+    std::uint64_t offset = 0, bytes = 0;  // place in a rank's part, and size
   };
   void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
@@ -103,10 +103,10 @@ class PeerWindow {
   int device_ = 0;
   bool flushes_ = false;  // whether a wait can flush what other devices have written
   kernels::DeviceBuffer own_;
-  std::vector<std::byte*> parts_;  // the addresses at which this process sees them
+  std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
   std::vector<std::byte*> registered_;           // parts of states_, registered with the device
-  std::array<int, 2 * kMostRanks> transfers_{};  // numbers given out so far
+  std::array<int, 2 * kMostRanks> transfers_{};  // transfer numbers given out so far
 };
 
 }  // namespace convoy::comm

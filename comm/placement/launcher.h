@@ -10,8 +10,8 @@ namespace convoy::comm {
 struct LauncherHint {
   const char* variable = nullptr;  // the environment variable that gave the world's size
   int world_size = 1;
-  std::optional<int> rank;        // in the world
-  std::optional<int> local_rank;  // among this host's ranks
+  std::optional<int> rank;        // rank in the world
+  std::optional<int> local_rank;  // rank among the ranks of this host
 };
 
 // Returns nothing if no launcher's variables are set. Throws std::runtime_error naming a variable

@@ -14,10 +14,10 @@ namespace convoy::comm {
 struct RankPlacement {
   int rank = 0;
   std::string host;
-  int local_rank = 0;  // its number among the ranks of its host
+  int local_rank = 0;  // number of the rank among the ranks of its host
   int pid = 0;
   std::vector<int> cores;  // logical processors on which the rank may run, ascending
-  std::string device;      // empty for ranks without one
+  std::string device;      // name of the rank's device; empty without one
 };
 
 // Collective. Returns one element per rank at rank 0, none elsewhere. Call it after pin_to_cores.

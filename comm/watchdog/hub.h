@@ -19,10 +19,10 @@ namespace convoy::comm {
 
 // The hub waits this long before it concludes, so that one message can cover related reports.
 struct HubDelays {
-  std::chrono::milliseconds answers{1500};   // for answers to a query
-  std::chrono::milliseconds failures{300};   // for more failures after the first one
-  std::chrono::milliseconds deaths{50};      // for more deaths after the first one
-  std::chrono::milliseconds abandoned{500};  // for ranks that leave with an error to print it
+  std::chrono::milliseconds answers{1500};   // time to wait for answers to a query
+  std::chrono::milliseconds failures{300};   // time to wait for more failures after the first one
+  std::chrono::milliseconds deaths{50};      // time to wait for more deaths after the first one
+  std::chrono::milliseconds abandoned{500};  // time for ranks that leave with an error to print it
 };
 
 class Hub {

@@ -22,11 +22,11 @@ struct RankIdentity {
 
 struct HubAddress {
   std::string token;                   // 128 random bits in hexadecimal
-  std::vector<std::string> addresses;  // numeric IPv4
+  std::vector<std::string> addresses;  // numeric IPv4 addresses of the hub
   std::uint16_t port = 0;
 
   std::string serialized() const;
-  static HubAddress parse(const std::string& text);  // throws std::runtime_error
+  static HubAddress parse(const std::string& text);  // throws std::runtime_error for other text
 };
 
 struct HubPeer {

@@ -44,9 +44,9 @@ struct OverdueWait {
 struct RankState {
   std::uint64_t entered = 0;  // operations entered on that channel
   std::int64_t step = -1;
-  std::string waiting_in;  // the operation it is blocked in; empty if none
+  std::string waiting_in;  // operation in which the rank is blocked; empty if none
   double waiting_seconds = 0;
-  std::string last_operation;  // the last operation it entered on any channel; empty if none
+  std::string last_operation;  // last operation that the rank entered on any channel; empty if none
 };
 
 // Operations of a channel that a device carries out by itself, while no thread of this rank is
@@ -56,8 +56,8 @@ class DeviceOperations {
   struct Progress {
     std::uint64_t entered = 0;  // operations that the device has reached
     std::uint64_t finished = 0;
-    OperationName current;  // the last of those entered
-    // When it was entered: ns of a clock that all devices of this process share.
+    OperationName current;  // the last operation that the device entered
+    // When the operation was entered, in ns of a clock that all devices of this process share.
     std::uint64_t since = 0;
   };
   virtual ~DeviceOperations() = default;
@@ -109,7 +109,7 @@ class WaitRegistry {
   };
   struct Device {
     const DeviceOperations* operations = nullptr;
-    Wait wait;  // its wait for the current operation
+    Wait wait;  // the device's wait for the current operation
   };
   const Wait* longest() const;
 

@@ -42,8 +42,8 @@ struct WatchdogOptions {
 struct WatchdogSocket {
   RankIdentity self, hub_rank;
   std::string token;         // the job's token
-  FrameSocket link;          // to the hub; not open if there is none
-  std::unique_ptr<Hub> hub;  // on rank 0
+  FrameSocket link;          // connection to the hub; not open if there is none
+  std::unique_ptr<Hub> hub;  // null except on rank 0
 };
 
 class Watchdog {

@@ -65,7 +65,7 @@ class FrameWriter {
 class FrameReader {
  public:
   explicit FrameReader(const Frame& frame) : rest_(frame.payload) {}
-  // Both throw std::runtime_error when the frame is too short.
+  // Both functions throw std::runtime_error if the frame is too short.
   template <typename T>
   requires std::is_arithmetic_v<T> T get() {
     T value;

@@ -33,10 +33,11 @@ class StepBuilder {
     double operations;
     Bytes output_bytes, parameter_bytes;
     std::vector<Op> inputs;
-    Op owner = kNone;  // the op whose variable it uses; kNone if it uses none
+    Op owner = kNone;  // op whose variable this op uses; kNone if it uses none
     NodeIndex node = kNone, variable = kNone;
-    std::vector<NodeIndex> gradients;         // one from each consumer
-    std::vector<NodeIndex> weight_gradients;  // if it owns a variable: one from each op that uses it
+    std::vector<NodeIndex> gradients;  // one gradient from each consumer
+    // If the op owns a variable: one gradient from each op that uses it.
+    std::vector<NodeIndex> weight_gradients;
   };
   NodeIndex add(const std::string& name, double operations, Bytes output_bytes,
                 const std::vector<NodeIndex>& inputs, Bytes resident_bytes = 0);

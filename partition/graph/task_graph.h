@@ -23,16 +23,16 @@ inline constexpr std::int32_t kNone = -1;
 
 struct TaskNode {
   std::int64_t id = 0;
-  std::string name;  // may be empty
+  std::string name;  // name of the node; may be empty
   Nanoseconds time = 0;
   // The times by kind of device, if they differ. Then `time` is ignored, and the graph's time of
   // the node is the mean.
   std::vector<std::pair<std::string, Nanoseconds>> times;
   Bytes resident_bytes = 0;       // bytes that stay on the device: parameters, gradients, optimizer state
   Bytes parameter_bytes = kNone;  // bytes that replicas of a pipeline's stage exchange; kNone: resident_bytes
-  Bytes output_bytes = 0;         // live from the node's start to the end of its last consumer
-  std::int32_t pin = kNone;       // the device that the node must be on; kNone: any
-  std::int32_t colocate = kNone;  // nodes of one group share a device; kNone: none
+  Bytes output_bytes = 0;         // bytes that live from the node's start to the end of its last consumer
+  std::int32_t pin = kNone;       // device that the node must be on; kNone: any
+  std::int32_t colocate = kNone;  // group of nodes that share a device; kNone: none
 };
 
 // Immutable. The out-edges of a node are contiguous and sorted by consumer. In-edges are indices of
@@ -89,7 +89,8 @@ class TaskGraph {
   double bytes_per_ns() const { return bytes_per_ns_; }
   std::int64_t micro_batches() const { return micro_batches_; }
 
-  std::span<const NodeIndex> topological_order() const { return order_; }  // Kahn's, ties by index
+  // Kahn's order, ties by index.
+  std::span<const NodeIndex> topological_order() const { return order_; }
   Nanoseconds total_time() const { return total_time_; }
   // The greatest common divisor of all times. The busy time of a device is a multiple of it. 0 if
   // all times are 0.
@@ -109,7 +110,7 @@ class TaskGraph {
   std::string names_;
   std::vector<Nanoseconds> time_;
   std::vector<std::string> kinds_;
-  std::vector<Nanoseconds> kind_time_;  // [node][kind]
+  std::vector<Nanoseconds> kind_time_;  // times of nodes by kind of device: [node][kind]
   std::vector<Bytes> resident_, output_, parameter_;
   std::vector<std::int32_t> pin_, group_;
   std::vector<EdgeIndex> out_begin_, in_begin_, in_edge_;

@@ -104,7 +104,7 @@ class Reader {
   Nanoseconds time(Field field, double nanoseconds_per_unit);
   Nanoseconds nanoseconds(double given, double nanoseconds_per_unit, const std::string& what);
   bool kind_time(const Value& given, const char* text);
-  Bytes whole_bytes(Field field);  // rounded up, because Microsoft's files have eighths of a byte
+  Bytes whole_bytes(Field field);  // rounds up, because Microsoft's files have eighths of a byte
 
   std::string_view text_;
   const char* reached_;

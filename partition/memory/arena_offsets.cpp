@@ -67,7 +67,7 @@ class Packer {
   void try_order(const Order& order) {
     if (done()) return;
     std::vector<std::int64_t> offset(buffers_.size(), 0);
-    Order placed;  // by ascending offset
+    Order placed;  // buffers already placed, by ascending offset
     std::int64_t bytes = 0;
     for (const std::size_t current : order) {
       const BufferLifetime& buffer = buffers_[current];
@@ -93,7 +93,8 @@ class Packer {
   // Moves the topmost buffer to the front of the order, because it was placed too late, and places
   // all again. Repeats this within a small budget.
   void promote() {
-    constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;  // in comparisons; in orders
+    // kBudget is in comparisons of buffers, kMostRounds in orders.
+    constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;
     const auto count = static_cast<std::int64_t>(buffers_.size());
     std::vector<int> promoted(buffers_.size(), 0);
     Order order = order_;

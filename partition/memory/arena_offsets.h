@@ -14,7 +14,7 @@ struct BufferLifetime {
 };
 
 struct ArenaOffsets {
-  std::vector<std::int64_t> offset;  // by buffer, in bytes; a multiple of the alignment
+  std::vector<std::int64_t> offset;  // offset of each buffer in bytes, a multiple of the alignment
   std::int64_t bytes = 0;            // size of the arena
   std::int64_t lower_bound = 0;      // the most bytes that are live at any time
 };

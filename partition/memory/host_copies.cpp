@@ -49,7 +49,7 @@ HostCopies::HostCopies(const StepModel& model, const StepSchedule& schedule, con
     : model_(model), schedule_(schedule), link_(link) {
   double ms = 0;
   for (const StepRun& run : schedule) end_.push_back(ms += model.operations[run.operation].ms);
-  std::vector<int> number(model.tensor_bytes.size(), -1);  // index in `tensors`
+  std::vector<int> number(model.tensor_bytes.size(), -1);  // by tensor: its index in `tensors`
   for (int i = 0; i < std::ssize(tensors); ++i) number[tensors[i]] = i;
   std::vector<std::vector<int>> touched(tensors.size());  // by tensor: the runs that write or read it
   for (int at = 0; at < std::ssize(schedule); ++at)
@@ -116,7 +116,7 @@ StepSchedule HostCopies::hidden(std::int64_t limit) const {
   HostCopies apart = *this;
   const StepSchedule sparse = on_demand();
   const std::vector<std::int64_t> all = live_bytes(model_, sparse);
-  std::vector<std::int64_t> live;  // by run of schedule_
+  std::vector<std::int64_t> live;  // live bytes during each run of schedule_
   for (std::size_t at = 0; at < sparse.size(); ++at)
     if (sparse[at].computes()) live.push_back(all[at]);
   if (link_.overlaps) {

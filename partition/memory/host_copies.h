@@ -16,7 +16,7 @@ struct HostLink {
   double out_bytes_ms = 0, back_bytes_ms = 0;  // bytes per millisecond to the host, and back
   std::int64_t host_bytes = 0;                 // space in host memory; 0: no tensor may wait there
   bool overlaps = true;                        // whether copies in both directions run during operations
-  double start_ms = 0.01;                      // of a copy in addition to that of its bytes
+  double start_ms = 0.01;                      // time to start a copy, in addition to that of its bytes
 
   double out_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / out_bytes_ms; }
   double back_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / back_bytes_ms; }
@@ -38,7 +38,8 @@ class HostCopies {
   struct Absence {
     int tensor, written, last, next;
     bool leaves;  // whether the tensor is copied out; otherwise its content is on the host already
-    int gone = 0, begin = 0;  // run after which its buffer is free; run before which the copy back begins
+    // Run after which the buffer is free; run before which the copy back begins.
+    int gone = 0, begin = 0;
   };
 
   // All arguments must outlive the object.
@@ -68,7 +69,7 @@ class HostCopies {
   const StepSchedule& schedule_;
   const HostLink& link_;
   std::vector<double> end_;        // milliseconds after every run, without copies
-  std::vector<Absence> absences_;  // by `last`
+  std::vector<Absence> absences_;  // absences of tensors, sorted by `last`
 };
 
 }  // namespace convoy::partition

@@ -121,7 +121,8 @@ Bytes all_limits(const Machine& machine) {
 // so that a layer stays together with its parameters. The other nodes follow.
 std::vector<NodeIndex> near_readers(const TaskGraph& graph, NodeIndex cut) {
   std::vector<NodeIndex> order;
-  std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);  // next input
+  // By node: the next input to look at.
+  std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);
   std::vector<bool> seen(next.size(), false);
   std::vector<NodeIndex> path;
   if (cut != kNone) path.push_back(cut), seen[cut] = true;

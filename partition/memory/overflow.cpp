@@ -73,7 +73,7 @@ class Fitter {
   const TaskGraph& graph_;
   const Machine& machine_;
   const Units& units_;
-  const std::chrono::nanoseconds last_;  // end, in worked() time
+  const std::chrono::nanoseconds last_;  // end of the repair, in worked() time
   const std::chrono::steady_clock::time_point deadline_;
   const std::vector<Nanoseconds> depth_first_;
   std::vector<int> moved_;  // by unit: how often it was evicted; a frequent unit costs more

@@ -29,9 +29,10 @@ std::optional<std::string> infeasibility_certificate(const CostModel& cost, cons
 Bytes memory_floor(const CostModel& cost, const Units& units);
 
 struct OverflowResult {
-  std::optional<Placement> placement;  // with an order; keeps to all limits
-  std::string reason;                  // if there is none: which device exceeds its limit, or the proof
-  bool proven = false;                 // whether `reason` is a proof
+  // Placement with an order that keeps to all limits; empty if there is none.
+  std::optional<Placement> placement;
+  std::string reason;   // without a placement: the device that exceeds its limit, or the proof
+  bool proven = false;  // whether `reason` is a proof
 };
 
 // kQuick: the greedy and a short search. kThorough: all placements of a small graph (at most 2^20),

@@ -22,7 +22,7 @@ void note(const std::vector<int>& tensors, Available& available) {
 struct RecomputePlanner::Choice {
   int cut = -1;  // > 0: run forward to this block, and run the blocks before it again later
   const BlockOption* option = nullptr;  // otherwise: the tensors that the first block keeps
-  std::int64_t peak = 0;                // bytes that it needs at least
+  std::int64_t peak = 0;                // least bytes that the stretch needs
   std::int64_t kept = 0;                // bytes that stay while the later blocks run
   double ms = 0;                        // time of repeated runs outside of the inner stretches
 };

@@ -20,7 +20,7 @@
 namespace convoy::partition {
 
 struct RecomputePlan {
-  StepSchedule schedule;        // without copies
+  StepSchedule schedule;        // schedule of the plan, without copies
   double repeated_ms = 0;       // time of the runs after each operation's first
   std::int64_t live_bytes = 0;  // live_peak() of the schedule, with the copies of what waits on the host
 };

@@ -14,7 +14,7 @@ namespace convoy::partition {
 
 // A choice of the tensors that a block keeps. All bytes are in addition to the block's input.
 struct BlockOption {
-  std::vector<int> kept;           // tensors, without those that later blocks read
+  std::vector<int> kept;           // kept tensors, without those that later blocks read
   std::int64_t kept_bytes = 0;     // bytes of `kept` and of what later blocks read
   std::int64_t forward_peak = 0;   // most live bytes while the block runs forward
   std::int64_t backward_peak = 0;  // the same while it runs backward, with the gradients
@@ -27,11 +27,12 @@ struct StepBlock {
   int backward_first = 0, backward_end = 0;  // range of operations of backward
   std::vector<int> outputs;                  // tensors that any later block reads
   std::vector<int> own_outputs;              // those of `outputs` that this block's backward needs
-  std::int64_t gradient_bytes = 0;           // gradients that are live when its backward begins
-  double forward_ms = 0;                     // time to make `outputs` again from the block's input
-  std::int64_t forward_peak = 0;             // most live bytes while it makes them
-  std::vector<BlockOption> options;          // none is worse than another in every respect
-  BlockOption late;  // keeps nothing; its backward begins without a run of forward before
+  // Bytes of gradients that are live when the block's backward begins.
+  std::int64_t gradient_bytes = 0;
+  double forward_ms = 0;             // time to make `outputs` again from the block's input
+  std::int64_t forward_peak = 0;     // most live bytes while it makes them
+  std::vector<BlockOption> options;  // none is worse than another in every respect
+  BlockOption late;                  // keeps nothing; its backward begins without a run of forward before
 };
 
 // By tensor: whether its content is in memory.
@@ -77,10 +78,11 @@ class StepBlocks {
 
   const StepModel& model_;
   int forward_ = 0;                                   // number of operations of forward
-  std::vector<int> writer_, last_forward_read_;       // by tensor; -1: none
-  std::vector<int> first_backward_read_, last_read_;  // by tensor; -1: none
-  std::vector<char> droppable_, away_;                // by tensor
-  std::vector<int> block_of_;                         // by operation of forward
+  std::vector<int> writer_, last_forward_read_;       // operation by tensor; -1 if there is none
+  std::vector<int> first_backward_read_, last_read_;  // operation by tensor; -1 if there is none
+  // By tensor: whether it may be dropped, and whether it waits on the host.
+  std::vector<char> droppable_, away_;
+  std::vector<int> block_of_;  // block of each operation of forward
   std::vector<StepBlock> blocks_;
   std::vector<std::vector<int>> between_;  // by block: tensors that come from earlier blocks
   std::vector<int> gradients_;             // tensors that backward writes

@@ -58,7 +58,8 @@ std::vector<std::int64_t> BufferLives::live() {
 
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule) {
   BufferLives lives(static_cast<int>(schedule.size()), model.alignment);
-  std::vector<int> newest(model.tensor_bytes.size(), -1);  // buffer of the newest content
+  // By tensor: the buffer of its newest content.
+  std::vector<int> newest(model.tensor_bytes.size(), -1);
   std::vector<bool> ran(model.operations.size(), false);
   for (int at = 0; at < std::ssize(schedule); ++at) {
     const auto read = [&](int tensor) {
@@ -84,7 +85,7 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
       if (model.tensor_bytes[tensor] == 0) continue;
       const bool updated =
           newest[tensor] >= 0 && std::ranges::find(operation.inputs, tensor) != operation.inputs.end();
-      if (updated) continue;  // in its buffer
+      if (updated) continue;  // an update stays in its buffer
       written.emplace_back(tensor, lives.add(model.tensor_bytes[tensor], at));
     }
     const auto new_buffer = [&](int tensor) {

@@ -10,18 +10,20 @@ namespace convoy::partition {
 
 struct StepOperation {
   double ms = 0;               // time of one run
-  std::int64_t workspace = 0;  // bytes
+  std::int64_t workspace = 0;  // bytes of scratch memory during a run
   std::vector<int> inputs, outputs;
   std::vector<std::pair<int, int>> in_place;  // (input, output) tensors that may share a buffer
-  std::vector<int> again;                     // outputs that a repeated run writes; empty: it runs only once
+  // Outputs that a repeated run writes; empty if the operation runs only once.
+  std::vector<int> again;
   bool backward = false;
 };
 
 struct StepModel {
-  std::vector<StepOperation> operations;   // forward before backward
-  std::vector<std::int64_t> tensor_bytes;  // 0: not in the step's memory
-  std::vector<char> copyable;              // by tensor: may wait in host memory; empty: none
-  std::int64_t alignment = 1;              // sizes of buffers are rounded up to multiples of it
+  std::vector<StepOperation> operations;  // operations of forward, then of backward
+  // Bytes of each tensor; 0 if it is not in the step's memory.
+  std::vector<std::int64_t> tensor_bytes;
+  std::vector<char> copyable;  // by tensor: whether it may wait in host memory; empty if none may
+  std::int64_t alignment = 1;  // sizes of buffers are rounded up to multiples of it
 };
 
 // A run of an operation, or a part of a copy of a tensor to host memory and back.
@@ -34,8 +36,8 @@ struct StepRun {
     copied_out,  // the copy has ended, and the content is only in host memory
     copy_back    // a copy back into a new buffer begins
   };
-  int operation = 0;         // of a run that computes
-  std::vector<int> outputs;  // of a copy: its tensor
+  int operation = 0;         // operation of a run that computes
+  std::vector<int> outputs;  // tensor that a copy moves
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }
   int tensor() const { return outputs[0]; }
@@ -54,7 +56,8 @@ double repeated_ms(const StepModel& model, const StepSchedule& schedule);
 // next one from the run that begins the copy back.
 // Throws std::logic_error if a run reads what is not in memory.
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule);
-std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);  // the most of them
+// Returns the largest of live_bytes.
+std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);
 
 // Returns the index of a run that needs much memory. Among the runs at which at least 98 % of the
 // peak is live, it is the one whose own tensors and workspace are largest.
@@ -73,7 +76,7 @@ class BufferLives {
   void use(int buffer, int run) { lives_[static_cast<std::size_t>(buffer)].last = run; }
   void may_share(int input, int output, int run) { shares_.push_back({input, output, run}); }
   void add_workspace(std::int64_t bytes, int run) { workspace_[static_cast<std::size_t>(run)] += bytes; }
-  std::vector<std::int64_t> live();  // bytes, by run; call it last
+  std::vector<std::int64_t> live();  // returns the live bytes during each run; call it last
 
  private:
   struct Life {
@@ -86,7 +89,7 @@ class BufferLives {
   std::int64_t padded(std::int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
 
   std::int64_t alignment_;
-  std::vector<std::int64_t> workspace_;  // by run
+  std::vector<std::int64_t> workspace_;  // bytes of scratch memory during each run
   std::vector<Life> lives_;
   std::vector<Share> shares_;
 };

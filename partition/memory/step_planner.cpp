@@ -174,7 +174,8 @@ std::optional<StepPlan> StepPlanner::plan(std::int64_t limit) const {
     if (other && (!best || other->more_ms < best->more_ms)) best = std::move(other);
   };
   for (const std::int64_t target : targets(limit)) {
-    if (std::ssize(model_.operations) > kManyOperations) {  // what relieves a step that keeps everything
+    // Take the tensors that relieve a step that keeps everything.
+    if (std::ssize(model_.operations) > kManyOperations) {
       consider(relieving(single_runs(model_), most_ - (target - limit)));
       continue;
     }

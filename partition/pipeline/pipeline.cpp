@@ -147,10 +147,11 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  std::vector<Nanoseconds> work_;  // sums over the order, like the vectors below
+  std::vector<Nanoseconds> work_;  // sums of times over the order, as the vectors below
   std::vector<Bytes> weights_, exchanged_, outputs_;
-  std::vector<Nanoseconds> receive_;       // by the position at which a stage begins
-  std::vector<std::vector<Choice>> best_;  // by the end of a stage and the number of devices used
+  std::vector<Nanoseconds> receive_;  // time to receive, by the position at which a stage begins
+  // Best choice by the end of a stage and the number of devices used.
+  std::vector<std::vector<Choice>> best_;
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class Etf {
   struct NodeState {
     Nanoseconds finish, level;
     EdgeIndex waiting;
-    DeviceIndex device;  // kNone until placed
+    DeviceIndex device;  // device of the node; kNone until it is placed
   };
 
   // Returns the device of the node by its pin or its group; kNone if it is free.

@@ -11,8 +11,8 @@
 namespace convoy::partition {
 
 struct ExactSearch {
-  std::optional<Placement> placement;  // with an order; within every memory limit
-  bool complete = false;               // all schedules were seen, so no shorter one fits
+  std::optional<Placement> placement;  // placement with an order, within every memory limit
+  bool complete = false;               // whether all schedules were seen, so that no shorter one fits
 };
 
 // Returns whether a graph is so small that the search is worth its time.

@@ -55,7 +55,7 @@ class ExactState {
   bool try_start(DeviceIndex device);  // returns false if the device needs a choice
   void end(DeviceIndex device);
   void send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes bytes);
-  Nanoseconds inputs_at(NodeIndex node) const;  // kNever while a producer runs
+  Nanoseconds inputs_at(NodeIndex node) const;  // returns kNever while a producer runs
   Bytes live(DeviceIndex device, Nanoseconds time) const;
   Nanoseconds last_use(NodeIndex producer, DeviceIndex device) const;
 

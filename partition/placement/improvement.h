@@ -17,7 +17,7 @@ struct ImprovementLimits {
   Clock::time_point deadline = Clock::time_point::max();
   std::int64_t moves =
       std::numeric_limits<std::int64_t>::max();  // the most moves to try; for repeatable runs
-  Nanoseconds good_enough = 0;                   // stop at this makespan
+  Nanoseconds good_enough = 0;                   // the search stops at a makespan of this or less
   std::uint64_t seed = 1;
   // The first temperature as a fraction of the makespan: a move that lengthens the schedule by this
   // fraction is accepted with probability 1/e. It is lower if there are few moves per node.

@@ -30,7 +30,7 @@ class LiveBytes {
   struct Event {
     std::int64_t when = 0;  // time and kind of the event in one number, so that they sort together
     Bytes change = 0;
-    std::int32_t query = 0;      // the last query that had the event
+    std::int32_t query = 0;      // number of the last query that had the event
     DeviceIndex device = kNone;  // the device in whose row the event is listed
   };
   struct Listed {
@@ -42,8 +42,8 @@ class LiveBytes {
   void sort(std::vector<Listed>& row) const;
 
   std::int32_t query_ = 0;
-  std::vector<Event> event_;              // two per tensor
-  std::vector<std::vector<Listed>> row_;  // by device
+  std::vector<Event> event_;              // two events per tensor
+  std::vector<std::vector<Listed>> row_;  // listed events by device
 };
 
 }  // namespace convoy::partition

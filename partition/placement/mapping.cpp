@@ -111,7 +111,8 @@ class Mapper {
   const TaskGraph& graph_;
   UnitDevices given_;
   const std::vector<Nanoseconds> bottom_;
-  std::vector<Nanoseconds> earliest_;  // start on unlimited devices without communication
+  // Start of each node on unlimited devices without communication.
+  std::vector<Nanoseconds> earliest_;
   const Nanoseconds length_;
   std::vector<LoadProfile> profile_;
   std::vector<Nanoseconds> saved_, total_;

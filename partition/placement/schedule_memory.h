@@ -25,7 +25,7 @@ class ScheduleMemory {
  private:
   // The copy of an output on another device.
   struct Copy {
-    Bytes bytes = -1;  // -1 if there is none
+    Bytes bytes = -1;  // bytes of the peak; -1 if there is none
     EdgeIndex edge = kNone;
     Nanoseconds start = 0, arrival = 0, until = 0;
   };
@@ -38,7 +38,7 @@ class ScheduleMemory {
 
   const CostModel& cost_;
   std::optional<LiveBytes> live_;
-  Peak worst_;  // of the device with the largest excess
+  Peak worst_;  // peak of the device with the largest excess
   // Scratch of add_outputs().
   std::vector<Copy> copies_;  // by device
   std::vector<DeviceIndex> receivers_;

@@ -95,7 +95,7 @@ class Slicer {
 
   const DeviceIndex devices_;
   const std::vector<NodeIndex> node_;  // by position, like the vectors below
-  std::vector<Nanoseconds> level_;     // kTaken if the node is in a cluster
+  std::vector<Nanoseconds> level_;     // level of each node; kTaken if the node is in a cluster
   std::vector<Nanoseconds> time_;
   std::vector<std::size_t> begin_;
   std::vector<Edge> edge_;

@@ -47,8 +47,8 @@ class Timeline {
     return std::upper_bound(gaps_.begin(), gaps_.end(), time,
                             [](Nanoseconds t, const Gap& gap) { return t < gap.end; });
   }
-  std::vector<Gap> gaps_;      // ascending and disjoint
-  Nanoseconds open_from_ = 0;  // idle from here on
+  std::vector<Gap> gaps_;      // idle times, ascending and disjoint
+  Nanoseconds open_from_ = 0;  // the device is idle from this time on
 };
 
 }  // namespace convoy::partition

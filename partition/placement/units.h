@@ -15,9 +15,11 @@ class Units {
   Units(const TaskGraph& graph, DeviceIndex devices);
 
   std::int32_t count() const { return static_cast<std::int32_t>(pin_.size()); }
-  bool trivial() const { return unit_of_.empty(); }  // every node is a unit with the node's number
+  // Whether every node is a unit with the node's number.
+  bool trivial() const { return unit_of_.empty(); }
   std::int32_t of(NodeIndex node) const { return trivial() ? node : unit_of_[node]; }
-  DeviceIndex pin(std::int32_t unit) const { return pin_[unit]; }  // kNone if it is free
+  // Device of the unit; kNone if it is free.
+  DeviceIndex pin(std::int32_t unit) const { return pin_[unit]; }
   std::span<const NodeIndex> nodes(std::int32_t unit) const {
     return {members_.data() + begin_[unit], static_cast<std::size_t>(begin_[unit + 1] - begin_[unit])};
   }

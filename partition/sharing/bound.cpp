@@ -91,7 +91,8 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
     last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
-  if (last > 0) last = std::max(last, copied + shortest);  // after the last copy
+  // At least the shortest rest follows the last copy.
+  if (last > 0) last = std::max(last, copied + shortest);
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 

@@ -92,7 +92,7 @@ void ClientSimulation::process(const Event& event) {
     case Happening::kKernelEnded:
       return end_kernel(event.rank);
     case Happening::kGapEnded:
-      if (job.state != State::kIdle) return;  // it is leaving, evicted or returning
+      if (job.state != State::kIdle) return;  // the job is leaving, evicted or returning
       erase_sorted(idle_, event.rank);
       job.state = State::kReady;
       return ready_.push(event.rank);

@@ -68,14 +68,15 @@ struct Slice {
 };
 
 struct Schedule {
-  Nanoseconds makespan = 0;                          // when the last client has left
-  std::vector<ClientIndex> order;                    // in the order of admission
-  Nanoseconds copy_in_busy = 0, copy_back_busy = 0;  // evictions and returns included
-  std::vector<Nanoseconds> compute_busy;             // by compute engine
-  Bytes swapped_bytes = 0;                           // bytes that were evicted; returns do not count again
+  Nanoseconds makespan = 0;        // time when the last client has left
+  std::vector<ClientIndex> order;  // clients in the order of admission
+  // Busy time of copies, including evictions and returns.
+  Nanoseconds copy_in_busy = 0, copy_back_busy = 0;
+  std::vector<Nanoseconds> compute_busy;  // busy time of each compute engine
+  Bytes swapped_bytes = 0;                // bytes that were evicted; returns do not count again
   Bytes peak_bytes = 0;
-  std::vector<Slice> slices;         // only with Detail::kAll; by start
-  std::vector<MemorySample> memory;  // only with Detail::kAll; ascending time
+  std::vector<Slice> slices;         // slices by start; only with Detail::kAll
+  std::vector<MemorySample> memory;  // samples by ascending time; only with Detail::kAll
 };
 
 // The work that is left at an instant, for bounds.
@@ -124,8 +125,9 @@ class ClientSimulation {
     ClientIndex client = 0;
     State state = State::kQueued;
     std::int32_t kernel = 0, engine = 0;
-    Bytes resident = 0, leaving = 0;  // device memory that it has; of it, what is being evicted
-    Nanoseconds ready = 0;            // end of its gap
+    // The job's device memory; the part of it that is being evicted.
+    Bytes resident = 0, leaving = 0;
+    Nanoseconds ready = 0;  // end of the job's gap
   };
   struct Departure {  // a request to copy to the host
     Nanoseconds requested;
@@ -162,17 +164,19 @@ class ClientSimulation {
   Prefetch prefetch_;
   Detail detail_;
   Nanoseconds now_ = 0;
-  std::vector<Job> jobs_;  // by rank
+  std::vector<Job> jobs_;  // jobs by rank
   Earliest<Event> events_;
   Earliest<Rank> ready_;
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
-  std::vector<Rank> idle_, out_;         // ascending
+  std::vector<Rank> idle_, out_;         // ranks of idle and of evicted jobs, ascending
   std::vector<Nanoseconds> engine_end_;  // by compute engine: end of its last kernel
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;  // waiting_: the last job is queued
   std::int32_t on_device_ = 0;
   Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host
-  Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;  // of admitted clients, not yet begun
+  // Times of kernels and copies back that admitted clients have not begun; large_left_: those of
+  // large clients.
+  Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;
 };

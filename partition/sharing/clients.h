@@ -17,19 +17,20 @@ using ClientIndex = std::int32_t;  // 0 … count-1, in the order of the file
 
 struct Client {
   std::string name;
-  Nanoseconds arrival = 0;                // the client waits for this time
-  Nanoseconds copy_in = 0;                // time to copy all its data to the device
-  std::vector<Nanoseconds> kernels = {};  // times of its kernels in order; at least one
+  Nanoseconds arrival = 0;                // time at which the client comes
+  Nanoseconds copy_in = 0;                // time to copy all data of the client to the device
+  std::vector<Nanoseconds> kernels = {};  // times of the client's kernels in order; at least one
   std::vector<Nanoseconds> idle = {};  // idle[i]: from the end of kernels[i] to when kernels[i + 1] may start
-  Nanoseconds copy_back = 0;           // time to copy all its data to the host; 0: nothing to keep
-  Bytes bytes = 0;                     // device memory
+  Nanoseconds copy_back = 0;           // time to copy all data of the client to the host; 0: nothing to keep
+  Bytes bytes = 0;                     // device memory of the client
 };
 
 // How much memory an idle client may lose to others: none, all of it, or as much as is needed.
 enum class Eviction { kOff, kWhole, kPartial };
 
 struct Device {
-  std::int32_t compute_engines = 1;  // each runs one kernel at a time at full speed
+  // Number of engines; each runs one kernel at a time at full speed.
+  std::int32_t compute_engines = 1;
   Bytes memory = kUnlimited;
   Eviction eviction = Eviction::kPartial;
 };
@@ -47,8 +48,10 @@ class Workload {
   ClientIndex count() const { return static_cast<ClientIndex>(clients_.size()); }
   const Client& client(ClientIndex client) const { return clients_[client]; }
   const Device& device() const { return device_; }
-  Nanoseconds busy(ClientIndex client) const { return busy_[client]; }  // time of all its kernels
-  Nanoseconds idle(ClientIndex client) const { return idle_[client]; }  // time of all its gaps
+  // Time of all kernels of the client.
+  Nanoseconds busy(ClientIndex client) const { return busy_[client]; }
+  // Time of all gaps of the client.
+  Nanoseconds idle(ClientIndex client) const { return idle_[client]; }
   // Returns whether the client needs more than half of the memory. Two such clients are never on
   // the device together.
   bool large(ClientIndex client) const { return clients_[client].bytes > device_.memory / 2; }
@@ -56,7 +59,7 @@ class Workload {
  private:
   std::vector<Client> clients_;
   Device device_;
-  std::vector<Nanoseconds> busy_, idle_;  // by client
+  std::vector<Nanoseconds> busy_, idle_;  // sums by client
 };
 
 struct ClientFile {

@@ -75,7 +75,7 @@ class ExactSearch {
   Order best_, order_, branch_order_;
   Nanoseconds makespan_ = 0;
   std::vector<bool> admitted_;
-  std::vector<ClientSimulation> states_;  // by depth
+  std::vector<ClientSimulation> states_;  // one simulation per depth of the search
   bool stopped_ = false;
 };
 

@@ -9,7 +9,8 @@ inline constexpr ClientIndex kMostExactClients = 9;
 
 struct ExactOrder {
   Order order;
-  bool complete = false;  // no order is shorter: all were searched, or the bound was reached
+  // Whether no order is shorter: all were searched, or the bound was reached.
+  bool complete = false;
 };
 
 // Branch and bound over the next client each time that the copy engine is free, by the simulator's

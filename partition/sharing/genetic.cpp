@@ -123,7 +123,7 @@ class GeneticSearch {
   const GeneticLimits limits_;
   Random random_;
   const Clock::time_point deadline_;
-  std::vector<Individual> population_;                                    // ascending makespan
+  std::vector<Individual> population_;                                    // sorted by ascending makespan
   Individual best_{.makespan = std::numeric_limits<Nanoseconds>::max()};  // best of earlier populations
   std::vector<bool> taken_;                                               // scratch of cross(), by client
 };

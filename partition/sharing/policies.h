@@ -52,8 +52,8 @@ struct PolicyOptions {
 
 struct PolicyResult {
   Policy policy = Policy::kFifo;
-  Schedule schedule;     // without slices
-  bool optimal = false;  // no order is shorter: it equals the bound, or the search was complete
+  Schedule schedule;     // schedule of the policy, without slices
+  bool optimal = false;  // whether no order is shorter: it equals the bound, or all were searched
   double seconds = 0;
 };
 

@@ -29,7 +29,7 @@ class SendTracks {
   }
 
  private:
-  std::vector<std::vector<Nanoseconds>> until_;  // by device and track
+  std::vector<std::vector<Nanoseconds>> until_;  // end of the last transfer, by device and track
 };
 
 }  // namespace

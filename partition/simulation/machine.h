@@ -18,7 +18,7 @@ inline constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 
 struct Device {
   Bytes memory_limit = kUnlimited;
-  double speed = 1;  // a node of time t runs t / speed
+  double speed = 1;  // a node of time t takes t / speed
   std::string kind;  // kind of device, which selects the times of nodes; may be empty
 };
 
@@ -62,7 +62,7 @@ class Machine {
   void compare_links();
 
   std::vector<Device> devices_;
-  std::vector<Link> links_;  // [from][to]
+  std::vector<Link> links_;  // link between two devices: [from][to]
   bool contention_ = false, same_links_ = true;
 };
 
@@ -136,10 +136,11 @@ class CostModel {
   const Machine& machine_;
   bool same_speeds_, all_one_size_ = true;
   double average_slowness_ = 1;
-  std::vector<double> speed_;                  // by device
-  std::vector<std::size_t> kind_;              // by device, if the graph has times by kind
-  std::vector<Nanoseconds> average_time_;      // by node, if the graph has times by kind
-  std::vector<Nanoseconds> average_transfer_;  // by edge
+  std::vector<double> speed_;      // by device
+  std::vector<std::size_t> kind_;  // kind of each device, if the graph has times by kind
+  // Average time of each node, if the graph has times by kind.
+  std::vector<Nanoseconds> average_time_;
+  std::vector<Nanoseconds> average_transfer_;  // average transfer time of each edge
   std::vector<bool> one_size_;
 };
 

@@ -11,8 +11,9 @@ namespace convoy::partition {
 
 struct Placement {
   DeviceIndex devices = 0;
-  std::vector<DeviceIndex> device_of;         // by node
-  std::vector<std::vector<NodeIndex>> order;  // by device; empty: list scheduling decides
+  std::vector<DeviceIndex> device_of;  // device of each node
+  // Nodes of each device in order; empty: list scheduling decides.
+  std::vector<std::vector<NodeIndex>> order;
 };
 
 // The format is {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names": {"<id>":

@@ -28,12 +28,12 @@ struct Transfer {
 
 struct MemorySample {
   Nanoseconds time = 0;
-  Bytes bytes = 0;  // held from this time on
+  Bytes bytes = 0;  // bytes held from this time on
 };
 
 struct DeviceUse {
   Nanoseconds busy = 0;
-  Nanoseconds idle = 0;              // until the makespan
+  Nanoseconds idle = 0;              // idle time until the makespan
   Nanoseconds exposed_transfer = 0;  // idle time spent waiting for a tensor whose producer had ended
   Bytes resident_bytes = 0, peak_bytes = 0;
   std::int32_t nodes = 0;
@@ -41,12 +41,12 @@ struct DeviceUse {
 
 struct Simulation {
   Nanoseconds makespan = 0;
-  std::vector<Nanoseconds> start, finish;         // by node
+  std::vector<Nanoseconds> start, finish;         // times of each node
   std::vector<std::vector<NodeIndex>> order;      // by device: its nodes in the order in which they ran
-  std::vector<Transfer> transfers;                // sorted by start
-  std::vector<DeviceUse> use;                     // by device
-  std::vector<std::vector<MemorySample>> memory;  // by device, ascending time
-  Bytes cut_bytes = 0;                            // sum over all transfers
+  std::vector<Transfer> transfers;                // transfers sorted by start
+  std::vector<DeviceUse> use;                     // use of each device
+  std::vector<std::vector<MemorySample>> memory;  // samples of each device by ascending time
+  Bytes cut_bytes = 0;                            // sum of the bytes of all transfers
 };
 
 enum class Detail { kTimes, kAll };  // kTimes: makespan, start, finish and order only

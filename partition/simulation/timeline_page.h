@@ -29,7 +29,8 @@ class TimelinePage {
   }
   void legend_entry(const char* color, const char* what);
 
-  static constexpr double kLane = 26, kMemoryLane = 44, kGap = 16;  // heights, in pixels
+  // Heights of parts of the page, in pixels.
+  static constexpr double kLane = 26, kMemoryLane = 44, kGap = 16;
   void begin_timeline(double height);
   void lane(double top, const std::string& label);
   void band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end,
