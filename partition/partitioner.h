@@ -50,7 +50,7 @@ class Partitioner {
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Placement second_search(const Entry& best, ImprovementLimits limits, bool repaired) const;
-  // Returns whether memory limits bind.
+  // Returns whether a placement exceeded the limits before its repair, so that the limits bind.
   static bool any_repaired(const std::vector<Entry>& entries) {
     return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
   }

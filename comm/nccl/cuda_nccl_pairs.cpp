@@ -15,7 +15,7 @@ namespace {
 // deadlock.
 int blocks_of_pair(int ranks) {
   constexpr unsigned kOfAllPairs = 64, kOfPair = 16;
-  // NCCL rounds up to a power of two.
+  // NCCL rounds the number of blocks up to a power of two, so round it down first.
   return static_cast<int>(
       std::bit_floor(std::clamp(kOfAllPairs / (2U * static_cast<unsigned>(ranks - 1)), 1U, kOfPair)));
 }

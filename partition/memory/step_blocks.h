@@ -48,8 +48,8 @@ class StepBlocks {
   const std::vector<StepBlock>& blocks() const { return blocks_; }
   // Returns the bytes of the tensors that backward reads of forward and that no run can make again.
   std::int64_t fixed_bytes() const { return fixed_bytes_; }
-  // Bytes of the tensors between block `at` - 1 and block `at`, without those between `base` - 1
-  // and `base`.
+  // Returns the bytes of the tensors between block `at` - 1 and block `at`, without those between
+  // `base` - 1 and `base`.
   std::int64_t bytes_between(int at, int base) const;
   const std::vector<int>& between(int at) const { return between_[static_cast<std::size_t>(at)]; }
 

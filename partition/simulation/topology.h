@@ -16,9 +16,10 @@ namespace convoy::partition {
 // ignored.
 // A cluster is a file like those in jobs/topologies,
 //   {"devices_per_node", "within_node": {"latency_us", "gbytes_per_second"}, "between_nodes": {…}}
-// Only its links are used. `devices` is the wanted number. It must be that of a matrix, or 0. If it
-// exceeds a cluster's devices_per_node, it must be a multiple of that. Throws std::runtime_error of
-// one line that names `where` and the field.
+// Only the links of a cluster are used. `devices` is the wanted number of devices. For a matrix it
+// must be the matrix's own number, or 0. If it exceeds a cluster's devices_per_node, it must be a
+// multiple of devices_per_node. Throws std::runtime_error of one line that names `where` and the
+// field.
 Machine parse_topology(std::string_view text, const std::string& where, DeviceIndex devices);
 
 }  // namespace convoy::partition

@@ -44,7 +44,7 @@ struct Rank {
 
 struct Outcome {
   std::array<int, kRanks> status{};  // exit status, or minus the number of the signal
-  std::vector<std::string> lines;    // on standard error
+  std::vector<std::string> lines;    // lines on standard error
   double seconds = 0;
 };
 
@@ -313,7 +313,7 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
     Job job(kLong, [&](Rank& self) {
       if (self.rank != leaver) self.block_in("barrier epoch");
       self.watchdog->abandon();
-      // Meanwhile a real rank would unwind its stack and main would print.
+      // In this time a real rank would unwind its stack, and main would print.
       ::usleep(100'000);
       print_lines({"its own words"});
       ::_exit(2);

@@ -19,7 +19,7 @@ class Everything {
  public:
   struct Judged {
     Nanoseconds makespan;
-    Bytes peak;  // of the device that needs most
+    Bytes peak;  // peak of the device that needs most
   };
 
   explicit Everything(const CostModel& cost)

@@ -18,7 +18,7 @@ struct Shape {
   Nanoseconds longest = 100'000;
   Bytes largest = 1 << 20;
   int groups = 0, pins = 0;  // number of nodes in groups, and with pins
-  DeviceIndex devices = 2;   // for pins
+  DeviceIndex devices = 2;   // number of devices that pins choose from
   bool kinds = false;        // whether nodes have times for devices of kind "a" and "b"
 };
 

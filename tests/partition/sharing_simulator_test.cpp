@@ -22,7 +22,7 @@ struct Case {
   std::vector<Given> clients;
   Device device;
   Prefetch prefetch;
-  double makespan;  // in µs; the clients come in the given order
+  double makespan;  // expected makespan in µs; the clients come in the given order
   Bytes swapped = 0;
 };
 
@@ -30,7 +30,7 @@ constexpr Prefetch kOff = Prefetch::kOff, kOn = Prefetch::kOn;
 constexpr Eviction kNever = Eviction::kOff, kWhole = Eviction::kWhole, kPartial = Eviction::kPartial;
 constexpr Bytes kNoLimit = kUnlimited;
 
-// Comments: copy in / kernels / copy back of each client as [begin, end).
+// The comment above a case lists, for each client, copy in / kernels / copy back as [begin, end).
 const std::vector<Case>& cases() {
   static const std::vector<Given> thesis = {{62.5, {500}}, {5, {500}}, {120, {500}}, {187.5, {500}}};
   static const Given sleeper{2, {4, 4}, {20}, 3, 8}, short_sleeper{2, {4, 4}, {4}, 3, 8},
@@ -130,7 +130,7 @@ TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
 // engine serves the clients in their order.
 Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) {
   Nanoseconds copied = 0, computed = 0, copied_back = 0, makespan = 0;
-  std::map<Nanoseconds, Bytes> given_back;  // by time
+  std::map<Nanoseconds, Bytes> given_back;  // bytes given back, by time
   for (const ClientIndex index : order) {
     const Client& client = workload.client(index);
     Nanoseconds start = std::max(copied, client.arrival);
@@ -248,7 +248,7 @@ class Checker {
   // State of the client that is being checked:
   std::int32_t next_ = 0;
   Nanoseconds ready_ = 0, kernel_end_ = 0;
-  Bytes resident_ = -1;  // -1: not yet copied
+  Bytes resident_ = -1;  // bytes on the device; -1 before the first copy
   bool gone_ = false;
 };
 

@@ -51,7 +51,7 @@ class Step {
     transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
                                                   comm::DType::u8, last, "tensor"));
     CONVOY_CUDA(cudaMemset(gradients_.get(), 0, kElements * sizeof(float)));
-    move({});  // the first transfer connects, which a capture cannot
+    move({});  // the first transfer opens the connection, which must not happen in a capture
     CONVOY_CUDA(cudaDeviceSynchronize());
     graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
       start_buckets_of(0, stream);
