@@ -82,8 +82,8 @@ else
   missing shellcheck "shell scripts are"
 fi
 
-# The ignored words are no mistakes: one buffer for input and output, a time there and back, and
-# wrong verbs in tests.
+# The ignored words are no mistakes: they name one buffer for input and output, a time there and
+# back, and wrong verbs in tests.
 spelling() {
   git ls-files | grep -vE '\.(png|svg|tsv|h5|onnx|jpe?g)$' |
     xargs -d '\n' codespell --ignore-words-list=inout,fro,commun,trian

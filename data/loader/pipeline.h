@@ -17,7 +17,7 @@ class Pipeline {
  public:
   // `number` counts the fillings from 0; slot = number % slots.
   struct Work {
-    // Called once before the blocks of a slot, or empty.
+    // Called once per filling of a slot, before its blocks; may be empty.
     std::function<void(int slot, std::int64_t number)> prepare;
     std::function<void(int slot, std::int64_t begin, std::int64_t end, int thread)> fill;
     std::int64_t samples = 0;  // samples per slot
