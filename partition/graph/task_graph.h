@@ -183,8 +183,9 @@ class TaskGraphBuilder {
   std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
-  std::vector<NodeIndex> dense_;                                // the node of an id, if ids are dense
-  std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;  // the same if ids are sparse
+  std::vector<NodeIndex> dense_;  // the node of an id, if ids are dense
+  // Ids with their nodes, if ids are sparse.
+  std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;
   bool any_name_ = false, any_pin_ = false, any_group_ = false;
 };
 

@@ -26,7 +26,8 @@ StepSchedule run_again(const StepModel& model, const std::vector<int>& operation
 StepSchedule checkpoint_blocks(const StepModel& model, const StepBlocks& blocks, int length) {
   const auto& all = blocks.blocks();
   const int count = static_cast<int>(std::ssize(all));
-  std::vector<int> segment_of(model.operations.size(), -1);  // by operation of backward
+  // Segment of each operation of backward.
+  std::vector<int> segment_of(model.operations.size(), -1);
   for (int block = 0; block < count; ++block)
     for (int i = all[block].backward_first; i < all[block].backward_end; ++i) segment_of[i] = block / length;
   StepSchedule schedule;

@@ -1,4 +1,4 @@
-// Files of jobs: a good file is read, and any other text is refused in one line.
+// Tests files of jobs: a good file is read, and any other text is refused in one line.
 #include <gtest/gtest.h>
 
 #include "partition/random.h"
