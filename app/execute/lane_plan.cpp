@@ -7,11 +7,11 @@
 namespace convoy::app {
 namespace {
 
-// Remembers which instructions touched each piece of memory last. Pieces are cut where ranges begin
-// or end.
+// Remembers which instructions last wrote and read each piece of memory. Pieces are cut where
+// ranges begin or end.
 class Touched {
  public:
-  // Appends the instructions that `reader` must wait for.
+  // Appends to `waits` the instructions that `reader` must wait for.
   void read(const MemoryRange& range, int reader, std::vector<int>& waits) {
     for_each_piece(range, [&](Piece& piece) {
       if (piece.writer >= 0) waits.push_back(piece.writer);
@@ -60,7 +60,7 @@ class Touched {
     pieces_.emplace(at, std::move(second));
   }
 
-  std::map<const std::byte*, Piece> pieces_;  // by their first byte
+  std::map<const std::byte*, Piece> pieces_;  // each piece by its first byte
 };
 
 std::vector<std::vector<int>> dependences_of(const Program& program) {
@@ -90,15 +90,17 @@ LanePlan plan_lanes(const Program& program, int lanes) {
   plan.steps.resize(program.instructions().size());
   if (plan.lanes == 1) return plan;
   const auto dependences = dependences_of(program);
-  std::vector<int> last(static_cast<std::size_t>(plan.lanes), -1);  // by lane: its latest instruction
-  // seen[i][lane]: the latest instruction of a lane that is known to end before instruction i
+  // The latest instruction of each lane; -1: none yet.
+  std::vector<int> last(static_cast<std::size_t>(plan.lanes), -1);
+  // seen[i][lane]: the latest instruction of the lane that is known to end before instruction i
   // starts.
   std::vector<std::vector<int>> seen;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     LanePlan::Step& step = plan.steps[i];
     const Engine engine = program.instructions()[i].engine;
-    // Prefer a lane whose last instruction this one must wait for, the latest of them. Otherwise
-    // take the lane that has been idle for longest.
+    // Prefer a lane whose latest instruction is one that instruction i must wait for; if there are
+    // several, take the lane with the latest such instruction. Otherwise take the lane that has
+    // been idle for longest.
     int best = engine == Engine::compute ? -1 : computing + (engine == Engine::copy_out ? 0 : 1);
     for (int lane = 0; lane < computing && engine == Engine::compute; ++lane) {
       const int tail = last[static_cast<std::size_t>(lane)];
@@ -112,9 +114,11 @@ LanePlan plan_lanes(const Program& program, int lanes) {
     const int previous = last[static_cast<std::size_t>(best)];
     if (previous >= 0) before = seen[static_cast<std::size_t>(previous)];
     before[static_cast<std::size_t>(best)] = previous;
-    for (auto at = dependences[i].rbegin(); at != dependences[i].rend(); ++at) {  // latest first
+    // The latest dependence comes first.
+    for (auto at = dependences[i].rbegin(); at != dependences[i].rend(); ++at) {
       LanePlan::Step& other = plan.steps[static_cast<std::size_t>(*at)];
-      if (before[static_cast<std::size_t>(other.lane)] >= *at) continue;  // other waits order the two already
+      // Other waits ensure this order already.
+      if (before[static_cast<std::size_t>(other.lane)] >= *at) continue;
       if (other.records < 0) other.records = plan.events++;
       step.waits.push_back(other.records);
       const std::vector<int>& theirs = seen[static_cast<std::size_t>(*at)];

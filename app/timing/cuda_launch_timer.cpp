@@ -9,8 +9,8 @@ namespace {
 using kernels::CapturedGraph;
 using kernels::CudaEvent;
 
-// Times launches in a captured graph, at the speed and with the caches of a step. A stamp costs a
-// microsecond or two, and the launches before and after it no longer overlap.
+// Times launches in a captured graph, which has the speed and the caches of a step. A time stamp
+// costs a microsecond or two, and the launches before and after it do not overlap.
 class CudaTimer final : public LaunchTimer {
  public:
   explicit CudaTimer(std::vector<kernels::Launch> launches) : launches_(std::move(launches)) {
@@ -51,7 +51,8 @@ class CudaTimer final : public LaunchTimer {
   }
 
   std::vector<kernels::Launch> launches_;
-  std::vector<CudaEvent> stamps_;  // one before the first launch and one after each
+  // One stamp before the first launch and one after each launch.
+  std::vector<CudaEvent> stamps_;
   CapturedGraph divided_, undivided_;
 };
 

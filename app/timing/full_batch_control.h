@@ -1,4 +1,5 @@
-// The control of a step with a full batch, in memory that kernels can read, for timing operations.
+// Holds the control words of a step that has a full batch, in memory that kernels can read. Timers
+// of operations use it.
 #pragma once
 
 #include "app/compile/compiled_steps.h"

@@ -26,7 +26,7 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
 
 namespace {
 
-// The fastest of some copies counts, because the others were disturbed.
+// Takes the fastest of some copies, because other work has disturbed the slower ones.
 partition::HostLink measured_link(const StepOptions& options) {
   partition::HostLink link = estimated_link(options);
   constexpr std::size_t kBytes = 64 << 20;
@@ -84,7 +84,8 @@ CompiledSteps compile_within_limit(const Network& network, const StepOptions& op
     *rate = static_cast<double>(
         ranks.all_reduce(static_cast<std::int64_t>(*rate), comm::ReduceOp::min, "rates of links"));
   run_on_all_ranks(ranks, [&] {
-    // A rank with another kind of device may have another step.
+    // A rank with another kind of GPU may have another step, to which the times of rank 0 do not
+    // apply.
     if (node_ms.size() != steps->train->graph.nodes.size())
       node_ms = estimated_node_ms(*steps->train, options);
     fit_into_limit(*steps, options, *groups.replicas, node_ms, link);

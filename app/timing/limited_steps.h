@@ -1,4 +1,4 @@
-// Compiles steps that keep to a memory limit, by measured times of their operations.
+// Compiles steps that keep to a memory limit. Measured times of the operations decide how.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,20 @@
 
 namespace convoy::app {
 
-// Returns the milliseconds of every node of the training step: measured on a GPU, else estimated.
-// Measuring needs at most options.memory_limit bytes (0: as many as the step's activations), or
-// what the largest operation needs.
+// Returns the milliseconds of every node of the training step. On a GPU the times are measured,
+// which needs at most options.memory_limit bytes (0: the bytes of the step's activations), or more
+// if the largest operation needs more. On a host the times are estimated.
 std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups);
 
-// Returns the way to the host's memory: measured on a GPU with page-locked memory, else estimated.
+// Returns the rates of copies to and from host memory. On a GPU that may use host memory the rates
+// are measured with page-locked memory; else they are estimated.
 partition::HostLink host_link_of(const StepOptions& options);
 
-// Compiles the steps of an undivided network. If those of any rank exceed its limit, rank 0 times
-// the operations, and all ranks time their links at once. Every rank that exceeds its limit plans
-// with these times and the slowest link (fit_memory.h). Collective over `ranks`, the ranks of
-// groups.world.
+// Compiles the steps of a network that is not partitioned. If the steps of any rank exceed its
+// limit, rank 0 times the operations, and all ranks time their copies to host memory at once. Every
+// rank that exceeds its limit plans with the times of rank 0 and the slowest copies (fit_memory.h).
+// Collective over `ranks`, which are the ranks of groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);
 

@@ -18,16 +18,16 @@ namespace convoy::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::int64_t kSmall = 64;  // bytes
+constexpr std::int64_t kSmall = 64;  // the bytes of a small message
 constexpr int kRounds = 7;
 
-// Bytes of a large message: enough that the link dominates its time, and more than a device's
-// caches hold.
+// Returns the bytes of a large message. It is so large that the rate of the link dominates its
+// time, and that it does not fit into a device's caches.
 std::int64_t large_message(kernels::Backend backend) {
   return backend == kernels::Backend::cuda ? 64 << 20 : 1 << 20;
 }
 
-// A message from one rank to another, followed by an answer of the same size.
+// Sends a message from one rank to another, and then an answer of the same size back.
 class Exchange {
  public:
   Exchange(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes) {
@@ -49,8 +49,8 @@ class Exchange {
   std::array<std::unique_ptr<comm::PreparedOperation>, 2> ways_;
 };
 
-// Milliseconds of a message in one direction, the best of some rounds: a message that waits for a
-// busy processor tells nothing about the link.
+// Returns the milliseconds of a message in one direction. Takes the best of some rounds, because a
+// message that waits for a busy processor tells nothing about the link.
 double measure_message(const Exchange& exchange) {
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
@@ -61,22 +61,23 @@ double measure_message(const Exchange& exchange) {
   return best;
 }
 
-// Milliseconds of an operation as in a step: the mean of several in one captured graph.
+// Returns the milliseconds of an operation in a step: the mean of several runs in one captured
+// graph.
 double measure_captured(const kernels::Launch& operation) {
   constexpr int kTimes = 8;
-  operation({});  // connections are made outside captures
+  operation({});  // The first run makes connections, which cannot be made during capture.
   kernels::synchronize(kernels::Backend::cuda);
   const auto timer = make_cuda_launch_timer(std::vector(kTimes, operation));
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; ++round) rounds.push_back(timer->undivided_round() / kTimes);
   return median(rounds);
 }
-// Milliseconds of a message in one direction while each device runs `meanwhile`.
+// Returns the milliseconds of a message in one direction while each device runs `meanwhile`.
 double measure_captured(const Exchange& exchange, const kernels::Launch& meanwhile = {}) {
   return measure_captured([&](kernels::Stream stream) { exchange.run(stream, meanwhile); }) / 2;
 }
 
-// A load on a device's memory, which bounds most operations of a step.
+// Keeps a device's memory busy, because its bandwidth limits most operations of a step.
 class MemoryLoad {
  public:
   MemoryLoad() : memory_(kernels::Backend::cuda, 3 * kBytes) {
@@ -90,7 +91,7 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Returns a launch that takes about `ms` milliseconds, rather less than more, and at most 200
+  // Returns a launch of additions that takes at most about `ms` milliseconds. It has at most 200
   // additions.
   kernels::Launch lasting(double ms) const {
     constexpr double kMost = 200;
@@ -106,8 +107,9 @@ class MemoryLoad {
   double ms_ = 0;
 };
 
-// Milliseconds that a message still takes after both ends have been busy for long. A transport that
-// moves data by itself leaves 0; one whose receiver copies leaves all of its time.
+// Returns the milliseconds that a message still takes after both ends have been busy for long. This
+// is about 0 if the transport moves data by itself. It is the time of the whole message if the
+// receiver has to copy.
 double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes,
                             double message_ms) {
   const bool sends = ranks.rank() == a;
@@ -118,8 +120,7 @@ double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* b
                            : ranks.prepare_send(buffer, kSmall, comm::DType::u8, peer, "link probe");
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    // As in a step, the data sent have just been written, and the receive is posted before the
-    // send.
+    // As in a step, the message has just been written, and the receive is posted before the send.
     if (sends)
       std::fill_n(buffer, bytes, static_cast<std::byte>(round));
     else
@@ -176,7 +177,7 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
         const Exchange small_exchange(ranks, a, b, buffer, kSmall),
             large_exchange(ranks, a, b, buffer, large_bytes);
         double small = 0, large = 0, late = 0;
-        if (load) {  // a device moves data by itself
+        if (load) {  // GPUs move messages while they compute, so `late` stays 0
           small = measure_captured(small_exchange);
           large = measure_captured(large_exchange, load->lasting(measure_captured(large_exchange)));
         } else {

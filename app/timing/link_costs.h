@@ -1,5 +1,5 @@
-// The cost of a message between two ranks, measured before the partitioner decides where tensors
-// cross.
+// Measures the cost of a message between two ranks. The partitioner needs it to decide which
+// tensors go to another rank.
 #pragma once
 
 #include <span>
@@ -12,22 +12,28 @@ namespace convoy::app {
 
 struct LinkCost {
   double latency_ms = 0;
-  double bytes_per_ms = 1e9;  // on devices: while both compute, as in most of a step
-  double receiver_share = 0;  // from 0 to 1: share of a large message that the receiver copies itself
-  bool in_turn = false;       // whether a message waits until the one before it has arrived
+  // Bytes per millisecond of a large message. On GPUs both ends compute meanwhile, as in most of a
+  // step.
+  double bytes_per_ms = 1e9;
+  // The share of a large message's time that the receiver's processor spends on copying, from 0 to
+  // 1.
+  double receiver_share = 0;
+  bool in_turn = false;  // whether a message waits until the previous message has arrived
 };
 
-// Measures the links between the first `among` ranks: every pair sends small and large messages in
-// both directions, one pair at a time, from transfer memory. Collective over all of `ranks`.
-// Returns element [a][b] = [b][a] on every rank; the diagonal is free.
+// Measures the links between the first `among` ranks. Every pair sends small and large messages in
+// both directions, one pair at a time, from transfer memory. Returns a matrix whose elements [a][b]
+// and [b][a] are the link between ranks a and b, the same on every rank. The links of a rank to
+// itself cost nothing. Collective over all of `ranks`.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
                                                  int among);
 
-// Returns the milliseconds of a sum of a few numbers over all GPUs of `ranks`. Collective.
+// Returns the milliseconds that an all-reduce of eight numbers over the GPUs of `ranks` takes.
+// Collective.
 double measure_small_sum(comm::Collectives& ranks);
 
-// Replaces values in host memory by their sums over the ranks, through memory of the backend.
-// Collective.
+// Replaces values in host memory by their sums over the ranks. The sums are computed in memory of
+// the backend. Collective.
 void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<double> values,
                 std::string_view label);
 

@@ -24,11 +24,11 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-constexpr std::int64_t kAlignment = 256;  // of every operand
+constexpr std::int64_t kAlignment = 256;  // every operand starts at a multiple of these bytes
 std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Fills memory with moderate numbers, whether read as f32 or as bf16. A kernel's time may depend on
-// its numbers (denormals), and rounds of timing make them grow.
+// Fills memory with numbers that are moderate whether they are read as f32 or as bf16. A kernel's
+// time may depend on its numbers, such as denormals. Repeated rounds make the numbers grow.
 void fill_with_numbers(kernels::Backend backend, std::byte* data, std::int64_t bytes) {
   std::vector<std::uint32_t> pattern(4096);
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -47,8 +47,8 @@ void scale_to(std::vector<LaunchTime>& times, double ms) {
   for (LaunchTime& time : times) time.passed *= ms / sum, time.worked *= ms / sum;
 }
 
-// Returns each node's median over the rounds, scaled so that they add up to a median round: a
-// disturbance of one operation in ten disturbs every step.
+// Returns each node's median over the rounds. The medians are scaled to add up to the time of a
+// median round: some operation is disturbed in every round, as in every step.
 std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<double> OpSamples::*kind) {
   std::vector<double> medians, rounds;
   for (const OpSamples& samples : of_nodes) {
@@ -75,7 +75,7 @@ void OpSamples::add(const LaunchTime& time) {
   worked.push_back(time.worked);
 }
 
-// A ring of memory that floating-point tensors share. Indices, labels and sums have space of their
+// A ring buffer that floating-point tensors share. Indices, labels and sums have memory of their
 // own, since kernels trust the values that they read there.
 class OpTimer::Ring {
  public:
@@ -91,8 +91,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // The ring can restart after any operation. Tensors with space of their own follow it, so its
-    // size must be aligned too.
+    // The ring can restart after any operation. The tensors with memory of their own come after the
+    // ring, so the size of the ring must be aligned too.
     size_ = padded(std::max(shared, largest)) + padded(64);
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);
@@ -168,10 +168,11 @@ class OpTimer::Ring {
   const CompiledGraph& step_;
   const kernels::Backend backend_;
   const kernels::StepControl* const control_;
-  std::vector<bool> touched_;  // by TensorId: whether a node reads or writes it
+  std::vector<bool> touched_;  // by TensorId: whether a node reads or writes the tensor
   kernels::Arena arena_;
   std::int64_t size_ = 0, next_ = 0;
-  std::vector<std::int64_t> address_;  // by TensorId: its last offset; -1: none yet
+  // By TensorId: the tensor's latest offset in the arena; -1: none yet.
+  std::vector<std::int64_t> address_;
 };
 
 OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
@@ -237,7 +238,7 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl* c
   const kernels::Arena arena(backend,
                              static_cast<std::size_t>(elements * element_bytes) + kernel.workspace_bytes);
   std::vector<void*> inputs;
-  for (int i = 0; i <= buffers; ++i)  // the last one is the workspace
+  for (int i = 0; i <= buffers; ++i)  // the last pointer is that of the workspace
     inputs.push_back(arena.data() + i * elements * static_cast<std::int64_t>(sizeof(float)));
   void* workspace = inputs.back();
   inputs.pop_back();

@@ -8,13 +8,14 @@
 
 namespace convoy::app {
 
-// Returns milliseconds, each the median of `repeats` rounds. On a host they include the cost of
-// reading the clock, so their sum exceeds a step. No step may be in flight. On a GPU an untimed
-// round comes first, which shows the layers' names to a profiler.
+// Returns the milliseconds of each instruction: the median of `repeats` rounds. On a host each time
+// includes the cost of reading the clock, so the sum exceeds the time of a step. Requires that no
+// step is in flight. A GPU first runs one round without timing, which shows the layers' names to a
+// profiler.
 std::vector<double> time_program(const Program& program, kernels::Backend backend, int repeats);
 
-// Runs the program once on the current GPU, with an NVTX range of the layer's name around each
-// instruction.
+// Runs the program once on the current GPU, with an NVTX range around each instruction. The range
+// has the name of the instruction's layer.
 void run_in_named_ranges(const Program& program);
 
 }  // namespace convoy::app

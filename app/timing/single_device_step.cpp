@@ -39,7 +39,7 @@ double time_single_device_step(const CompiledSteps& steps, const StepOptions& op
   constexpr int kWarmUp = 3, kSteps = 15;
   StepOptions alone = options;
   alone.input = {};
-  alone.memory_limit = 0;  // only stages must keep to the limit
+  alone.memory_limit = 0;  // the limit holds for the stages of a partition, not for this step
   comm::SingleRank rank;
   const int delay = reuse_delay_of(alone);
   CompiledSteps own(alone_on_images(*steps.train, delay), alone_on_images(steps.evaluate, delay), alone);

@@ -13,7 +13,8 @@ double TimedSteps::mean() const {
 }
 
 void fill_batch(Session& session, std::int64_t classes, int ranks) {
-  // Drawn once and repeated: no length of a network's rows divides this one.
+  // Random numbers are drawn once and repeated. Their count is a prime, which divides no length of
+  // a network's rows.
   constexpr std::size_t kDrawn = 1'048'573;
   std::vector<float> images(static_cast<std::size_t>(session.images().desc.shape.elements()));
   for (std::size_t i = 0; i < images.size(); ++i)
