@@ -1,4 +1,4 @@
-// The names of an enum's values, as flags, files and messages spell them.
+// Names the values of enums as flags, files and messages spell them.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct Choice {
   Enum value;
 };
 
-// The values of an enum that a flag or a file names, in the order of help and messages. Specialise
-// it as a std::array of Choice<Enum> that holds every value.
+// The names of an enum's values that a flag or a file may hold, in the order of help and messages.
+// Specialise this for an enum as a std::array of Choice<Enum> that holds every value.
 template <typename Enum>
 inline constexpr std::nullptr_t kChoices = nullptr;
 
@@ -40,7 +40,7 @@ std::vector<std::string> names_of() {
   return names;
 }
 
-// Returns nothing if no value has this name.
+// Returns the value that has this name, or nothing if no value has it.
 template <NamedChoice Enum>
 std::optional<Enum> find_choice(std::string_view name) {
   for (const Choice<Enum>& choice : kChoices<Enum>)

@@ -1,5 +1,5 @@
-// The ways in which a verb ends with another status than 0. Any other exception is a failure of
-// status 1.
+// Exceptions that end a verb of `convoy` with an exit status other than 0. Any other exception ends
+// it with status 1.
 #pragma once
 
 #include <stdexcept>
@@ -9,18 +9,19 @@
 
 namespace convoy::app {
 
-// The command line is wrong: one line that names the flag; exit status 2.
+// Says that the command line is wrong. The message is one line that names the flag. The exit status
+// is 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws UsageError if `flag` was given but has no effect, because `found`, the value of flag `to`,
-// is none of `fitting`.
+// Throws UsageError if `flag` was given but has no effect. It has an effect only if `found`, the
+// value of the flag `to`, is one of `fitting`.
 void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
                    const std::vector<std::string_view>& fitting);
 
-// Ends the process without a message, as all was said: with 75 after a stop by a signal, or with
-// the status of another rank's failure.
+// Ends the process without another message, since all messages were printed. The status is 75 after
+// a stop by a signal, else that of another rank's failure.
 struct ExitStatus {
   int status;
 };

@@ -1,4 +1,4 @@
-// Medians of measured values.
+// Computes medians of measured values.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,16 @@
 
 namespace convoy::app {
 
-// Returns the upper one of an even number of values. `values` must not be empty, here and below.
+// Returns the median, or the upper of the two middle values if their number is even. `values` must
+// not be empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::ranges::nth_element(values, middle);
   return *middle;
 }
 
-// Returns the lower one of an even number of values.
+// Returns the median, or the lower of the two middle values if their number is even. `values` must
+// not be empty.
 inline double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
   std::ranges::nth_element(values, middle);

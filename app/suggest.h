@@ -1,4 +1,4 @@
-// Finds names that are near a wrong one: flags, verbs, keys, values, models.
+// Finds names that are similar to a wrong name of a flag, verb, key, value or model.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace convoy::app {
 
-// Counts the insertions, deletions, replacements and swaps of neighbours that turn one into the
-// other, without regard to case (the optimal string alignment distance).
+// Returns the optimal string alignment distance of two words: the number of insertions, deletions,
+// replacements and swaps of neighbours that turn one word into the other. Ignores case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// Returns at most three candidates, nearest first, that begin with `name` or differ from it by at
-// most a third of its length, one to four edits.
+// Returns at most three candidates, nearest first. A candidate begins with `name`, if that has three
+// letters or more, or differs from it by at most a third of its letters and at most four edits.
 std::vector<std::string> suggest(std::string_view name, const std::vector<std::string>& candidates);
 
-// Returns the end of a message, "; did you mean 'resnet18' or 'resnet34'?", or nothing if no
-// candidate is near.
+// Returns the end of a message, such as "; did you mean 'resnet18' or 'resnet34'?". Returns an
+// empty text if no candidate is similar.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace convoy::app

@@ -28,7 +28,8 @@ const CLI::Option* option_of(const CLI::App& verb, const std::string& flag) {
   return flag.starts_with("--") ? verb.get_option_no_throw(flag) : nullptr;
 }
 
-// Returns "one of slice, scatter" for choices "{slice|scatter}", else what the flag is for.
+// Returns "one of slice, scatter" if the option has the choices "{slice|scatter}". Otherwise
+// returns "a value" with the description of the option.
 std::string expected_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const auto open = type.find('{');
@@ -39,7 +40,8 @@ std::string expected_of(const CLI::Option& option) {
   return names;
 }
 
-// Reads the words in the order of the parser.
+// Reads the words of a command line in the same order as the parser, and stops at the first
+// mistake.
 class Reader {
  public:
   Reader(const CLI::App& app, const std::vector<std::string>& words) : verb_(&app), words_(words) {}
@@ -70,7 +72,7 @@ class Reader {
     return words_[at_].substr(equals + 1);
   }
 
-  // Scripts may repeat a switch; giving it twice in the same sense changes nothing.
+  // A script may give a switch twice. This is a mistake only if the second one reverses the first.
   void read_switch(const CLI::Option& option, const std::string& flag) {
     if (const auto value = behind_equals(); value && *value != "true" && *value != "false")
       mistake_ = fmt::format("{}: found '{}', expected true or false", flag, *value);
@@ -102,7 +104,8 @@ class Reader {
   const CLI::App* verb_;
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
-  std::map<const CLI::Option*, std::string> given_;  // the spelling of a switch, the value of another flag
+  // By option: how a switch was spelled, or the value of another flag.
+  std::map<const CLI::Option*, std::string> given_;
   std::optional<std::string> mistake_;
 };
 
@@ -112,7 +115,8 @@ std::optional<std::string> find_mistake(const CLI::App& app, const std::vector<s
   return Reader(app, words).run();
 }
 
-// CLI11 only names the words that are left over. This finds the wrong one and names near it.
+// CLI11's own messages only list the words that it did not expect. This message names the wrong
+// word and similar names.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = &app;
   std::string path = "convoy";
@@ -126,7 +130,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
         return fmt::format("unknown flag '{}' of {}{}", flag, path, did_you_mean(flag, flags_of(*verb)));
       }
       const auto verbs = verbs_of(*verb);
-      if (!verbs.empty()) {  // also if a verb follows it
+      if (!verbs.empty()) {  // the first word is wrong, even if a valid verb follows
         if (word == "help") return fmt::format("unknown verb 'help' of {}; did you mean '--help'?", path);
         return fmt::format("unknown verb '{}' of {}{}", word, path, did_you_mean(word, verbs));
       }

@@ -1,4 +1,4 @@
-// Explains a wrong command line: which flag, the value that was found, and the one that was
+// Explains a wrong command line: names the flag, the value that was found and the value that was
 // expected.
 #pragma once
 
@@ -9,12 +9,13 @@
 
 namespace convoy::app {
 
-// Finds mistakes that the parser passes over or words differently: a flag in the place of a value,
-// too few values, a flag given twice, a value for a switch, a list with an empty place. `words` are
-// those after the program's name. Returns nothing if there is none.
+// Finds mistakes that the parser ignores or describes badly: a flag in the place of a value, too
+// few values, a flag given twice, a value for a switch, and a list with an empty element. `words`
+// are the arguments after the program's name. Returns the message, or nothing if there is no
+// mistake.
 std::optional<std::string> find_mistake(const CLI::App& app, const std::vector<std::string>& words);
 
-// Turns the parser's error into one line that names the wrong word and what is near it.
+// Returns one line for an error of the parser. The line names the wrong word and similar names.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace convoy::app

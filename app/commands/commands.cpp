@@ -31,14 +31,14 @@ const std::vector<AddVerb>& program_verbs() {
   return verbs;
 }
 
-// Makes an error one line, whatever text it holds.
+// Returns the message in one line, without trailing white space.
 std::string in_one_line(std::string message) {
   while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
   return message;
 }
 
-// Results go to standard output; warnings must not mix with them.
+// Keeps warnings out of standard output, which holds the results.
 void send_warnings_to_standard_error() {
   if (spdlog::get("convoy") != nullptr) return;
   auto logger = spdlog::stderr_color_mt("convoy");
@@ -46,8 +46,8 @@ void send_warnings_to_standard_error() {
   spdlog::set_default_logger(std::move(logger));
 }
 
-// Without MPI every process of a job finds the same error, so one of them prints it. With MPI an
-// error may belong to one rank, which prints it.
+// Prints the message on standard error and returns `status`. Before MPI starts, every process of a
+// job finds the same error, so only one of them prints. Afterwards each rank prints its own error.
 int failed(const std::string& message, int status) {
   int initialised = 0;
   comm::check_mpi(MPI_Initialized(&initialised), "MPI_Initialized");
@@ -58,7 +58,7 @@ int failed(const std::string& message, int status) {
   return status;
 }
 
-// Standard output may go to a full disk.
+// Reports that standard output cannot be written, because the disk is full for example.
 int failed_output(int error) {
   return failed(fmt::format("standard output: cannot write: {}", std::strerror(error == 0 ? EIO : error)), 1);
 }
@@ -68,7 +68,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     if (const auto mistake = find_mistake(app, {argv + 1, argv + argc})) return failed(*mistake, 2);
     app.parse(argc, argv);
     return 0;
-  } catch (const CLI::Success& request) {  // --help, --version
+  } catch (const CLI::Success& request) {  // the flags --help and --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
     return failed(explain(app, error), 2);
@@ -78,7 +78,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return exit.status;
   } catch (const std::bad_alloc&) {
     return failed("out of memory", 1);
-  } catch (const std::system_error& error) {  // fmt throws it, too
+    // The fmt library also throws this type if it cannot write to standard output.
+  } catch (const std::system_error& error) {
     return std::ferror(stdout) != 0 ? failed_output(error.code().value()) : failed(error.what(), 1);
   } catch (const std::exception& error) {
     return failed(error.what(), 1);

@@ -42,7 +42,7 @@ toml::table parse(const std::string& file, const std::string& text) {
   }
 }
 
-// A value as the command line would spell it.
+// Returns a value as the command line would spell it.
 std::string text_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   std::ostringstream text;
@@ -75,7 +75,7 @@ void apply(CLI::Option& option, const std::string& key, const std::vector<std::s
   for (const std::string& input : inputs)
     if (input.starts_with('[') || input.starts_with('{'))
       wrong(fmt::format("found '{}', expected a value or one list of values", input));
-  if (inputs.empty()) return;  // an empty list is the default of every list
+  if (inputs.empty()) return;  // every list is empty by default
   const bool flag = option.get_expected_min() == 0;
   if (flag && inputs[0] != "true" && inputs[0] != "false")
     wrong(fmt::format("found '{}', expected true or false", inputs[0]));

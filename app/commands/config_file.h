@@ -18,22 +18,21 @@
 
 namespace convoy::app {
 
-// Groups of flags that exclude each other: one on the command line also displaces the others in the
-// file.
+// Groups of flags that exclude each other. A flag of a group on the command line also overrides the
+// other flags of the group in the file.
 using ExclusiveFlags = std::vector<std::vector<std::string>>;
 
-// Adds --config to a verb. Call it after the verb's other flags: CLI11 runs options in the order in
-// which they were added, and the file fills those that the command line left open. Errors are
-// CLI::ConfigError.
+// Adds --config to a verb. Call this after the verb's other flags are added: CLI11 runs options in
+// the order in which they were added, and the file sets the options that the command line has not
+// set. Throws CLI::ConfigError.
 void add_config_option(CLI::App& verb, ExclusiveFlags exclusive = {});
 
-// Gives the flag that `key` names its values, with the flag's checks. `source` is the file or the
-// flag that they come from. Throws CLI::ConfigError that names both.
+// Gives values to the flag that `key` names, with the checks of the flag. `source` is the file or
+// the flag that the values come from. Throws CLI::ConfigError, which names `source` and `key`.
 void apply_values(CLI::App& verb, const std::string& key, const std::vector<std::string>& values,
                   const std::string& source);
 
-// The tables of a TOML file that holds nothing but [[name]] rows: keys with their values, as the
-// command line would spell them. Throws CLI::ConfigError.
+// One [[name]] table of a TOML file: keys with their values, as the command line would spell them.
 using ConfigRow = std::vector<std::pair<std::string, std::vector<std::string>>>;
 std::vector<ConfigRow> read_rows(const std::string& file, const std::string& name);
 

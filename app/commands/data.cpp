@@ -1,4 +1,5 @@
-// `convoy data convert|info|synth`: make and look at the HDF5 files that Convoy trains from.
+// `convoy data convert|info|synth`: converts, describes and draws the HDF5 files that Convoy trains
+// from.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -71,13 +72,14 @@ data::SourceFormat format_of(const std::string& name) {
   return SourceFormat::automatic;
 }
 
-// Shows images so far, their rate and the time left: redrawn on a terminal, elsewhere a line now
-// and then.
+// Shows how many images are done, their rate and the time left. On a terminal it redraws one line;
+// elsewhere it prints a line every 20 seconds.
 class ConvertDisplay {
  public:
   void show(const data::ConvertProgress& progress) {
     const auto now = Clock::now();
-    if (progress.images <= 1) first_ = now;  // reading the names took the time before
+    // The time before the first image was spent on reading names.
+    if (progress.images <= 1) first_ = now;
     const std::chrono::duration<double> since = now - shown_, running = now - first_;
     if (since.count() < (interactive_ ? 0.2 : 20) || progress.images == progress.total) return;
     shown_ = now;
@@ -92,7 +94,7 @@ class ConvertDisplay {
     std::fflush(stderr);
     line_open_ = interactive_;
   }
-  // Ends the line before anything else is printed.
+  // Clears the line before anything else is printed.
   void clear() {
     if (line_open_) fmt::print(stderr, "\r\x1b[K");
     line_open_ = false;

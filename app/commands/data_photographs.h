@@ -1,5 +1,5 @@
-// `convoy data photographs`: makes a folder of JPEG files that take as long to decode as
-// photographs.
+// `convoy data photographs`: writes a folder of synthetic JPEG files whose decoding takes as long
+// as that of photographs.
 #pragma once
 
 #include <CLI/CLI.hpp>

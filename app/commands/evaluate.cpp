@@ -1,4 +1,5 @@
-// `convoy evaluate`: the accuracy of a checkpoint or a model file on a data set's test images.
+// `convoy evaluate`: measures the accuracy of a checkpoint or a model file on the test images of a
+// data set.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 

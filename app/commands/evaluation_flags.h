@@ -1,4 +1,4 @@
-// The flags that `evaluate` and `predict` have in common.
+// Adds the flags that `evaluate` and `predict` have in common.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,9 +8,9 @@
 
 namespace convoy::app {
 
-// Adds --checkpoint, which is returned, and --ema. `options` must outlive the verb, as below.
+// Adds --checkpoint, which is returned, and --ema. `options` must outlive the verb.
 CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options);
-// Adds --backend, --precision, --threads and --timeout.
+// Adds --backend, --precision, --threads and --timeout. `options` must outlive the verb.
 void add_execution_flags(CLI::App& verb, EvaluationOptions& options);
 
 }  // namespace convoy::app

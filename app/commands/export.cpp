@@ -1,4 +1,4 @@
-// `convoy export`: a checkpoint's network as a file that other programs read.
+// `convoy export`: writes a checkpoint's network to a file that other programs read.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,8 @@ struct ExportOptions {
   bool fold_batch_norm = false, ema = false;
 };
 
-// Returns the network with the checkpoint's values as its first ones.
+// Returns the checkpoint's network. The initial values of its parameters and statistics are those
+// of the checkpoint.
 Network network_of(CheckpointState& state, const std::string& file) {
   const kernels::Shape& image = state.input_shape;
   const TrainOptions run = options_from_json(nlohmann::json::parse(state.options_json), file);
@@ -55,7 +56,8 @@ Network network_of(CheckpointState& state, const std::string& file) {
   return network;
 }
 
-// PyTorch's batch norms also count the batches that they have seen.
+// Returns the tensors of a PyTorch file. PyTorch's batch norms also hold the number of batches that
+// they have seen, which is `steps`.
 std::vector<TensorToWrite> tensors_of(const Network& network, std::int64_t steps) {
   std::vector<TensorToWrite> tensors;
   for (const Layer& layer : network.layers()) {

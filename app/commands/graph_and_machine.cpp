@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kGenerated = "generated:";
 
-// Makes the graph of "generated:FAMILY:NODES".
+// Generates the graph that "generated:FAMILY:NODES" names.
 TaskGraph generated(const std::string& text) {
   const std::size_t colon = text.find(':', kGenerated.size());
   GeneratorOptions options;
@@ -34,7 +34,8 @@ TaskGraph generated(const std::string& text) {
     throw UsageError(fmt::format(
         "--graph: found '{}', expected generated:FAMILY:NODES, as generated:transformer:11000", text));
   options.nodes = static_cast<NodeIndex>(std::stol(nodes));
-  // Measured: a million nodes with three edges each take 0.6 GB with all data made from them.
+  // Measured: a graph of a million nodes with three edges each takes 0.6 GB, with all data derived
+  // from it.
   constexpr std::int64_t kBytesPerNode = 600;
   const std::int64_t free = std::int64_t{::sysconf(_SC_AVPHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   if (options.nodes > free / kBytesPerNode)

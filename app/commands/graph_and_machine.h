@@ -15,21 +15,22 @@ struct GraphAndMachineFlags {
   std::string graph, topology, profile;
   bool color_classes = false, contention = false;
   partition::DeviceIndex devices = 0, devices_per_node = 0;
-  std::vector<std::int64_t> memory;  // one for all devices, or one a device
-  std::vector<double> speeds;        // none, or one a device
+  std::vector<std::int64_t> memory;  // one value for all devices, or one per device
+  std::vector<double> speeds;        // empty, or one value per device
   double latency_us = 25, bandwidth_gbps = 130, node_latency_us = 50, node_bandwidth_gbps = 25;
 
   std::vector<const CLI::Option*> link_flags;
   const CLI::Option* bandwidth_flag = nullptr;
 
   void add_to(CLI::App& verb);
-  // Throws UsageError if flags repeat what the topology's file holds.
+  // Throws UsageError if a flag gives a value that the --topology file gives too.
   void check_topology() const;
   partition::TaskGraph read_graph() const;
-  // Returns --devices, else the count in the graph's file. Throws UsageError if both are missing.
+  // Returns the value of --devices, or else the count in the graph's file. Throws UsageError if
+  // both are missing.
   partition::DeviceIndex device_count(const partition::TaskGraph& graph) const;
-  // Returns the machine. Without --memory the limits in the graph's file hold. Throws UsageError if
-  // a list does not match the device count.
+  // Returns the machine. Without --memory the limits in the graph's file apply. Throws UsageError
+  // if a list does not have one value per device.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
 
  private:

@@ -38,7 +38,8 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_positional()) return "";
-    std::string type = option->get_type_name();  // choices follow it: TEXT:{one|another}
+    // The choices of an option follow its type, as in TEXT:{one|another}.
+    std::string type = option->get_type_name();
     if (const auto choices = type.find('{'); choices != std::string::npos) type = type.substr(choices);
     std::string text = type.empty() ? "" : " " + get_label(type);
     const std::string standard = option->get_default_str();

@@ -1,4 +1,4 @@
-// Formats the help of every verb.
+// Formats the help texts of all verbs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,9 +6,9 @@
 
 namespace convoy::app {
 
-// Writes "--flag NAME=default    what it is for (required)" with choices as {one|another} and
-// counts as N, in lines of up to 120 columns. Verbs inherit it from the application that they are
-// added to.
+// Returns a formatter that writes "--flag NAME=default    description (required)" in lines of up to
+// 120 columns. It writes choices as {one|another} and counts as N. Verbs inherit the formatter from
+// the application that they are added to.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace convoy::app

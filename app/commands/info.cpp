@@ -20,7 +20,7 @@ namespace {
 
 struct InfoOptions {
   std::string model;
-  std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // 0: not given
+  std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // 0 if not given
   std::int64_t host_memory = 0;
   bool build = false, json = false, memory = false;
   kernels::Backend backend = kernels::Backend::cpu;
@@ -36,7 +36,8 @@ nlohmann::json shape_json(const Shape& shape) {
   return extents;
 }
 
-// Returns the parameters and running statistics of all layers as model files hold them.
+// Returns the names and shapes of the parameters and running statistics of all layers, as model
+// files hold them.
 nlohmann::json tensors_json(const Network& network) {
   auto tensors = nlohmann::json::array();
   for (const Layer& layer : network.layers())

@@ -1,4 +1,4 @@
-// `convoy info`: the layers of a network, or the libraries and settings of this build.
+// `convoy info`: prints the layers of a network, or the libraries and settings of this build.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 
 namespace convoy::app {
 
-// A layer of the network, for a batch of the network's size. A multiply-add of forward counts as
-// two operations.
+// Describes a layer of the network, at the batch size of the network. A multiply-add of forward
+// counts as two operations.
 struct LayerRow {
   std::string name, kind, attributes;
   std::vector<std::string> inputs;
   Shape output;
   std::int64_t parameters = 0;
   double forward_flops = 0;
-  std::int64_t output_bytes = 0;  // in fp32
+  std::int64_t output_bytes = 0;  // bytes of the output in fp32
 };
 
 std::vector<LayerRow> layer_table(const Network& network);
-LayerRow total_of(const std::vector<LayerRow>& rows);  // named "total"
+// Returns the sums over the rows, as a row named "total".
+LayerRow total_of(const std::vector<LayerRow>& rows);
 
 }  // namespace convoy::app

@@ -14,7 +14,9 @@
 namespace convoy::app {
 namespace {
 
-constexpr int kSteps = 16;  // limits between the least and what the step takes without one
+// The range from the least possible memory to that of a step without a limit is cut into this many
+// parts.
+constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, double ms) {
   const auto recomputed = std::ranges::count_if(step.graph.nodes, &Node::recompute);

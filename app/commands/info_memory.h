@@ -1,4 +1,4 @@
-// `convoy info --memory`: what a training step takes within less memory.
+// `convoy info --memory`: tells how much longer a training step takes if it has less memory.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,29 @@
 namespace convoy::app {
 
 struct MemoryCurvePoint {
-  std::int64_t bytes = 0;       // of the arena
-  std::int64_t kept_bytes = 0;  // that forward leaves for backward
-  int recomputed = 0;           // operations that run again
-  std::int64_t host_bytes = 0;  // that wait in host memory
-  double ms = 0;                // expected time of the step's operations
+  std::int64_t bytes = 0;       // bytes of the arena
+  std::int64_t kept_bytes = 0;  // bytes that forward leaves for backward
+  int recomputed = 0;           // number of operations that run again
+  std::int64_t host_bytes = 0;  // bytes of the tensors that wait in host memory
+  double ms = 0;                // expected milliseconds of the step's operations
 };
 
 struct MemoryCurve {
-  std::vector<MemoryCurvePoint> points;  // from the step without a limit to the least possible
-  std::string least_at;                  // the operation that needs the least
+  // The first point is the step without a limit, the last is the step with the least memory.
+  std::vector<MemoryCurvePoint> points;
+  // The operation that decides how much memory the step needs at least.
+  std::string least_at;
 };
 
-// Plans the training step of one rank for limits from what it takes without one down to the least.
+// Plans the training step of one rank for a series of memory limits, from the memory that the step
+// takes without a limit down to the least that is possible.
 MemoryCurve memory_curve(const Network& network, const StepOptions& options);
 
 // Prints the curve, and draws it into an SVG file unless `plot` is empty.
 void print_memory(const Network& network, const StepOptions& options, bool json, const std::string& plot);
 
-// Returns the drawing: expected time over bytes, both relative to the step without a limit.
+// Returns the SVG drawing of expected time over bytes. Both are relative to the step without a
+// limit.
 std::string draw_memory_curve(const MemoryCurve& curve, const std::string& title);
 
 }  // namespace convoy::app

@@ -28,7 +28,7 @@ std::optional<std::int64_t> whole(const std::string& text) {
   return value;
 }
 
-// Appends the value, or the values of a range "a..b".
+// Appends the value, or all values if `text` is a range "a..b".
 void append_values(const std::string& key, const std::string& text, std::vector<std::string>& values) {
   const auto dots = text.find("..");
   if (dots == std::string::npos) return values.push_back(text);
@@ -75,7 +75,7 @@ std::vector<List> lists_of(std::string spec) {
   return lists;
 }
 
-// The last list varies fastest.
+// Returns all combinations of the lists' values. The last list varies fastest.
 std::vector<ConfigRow> product(const std::vector<List>& lists) {
   std::vector<ConfigRow> rows{{}};
   for (const List& list : lists) {

@@ -18,8 +18,9 @@ namespace convoy::app {
 
 inline constexpr int kMostMembers = 4096;
 
-// Returns the options of every member: those of `base` with the member's own values. Throws
-// UsageError, one line that starts with --members or the file, if the specification is not valid.
+// Returns the options of every member: the options of `base`, with the member's own values in their
+// place. Throws UsageError if the specification is not valid. Its message is one line that starts
+// with --members or the file.
 std::vector<TrainOptions> member_options(const std::string& spec, const TrainOptions& base);
 
 }  // namespace convoy::app

@@ -18,7 +18,8 @@ struct ModelText {
   std::int64_t batch = 0, size = 0;  // size 0: not given
 };
 
-// Takes a whole number after the last colon off the text; 0 if there is none.
+// Removes the last colon of the text and the whole number after it, and returns the number. Returns
+// 0 and changes nothing if no valid number is there.
 std::int64_t take_number(std::string_view& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return 0;
@@ -48,7 +49,8 @@ Network network_of(const ModelText& model, std::int64_t size) {
   return make_network({model.name, model.batch, 0, size, 0});
 }
 
-// Times of the profile for the nodes of the same layer and kind, one after the other.
+// Returns a time for each node: that of the first operation of the profile with the same layer and
+// kind that no earlier node took. Throws if there is none.
 std::vector<double> matched(const StepGraph& graph, const StepProfile& profile, const std::string& file) {
   std::vector<bool> taken(profile.operations.size(), false);
   std::vector<double> times;
@@ -71,7 +73,7 @@ CompiledGraph with_sizes(StepGraph graph, Precision precision) {
   for (const Tensor& tensor : graph.tensors) {
     kernels::TensorDesc desc{tensor.dtype, tensor.shape, kernels::Layout::row_major, nullptr};
     if (tensor.dtype == kernels::DType::u8 &&
-        tensor.role == TensorRole::activation)  // a mask: a bit an element
+        tensor.role == TensorRole::activation)  // the tensor is a mask with one bit per element
       desc.shape = {(tensor.shape.elements() + 7) / 8};
     if (precision == Precision::bf16 && tensor.dtype == kernels::DType::f32 &&
         (tensor.role == TensorRole::activation || tensor.role == TensorRole::images))

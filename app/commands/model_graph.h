@@ -1,4 +1,4 @@
-// The training step of a network as a task graph, for `convoy partition` and `convoy simulate`.
+// Makes a task graph of a network's training step, for `convoy partition` and `convoy simulate`.
 #pragma once
 
 #include <string>
@@ -10,12 +10,15 @@ namespace convoy::app {
 
 inline constexpr std::string_view kModelGraph = "model:";
 
-// `text` is model:NAME:BATCH or model:NAME:BATCH:SIZE, images of SIZE pixels a side (224, or those
-// of NAME if it is a file). One task a node of the step and one an update, with SGD's momentum
-// resident; what shares parameters is colocated. Times are those of `profile` (bench step --layers
-// --json of one rank); without one, an estimate for the device of the `topology`'s file, in bf16 on
-// GPUs and fp32 on CPUs. Throws UsageError for a text of another form, and if neither file is
-// given.
+// Returns the task graph. `text` is model:NAME:BATCH or model:NAME:BATCH:SIZE, where images have
+// SIZE x SIZE pixels. The default size is 224, or that of the file if NAME is a model file.
+//
+// The graph has one task per node of the step and one per update. The momentum of SGD stays in
+// memory. Tasks that share parameters must be on the same device.
+//
+// The times are those of `profile`, which `bench step --layers --json` wrote on one rank. Without a
+// profile they are estimated for the device of the file `topology`, in bf16 on GPUs and fp32 on
+// CPUs. Throws UsageError for a text of another form, and if both files are missing.
 partition::TaskGraph model_task_graph(const std::string& text, const std::string& profile,
                                       const std::string& topology);
 

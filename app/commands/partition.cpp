@@ -1,4 +1,5 @@
-// `convoy partition`: places a task graph on devices. The output is shared with `convoy simulate`.
+// `convoy partition`: places a task graph on devices. `convoy simulate` prints its result with the
+// functions of this file.
 #include "app/commands/partition.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,8 @@ struct PartitionFlags {
   OutputFlags output;
   std::string out, algorithm = "improve", write_graph, pipeline;
   double time_limit = -1;
-  std::int64_t moves = 0, seed = 1, threads = 2, micro_batches = 0;  // 0: as the graph's file says, else 16
+  // micro_batches 0: the number in the graph's file, else 16.
+  std::int64_t moves = 0, seed = 1, threads = 2, micro_batches = 0;
 };
 
 nlohmann::json candidate_summary(const std::vector<Candidate>& candidates) {

@@ -1,4 +1,4 @@
-// Prints a judged placement, for `convoy partition` and `convoy simulate`.
+// Prints a simulated placement, for `convoy partition` and `convoy simulate`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,8 @@
 
 namespace convoy::app {
 
-inline constexpr const char* kOutputGroup = "Output";  // of flags, in --help
+// The group of the output flags in --help.
+inline constexpr const char* kOutputGroup = "Output";
 
 struct OutputFlags {
   std::string report, trace;
@@ -21,11 +22,11 @@ struct OutputFlags {
                    const partition::CostModel& cost, const partition::Simulation& simulation) const;
 };
 
-// Returns the rows on makespan, bound, ratio, speed-up and cut.
+// Returns the rows of the table that show makespan, lower bound, ratio, speed-up and cut.
 partition::ReportRows placement_rows(const partition::CostModel& cost,
                                      const partition::Simulation& simulation,
                                      partition::Nanoseconds one_device, double seconds);
-// Prints these rows, then one row for each device.
+// Prints the given rows, then one row per device.
 void print_rows(partition::ReportRows rows, const partition::CostModel& cost,
                 const partition::Simulation& simulation);
 nlohmann::json placement_summary(const partition::CostModel& cost, const partition::Simulation& simulation,

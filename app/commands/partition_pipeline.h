@@ -1,4 +1,5 @@
-// `convoy partition --pipeline`: the throughput of a graph as a pipeline of stages.
+// `convoy partition --pipeline`: cuts a graph into the stages of a pipeline and prints its
+// throughput.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace convoy::app {
 
-// Prints stages and times, as one JSON object with --json. Throws std::runtime_error if no pipeline
+// Prints stages and times, with --json as one JSON object. Throws std::runtime_error if no pipeline
 // keeps to the memory limit.
 void run_pipeline(const std::string& graph, const partition::CostModel& cost, bool replicate,
                   std::int64_t micro_batches, bool json);

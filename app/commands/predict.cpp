@@ -1,4 +1,5 @@
-// `convoy predict`: the most probable classes of images, by a checkpoint's network.
+// `convoy predict`: writes the most probable classes of images, as a checkpoint's network finds
+// them.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -39,7 +40,7 @@ struct PredictFlags {
   std::string out = "-";
 };
 
-// Runs the network over stores or image files and writes the table on rank 0.
+// Runs the network over the images of a store or of image files. Rank 0 writes the table.
 class Prediction {
  public:
   Prediction(const PredictFlags& flags, const comm::MpiEnvironment& environment)
@@ -80,7 +81,7 @@ class Prediction {
   const CheckpointState& checkpoint() const { return evaluation_.checkpoint(); }
   const std::string& checkpoint_name() const { return evaluation_.options().checkpoint; }
 
-  // Labels count only if the store's classes are those of the checkpoint.
+  // Opens the store. Its labels are used only if its classes are those of the checkpoint.
   void open_store() {
     Dataset& dataset = evaluation_.open([this](const TrainOptions& run) {
       OpenedData opened = open_data(run);
@@ -152,7 +153,8 @@ class Prediction {
     };
   }
 
-  // Every rank sends as many rows, and rank r's images follow those of rank r - 1.
+  // Writes the predictions of a batch on rank 0. Every rank contributes equally many rows. The rows
+  // of rank r follow those of rank r - 1.
   void write(const EvaluatedBatch& batch) {
     const std::size_t rows = batch.samples.size(), classes = classes_.size();
     const auto ranks = static_cast<std::size_t>(ranks_.size());
@@ -177,7 +179,7 @@ class Prediction {
     }
   }
 
-  // Goes to standard error if the table goes to standard output.
+  // Prints the summary. It goes to standard error if the table goes to standard output.
   void say_result(const StepMetrics& sum, std::int64_t damaged) const {
     std::string line = fmt::format("{} images by {}", written_, evaluation_.describe());
     if (sum.samples > 0)
@@ -200,10 +202,10 @@ class Prediction {
   const PredictFlags& flags_;
   const comm::Communicator& ranks_;
   Evaluation evaluation_;
-  std::shared_ptr<const data::ImageFiles> files_;  // null: a store
+  std::shared_ptr<const data::ImageFiles> files_;  // null if the images come from a store
   std::vector<std::string> classes_;
   std::size_t top_ = 0;
-  std::optional<PredictionTable> table_;  // on rank 0
+  std::optional<PredictionTable> table_;  // only on rank 0
   std::vector<RankedClass> ranked_, all_ranked_;
   std::vector<std::int64_t> all_samples_;
   std::int64_t written_ = 0;

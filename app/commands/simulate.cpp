@@ -1,5 +1,5 @@
-// `convoy simulate`: simulates a placement from a file, with --model the scaling of a training, or
-// with --jobs the sharing of a device.
+// `convoy simulate`: simulates a placement that a file holds. With --model it simulates the scaling
+// of a training, with --jobs the sharing of a device by several jobs.
 #include "app/commands/simulate.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ void check_limits(const CostModel& cost, const Simulation& simulation, const std
   }
 }
 
-// `mode` is the flag that says what is simulated; it is empty for a placement. Throws UsageError
-// for flags of another mode.
+// Throws UsageError if a flag does not belong to what is simulated. `mode` is --model or --jobs, or
+// empty for a placement.
 void check_mode(const CLI::App& verb, const std::string& mode) {
   for (const CLI::Option* option :
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {

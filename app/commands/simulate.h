@@ -1,4 +1,4 @@
-// `convoy simulate`: judges a given placement of a task graph.
+// `convoy simulate`: simulates a given placement of a task graph.
 #pragma once
 
 #include "app/commands/graph_and_machine.h"
@@ -6,8 +6,9 @@
 
 namespace convoy::app {
 
-// Reads the graph and the placement, whose `devices` is the machine's size, and simulates it.
-// Throws std::runtime_error if a device would exceed its memory limit.
+// Reads the graph and the placement, simulates it and prints the result. The machine has as many
+// devices as the field `devices` of the placement says. Throws std::runtime_error if a device would
+// exceed its memory limit.
 void run_simulate(const GraphAndMachineFlags& input, const std::string& placement_file, bool ignore_order,
                   const OutputFlags& output);
 

@@ -1,4 +1,4 @@
-// `convoy simulate --jobs`: several jobs on one device, by several policies.
+// `convoy simulate --jobs`: simulates several jobs that share one device, under several policies.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,18 +9,20 @@
 
 namespace convoy::app {
 
-inline constexpr const char* kJobsGroup = "Jobs that share a device";  // of flags, in --help
+// The group of these flags in --help.
+inline constexpr const char* kJobsGroup = "Jobs that share a device";
 
 struct JobsSimulationFlags {
   std::string jobs, policy = "all", eviction = "partial";
-  std::int64_t memory_limit = 0, compute_engines = 1, window = 16, seed = 1;  // memory_limit 0: the file's
-  double time_limit = -1;                                                     // below 0: each policy's own
+  // memory_limit 0: the limit in the job file.
+  std::int64_t memory_limit = 0, compute_engines = 1, window = 16, seed = 1;
+  double time_limit = -1;  // below 0: each policy's default
 
   void add_to(CLI::App& verb);
 };
 
-// `verb` has the flags above. Throws UsageError for flags that do not go together, and
-// std::runtime_error for a file that cannot be simulated.
+// Simulates the jobs and prints the result. `verb` must have the flags of this file. Throws
+// UsageError if flags exclude each other, and std::runtime_error if a file cannot be simulated.
 void simulate_jobs(const JobsSimulationFlags& flags, const OutputFlags& output, const CLI::App& verb);
 
 }  // namespace convoy::app

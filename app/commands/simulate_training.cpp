@@ -51,7 +51,7 @@ class Simulator {
     return measured() ? profiles_.front().backend : cluster_.device().backend;
   }
 
-  // Returns the rank counts for which strong scaling has less than one image a rank.
+  // Returns the rank counts that strong scaling cannot use, because they exceed the global batch.
   std::vector<std::int64_t> too_many() const {
     std::vector<std::int64_t> counts;
     std::ranges::copy_if(flags_.ranks, std::back_inserter(counts),

@@ -11,7 +11,8 @@
 
 namespace convoy::app {
 
-inline constexpr const char* kTrainingGroup = "Scaling of a training";  // title of the flags in the help
+// The group of these flags in --help.
+inline constexpr const char* kTrainingGroup = "Scaling of a training";
 
 enum class Scaling : std::uint8_t { weak, strong, both };
 template <>
@@ -21,7 +22,7 @@ inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak
 
 struct TrainingSimulationFlags {
   std::string model, topology;
-  std::optional<Precision> precision;  // nothing: as in the profile
+  std::optional<Precision> precision;  // nothing: the precision of the profile
   Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -30,7 +31,7 @@ struct TrainingSimulationFlags {
   void add_to(CLI::App& verb);
 };
 
-// Throws UsageError if flags contradict each other.
+// Predicts the training and prints the result. Throws UsageError if flags contradict each other.
 void simulate_training(const TrainingSimulationFlags& flags, bool json);
 
 }  // namespace convoy::app

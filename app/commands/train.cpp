@@ -16,7 +16,8 @@ void add_train_command(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("train", "Train a network over all ranks");
   add_train_flags(*verb, *options);
   verb->callback([options] {
-    const StopSignals signals;  // from the start: a signal during the set-up must not kill the rank
+    // Installed first: a signal during the set-up must not kill the rank.
+    const StopSignals signals;
     int status = 0;
     {
       comm::MpiEnvironment environment(timeout_of(*options), device_of(options->backend));

@@ -1,4 +1,4 @@
-// The flags of `convoy train`, with --config.
+// Declares the flags of `convoy train`, including --config.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -35,7 +35,7 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   return CLI::Validator(
       [=](std::string& text) {
         const auto value = parse<std::int64_t>(text);
-        // Refuses a leading zero, as the later conversion would read octal.
+        // Refuses a leading zero, because CLI11's conversion would read the number as octal.
         const bool octal = text.size() > 1 && text[text[0] == '-' ? 1 : 0] == '0';
         return value && !octal && *value >= low && *value <= high ? "" : mismatch(text, expected);
       },

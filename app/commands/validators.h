@@ -1,5 +1,5 @@
-// Strict checks of flag values for every verb. CLI11 wraps negative numbers, clamps those that
-// overflow and reads 010 as eight; these checks refuse such values. Each fails with "found X,
+// Strict checks of flag values for every verb. CLI11 wraps negative numbers around, clamps numbers
+// that overflow, and reads 010 as eight. These checks refuse such values. Each fails with "found X,
 // expected Y", to which CLI11 prepends the flag.
 #pragma once
 
@@ -15,14 +15,15 @@ namespace convoy::app {
 
 CLI::Validator whole_number(std::int64_t low, std::int64_t high = std::numeric_limits<std::int64_t>::max());
 
-// Accepts a finite number in an interval in mathematical notation: "[0, 1)", "(0, inf)".
+// Accepts a finite number inside an interval. The interval is in mathematical notation, such as
+// "[0, 1)" or "(0, inf)".
 CLI::Validator number_in(const std::string& interval);
 
-// Accepts one of the names and names the nearest to any other.
+// Accepts one of the names. The message for any other word gives similar names.
 CLI::Validator one_of(std::vector<std::string> names);
 
-// Adds a flag that takes one of `names`, which name values of an enum. `value` must outlive the
-// verb.
+// Adds a flag that takes one of `names` and stores the enum value of that name in `value`. `value`
+// must outlive the verb.
 template <NamedChoice Enum>
 CLI::Option* add_choice(CLI::App& verb, const std::string& flag, Enum& value, const std::string& help,
                         const std::vector<std::string>& names = names_of<Enum>()) {
@@ -33,19 +34,20 @@ CLI::Option* add_choice(CLI::App& verb, const std::string& flag, Enum& value, co
       ->default_str(name_of(value));
 }
 
-// Accepts any text but an empty one: an empty shell variable must not pass for a file name.
+// Accepts any text that is not empty. Without this check an empty shell variable would count as a
+// file name.
 CLI::Validator not_empty();
 
-// Turns "8GiB", "1.5MiB", "4096" or "4096B" into bytes. Use it with Option::transform.
+// Converts "8GiB", "1.5MiB", "4096" or "4096B" to bytes. Use it with Option::transform.
 CLI::Validator size_in_bytes();
 CLI::Validator size_or_zero();
 
-// Returns whether `text`, a word given to `option`, is a list with an empty place, as "2,,3". CLI11
-// passes over these.
+// Returns whether `text`, a word given to `option`, is a list with an empty element, such as
+// "2,,3". CLI11 ignores empty elements.
 bool has_empty_place(const CLI::Option& option, const std::string& text);
 
-// Returns the bytes that `text` means. Throws std::invalid_argument with what was found and
-// expected.
+// Returns the bytes that `text` means. Throws std::invalid_argument, whose message tells what was
+// found and what was expected.
 std::uint64_t parse_size(const std::string& text);
 
 }  // namespace convoy::app

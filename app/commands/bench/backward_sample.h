@@ -1,6 +1,7 @@
-// A sample of the backward pass, to compute during communication: the gradient of a convolution,
-// whose blocks occupy their multiprocessors to its end, and a pass over memory that takes about as
-// long.
+// A sample of the backward pass, which `bench collectives` computes during communication. It has
+// two operations that take about the same time: the gradient of a convolution, whose thread blocks
+// occupy their multiprocessors until the kernel ends, and the gradient of a ReLU, which is limited
+// by memory.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ namespace convoy::app {
 
 class BackwardSample {
  public:
-  // With 256 images each operation takes about 80 us on an H200; the time grows with the images.
-  // Uses bf16 and 1.3 MB an image on the current GPU. CUDA only.
+  // Prepares the operations in bf16 on the current GPU, with 1.3 MB of memory per image. With 256
+  // images each operation takes about 80 us on an H200. The time grows with the number of images.
   explicit BackwardSample(std::int64_t images);
   int operations() const { return static_cast<int>(launches_.size()); }
   void launch(kernels::Stream stream) const {

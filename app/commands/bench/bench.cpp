@@ -1,5 +1,5 @@
-// `convoy bench …`: measures the parts of the program. Each sub-verb has a file of its own in this
-// folder.
+// `convoy bench …`: measures the parts of the program. Each part has a verb of its own after
+// `bench`, and each of these verbs has a file in this folder.
 #include "app/commands/bench/collectives.h"
 #include "app/commands/bench/conv.h"
 #include "app/commands/bench/decode.h"

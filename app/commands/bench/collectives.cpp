@@ -43,7 +43,7 @@ struct Options {
 };
 
 struct Spread {
-  double median = 0, least = 0, most = 0;  // microseconds
+  double median = 0, least = 0, most = 0;  // of the measured times in microseconds
 };
 
 Spread spread_of(const std::vector<double>& samples) {
@@ -54,18 +54,21 @@ Spread spread_of(const std::vector<double>& samples) {
 struct Row {
   std::string operation;
   std::int64_t bytes;
-  Spread own, plain;  // a median of 0 means not measured
-  double factor;      // bus_factor
+  // A median of 0 means that the time was not measured.
+  Spread own, plain;
+  // Bytes on the bus per byte of the operands, by bus_factor().
+  double factor;
   double bus(const Spread& time) const {
     return factor * static_cast<double>(bytes) / time.median * 1e-3;
-  }  // GB/s
+  }  // the bus bandwidth in GB/s
 };
 
-// The share of an all-reduce's time that concurrent computation hides.
+// Tells which share of an all-reduce's time is hidden by computation that runs at the same time.
 struct OverlapRow {
   std::int64_t bytes;
-  double operation;                             // mean time of one operation, alone
-  double communication, computation, together;  // medians, microseconds
+  // Mean microseconds of one operation of the computation without communication.
+  double operation;
+  double communication, computation, together;  // median microseconds
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
 };
 
@@ -96,8 +99,7 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
-      // The smaller bucket is always summed by NCCL, the larger one by the copy engines on one
-      // host.
+      // NCCL always sums the smaller bucket. On one host the copy engines sum the larger bucket.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }
@@ -113,7 +115,7 @@ class Bench {
            options_.operations.end();
   }
 
-  // Returns how often a call fits into the requested time, the same on all ranks.
+  // Returns how many calls fit into the requested time. The count is the same on all ranks.
   int times_for(double microseconds) const {
     const double times = options_.milliseconds * 1e3 / microseconds;
     return ranks_.all_reduce(static_cast<std::int32_t>(std::clamp(times, 3.0, 200.0)), comm::ReduceOp::min,
@@ -128,7 +130,7 @@ class Bench {
                                              way == Way::own ? "Convoy" : meter_->library()));
     const int times = times_for(meter_->microseconds(movement, bytes, Way::library, 3));
     std::vector<double> own, library;
-    // Measures in turns, so that changes on the machine affect both.
+    // Measures own and library calls alternately, so that changes on the machine affect both.
     for (int sample = 0; sample < kSamples; ++sample) {
       own.push_back(meter_->microseconds(movement, bytes, Way::own, times));
       library.push_back(meter_->microseconds(movement, bytes, Way::library, times));
@@ -149,7 +151,8 @@ class Bench {
             bus_factor(Movement::all_reduce, ranks_.size())};
   }
 
-  // Times a bucket of gradients during a computation that takes longer than it.
+  // Times the all-reduce of a gradient bucket during a computation that takes longer than the
+  // all-reduce.
   OverlapRow beside_computation(std::int64_t bytes, std::int64_t images) {
     const BackwardSample sample(images);
     int repeats = 1;

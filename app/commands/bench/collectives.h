@@ -1,5 +1,5 @@
-// `convoy bench collectives`: time and bus bandwidth of the ranks' collectives next to the
-// library's own calls.
+// `convoy bench collectives`: measures the time and the bus bandwidth of Convoy's collectives, and
+// compares them with the calls of MPI or NCCL.
 #pragma once
 
 #include <CLI/CLI.hpp>

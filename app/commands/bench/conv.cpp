@@ -29,19 +29,21 @@ using conv::Task;
 struct Options {
   std::string model = "resnet50";
   gemm::Math precision = gemm::Math::bf16;
-  std::int64_t batch = 256, size = 0, channels = 0;  // 0: the default
+  // Size and channels: 0 takes the model's default.
+  std::int64_t batch = 256, size = 0, channels = 0;
   int candidates = 4;
   double milliseconds = 3;
   bool every = false, json = false, cudnn = true, statistics = false, norm_gradients = false;
   std::vector<std::string> directions;
 };
 
-// Convolutions of one shape, which are timed once.
+// The convolutions of a network that have the same shape. They are timed once.
 struct Group {
   Task forward;
-  std::string layer;  // the first layer of that shape
+  std::string layer;  // the first layer with this shape
   int count = 0;
-  bool first = false;  // reads the images, whose gradient is not needed
+  // The layer reads the images, so the gradient of its input is not needed.
+  bool first = false;
 };
 
 std::vector<Group> groups_of(const Options& options) {
@@ -110,7 +112,8 @@ class Session {
   std::vector<conv::Plan> contenders(const Task& task) const {
     if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
-    // Compares like with like: leaves out plans that run as a separate pass what others fuse.
+    // If some plans fuse the extra work (statistics, ReLU), leave out the plans that run it as a
+    // separate pass, and so compare only plans with the same kernels.
     const bool fuses = std::ranges::any_of(plans, &conv::Plan::fuses_extra);
     std::erase_if(plans, [&](const conv::Plan& plan) { return plan.fuses_extra != fuses; });
     const auto most = static_cast<std::size_t>(options_.candidates);
@@ -190,7 +193,8 @@ class Session {
     std::fflush(stdout);
   }
 
-  // "first" is the plan that is expected to be best; it runs if nothing was timed.
+  // Prints geometric means of the ratio to cuDNN. In the output "first plan" is the plan that is
+  // expected to be best and would run if nothing was timed.
   void print_means() const {
     if (options_.json || ratios_.empty()) return;
     fmt::print("\ngeometric mean of x cuDNN over shapes; sums over layers\n");

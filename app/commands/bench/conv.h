@@ -1,5 +1,5 @@
 // `convoy bench conv`: checks and times the plans of every engine for the convolutions of a
-// network, next to cuDNN.
+// network, and compares them with cuDNN.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-// jpeglib.h needs FILE declared before it.
+// jpeglib.h uses the type FILE, so <cstdio> must come before it.
 #include <jpeglib.h>
 
 #include <algorithm>
@@ -32,14 +32,15 @@ struct Flags {
   bool whole = false, json = false;
 };
 
-// A file and the region of it that a crop needs.
+// An encoded image and the region of it that a crop needs.
 struct Task {
   std::vector<std::uint8_t> file;
   data::Window region;
   int reduction = 1;
 };
 
-// Picks squares of 8 % to 100 % of the image, as random resized crops do.
+// Makes the task of this number: a square of 8 % to 100 % of the image, as random resized crops
+// take.
 Task make_task(const Flags& flags, std::uint64_t number) {
   Task task;
   task.file = data::encode_jpeg_file(data::draw_photograph(flags.height, flags.width, number), flags.quality,
@@ -63,8 +64,8 @@ Task make_task(const Flags& flags, std::uint64_t number) {
   return task;
 }
 
-// Makes only the calls of libjpeg-turbo that a region needs: no margin for an exact border, no
-// copy.
+// Decodes a region with no more calls of libjpeg-turbo than necessary. Unlike ImageDecoder, it
+// reads no margin for exact pixels at the border and copies nothing.
 class BareDecoder {
  public:
   BareDecoder() {
@@ -104,7 +105,9 @@ double thread_seconds() {
 }
 
 struct Rates {
-  double bare = 0, decoder = 0, ratio = 0;  // images a second on a core, medians of rounds
+  // Images per second on one core, medians over the rounds. `ratio` is the median of decoder over
+  // bare.
+  double bare = 0, decoder = 0, ratio = 0;
 };
 
 double median(std::vector<double> values) {
@@ -112,8 +115,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Both decoders take all tasks in turn, so that other load on the machine affects both. CPU time of
-// the thread counts.
+// Measures both decoders alternately on all tasks, so that other load on the machine affects both.
+// Counts the CPU time of the thread.
 Rates measure(const std::vector<Task>& tasks, double seconds) {
   BareDecoder bare;
   data::ImageDecoder decoder(data::ImageFormat::encoded, {0, 0, 3});

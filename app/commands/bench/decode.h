@@ -1,5 +1,5 @@
-// `convoy bench decode`: measures the decoding rate of a core, through ImageDecoder and by
-// libjpeg-turbo alone.
+// `convoy bench decode`: measures how many images per second one core decodes, by ImageDecoder and
+// by libjpeg-turbo alone.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -39,10 +39,13 @@ struct Row {
   gemm::Plan plan;
   gemm::Check check;
   gemm::Timing timing;
-  double rate = 0;       // operations per second
-  double of_peak = 0;    // rate over the largest that cuBLAS reached on a square
-  double of_limit = 0;   // the larger of operations / peak and bytes / copy rate, over the time
-  double of_cublas = 0;  // cuBLAS's time over this one; 0 without cuBLAS
+  double rate = 0;  // operations per second
+  // The rate divided by the largest rate that cuBLAS reached on a square product.
+  double of_peak = 0;
+  // The least possible time divided by the measured time. The least possible time is the larger of
+  // operations / peak rate and bytes / copy rate.
+  double of_limit = 0;
+  double of_cublas = 0;  // the time of cuBLAS divided by this plan's time; 0 without cuBLAS
 };
 
 Math parse_math(const std::string& name) { return find_choice<Math>(name).value(); }
@@ -128,7 +131,8 @@ class Session {
         rows.push_back(row);
       else if (rows.back().check.correct &&
                (!row.check.correct || row.timing.microseconds < rows.back().timing.microseconds))
-        rows.back() = row;  // a wrong plan is never hidden by a right one
+        // A faster plan does not replace a plan whose result is wrong, so that the error is shown.
+        rows.back() = row;
     }
     for (Row& row : rows) {
       if (cublas) row.of_cublas = *cublas / row.timing.microseconds;
@@ -180,8 +184,8 @@ class Session {
     std::fflush(stdout);
   }
 
-  // Prints geometric means over the shapes of the time of cuBLAS over that of each rung and of the
-  // best own rung.
+  // Prints the time of cuBLAS divided by the time of each kernel family, as geometric means over
+  // the shapes, and the same for the best of Convoy's families.
   void print_means() const {
     if (options_.json) return;
     for (const auto& name : options_.maths) {

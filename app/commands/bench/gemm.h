@@ -1,5 +1,5 @@
-// `convoy bench gemm`: checks and times every kernel family on the matrix products of CNNs, next to
-// cuBLAS.
+// `convoy bench gemm`: checks and times every kernel family on the matrix products of CNNs, and
+// compares them with cuBLAS.
 #pragma once
 
 #include <CLI/CLI.hpp>

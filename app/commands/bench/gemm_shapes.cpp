@@ -35,16 +35,17 @@ std::vector<GemmShape> listed_gemm_shapes() {
 
 std::vector<GemmShape> gradient_gemm_shapes() {
   struct Layer {
-    std::int64_t pixels, in, out, filter;  // output pixels of the batch, channels, filter area
+    // Output pixels of the batch, input channels, output channels, and pixels of the filter.
+    std::int64_t pixels, in, out, filter;
   };
   constexpr std::int64_t k56 = 256 * 56 * 56, k28 = k56 / 4, k14 = k28 / 4, k7 = k14 / 4;
+  // The first convolution of ResNet-50, its four stages, and its classifier.
   constexpr Layer kLayers[] = {
-      {4 * k56, 3, 64, 49},                                                              // the stem
-      {k56, 64, 64, 1},     {k56, 64, 64, 9},   {k56, 64, 256, 1},   {k56, 256, 64, 1},  // stage 1
+      {4 * k56, 3, 64, 49}, {k56, 64, 64, 1},   {k56, 64, 64, 9},    {k56, 64, 256, 1},   {k56, 256, 64, 1},
       {k56, 256, 128, 1},   {k28, 128, 128, 9}, {k28, 128, 512, 1},  {k28, 256, 512, 1},  {k28, 512, 128, 1},
       {k28, 512, 256, 1},   {k14, 256, 256, 9}, {k14, 256, 1024, 1}, {k14, 512, 1024, 1}, {k14, 1024, 256, 1},
       {k14, 1024, 512, 1},  {k7, 512, 512, 9},  {k7, 512, 2048, 1},  {k7, 1024, 2048, 1}, {k7, 2048, 512, 1},
-      {256, 2048, 1000, 1}};  // the classifier
+      {256, 2048, 1000, 1}};
   std::vector<GemmShape> shapes;
   for (const Layer& layer : kLayers) {
     if (layer.in > 3)

@@ -1,4 +1,4 @@
-// The matrix products that `convoy bench gemm` times.
+// Lists the matrix products that `convoy bench gemm` times.
 #pragma once
 
 #include <string>
@@ -9,22 +9,24 @@
 namespace convoy::app {
 
 struct GemmShape {
-  std::string group;  // "listed", "gradients", or "given" on the command line
+  // "listed" or "gradients" for the built-in shapes; "given" for a shape of the command line.
+  std::string group;
   bool transpose_a = false, transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
 
-  // Forward products and gradients of the data keep the type of the activations. Gradients of
-  // weights, the only products with A transposed, are accumulated in f32.
+  // Returns the matrix product. Forward products and gradients of the data have the type of the
+  // activations. Gradients of the weights, which alone have a transposed A, are accumulated in f32.
   kernels::gemm::Problem problem(kernels::gemm::Math math) const;
 };
 
-// Returns the shapes of fully connected nets, squares, and the layers of ResNet-50 at batch 256, as
-// forward products Y[m, n] = X[m, k] W[n, k]^T.
+// Returns shapes of fully connected networks, of square matrices and of the layers of ResNet-50 at
+// batch 256. They are forward products Y[m, n] = X[m, k] W[n, k]^T.
 std::vector<GemmShape> listed_gemm_shapes();
-// Returns the gradients of the layers of ResNet-50 at batch 256: dX = dY W of the data and dW =
-// dY^T X of the weights. A convolution counts as the product with its im2col matrix.
+// Returns the gradients of the layers of ResNet-50 at batch 256: dX = dY W of the data, and dW =
+// dY^T X of the weights. The matrix X of a convolution is its im2col matrix.
 std::vector<GemmShape> gradient_gemm_shapes();
-// Parses "NT:8192x8192x8192". The letters, N or T for A and B, default to NT. Throws UsageError.
+// Parses MxNxK, which may follow letters and a colon, such as "NT:8192x8192x8192". The letters say
+// for A and B whether they are transposed (T) or not (N); the default is NT. Throws UsageError.
 GemmShape parse_gemm_shape(const std::string& text);
 
 }  // namespace convoy::app

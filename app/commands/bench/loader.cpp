@@ -38,9 +38,12 @@ data::Augmentation augmentation_of(const std::string& text) {
 }
 
 struct Measurement {
-  double images_per_second = 0, slowest = 0, fastest = 0;  // median, least and best of the windows
-  double megabytes_per_second = 0;                         // written into batches
-  double cpu_us = 0;                                       // processor time of all threads for an image
+  // Images per second: the median, the least and the greatest over the windows of time.
+  double images_per_second = 0, slowest = 0, fastest = 0;
+  // Megabytes per second that are written into batches.
+  double megabytes_per_second = 0;
+  // Processor time of all threads per image, in microseconds.
+  double cpu_us = 0;
 };
 
 double cpu_seconds() {
@@ -52,7 +55,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Takes batches as fast as they come, in several windows that show the spread.
+// Takes batches as fast as they come. Measures in several windows of time, which show the spread.
 Measurement measure(data::Loader& loader, double seconds) {
   constexpr int kWindows = 5;
   for (int i = 0; i < 8; ++i) loader.next();

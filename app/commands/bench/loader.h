@@ -1,4 +1,5 @@
-// `convoy bench loader`: measures how many images a second the loader delivers on its own.
+// `convoy bench loader`: measures how many images per second the loader delivers if nothing else
+// runs.
 #pragma once
 
 #include <CLI/CLI.hpp>

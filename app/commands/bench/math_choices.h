@@ -1,4 +1,5 @@
-// The names of the precisions of products, as --precision of bench gemm and bench conv takes them.
+// Names the precisions of matrix products, for the flag --precision of `bench gemm` and `bench
+// conv`.
 #pragma once
 
 #include "app/choices.h"

@@ -38,7 +38,8 @@ struct BenchMemoryOptions {
   bool json = false;
 };
 
-constexpr double kShares[] = {0.9, 0.75, 0.5, 0.33, 0.25};  // of the memory that a step takes without a limit
+// The limits to measure, as shares of the memory that a step takes without a limit.
+constexpr double kShares[] = {0.9, 0.75, 0.5, 0.33, 0.25};
 
 StepOptions step_options_of(const BenchMemoryOptions& options) {
   StepOptions step;
@@ -94,7 +95,8 @@ class MemoryBench {
     return found;
   }
 
-  // Returns what forward leaves for backward, or what of that convolutions read.
+  // Returns the tensors that forward computes and backward reads, as far as they can be copied.
+  // With `of_convolutions`, returns only those that a forward convolution reads.
   std::vector<int> copied(bool of_convolutions) const {
     std::vector<char> chosen(model_.tensor_bytes.size(), 0), read(model_.tensor_bytes.size(), 0);
     for (std::size_t i = 0; i < model_.operations.size(); ++i)
@@ -109,8 +111,9 @@ class MemoryBench {
     return tensors;
   }
 
-  // Copies tensors as Rhu et al. do ("vDNN", MICRO 2016): a tensor leaves while its layer runs, and
-  // comes back while the convolution after that runs backward; then without coming back early.
+  // Measures two schedules that copy tensors to host memory, as Rhu et al. do ("vDNN", MICRO 2016).
+  // In both a tensor is copied out while its layer runs. "ahead" copies a tensor back during an
+  // earlier convolution of backward. "on demand" copies it back when it is needed.
   void compare_copies(const std::string& name, const std::vector<int>& tensors) {
     const partition::StepSchedule once = single_runs(model_);
     const partition::HostCopies copies(model_, once, tensors, link_);
@@ -128,7 +131,8 @@ class MemoryBench {
     compare(name + ", on demand", copies.on_demand());
   }
 
-  // Measures a schedule, and a plan within the bytes that it takes.
+  // Measures a schedule. Then measures Convoy's own plan for a limit of as many bytes as the
+  // schedule takes.
   void compare(const std::string& name, const partition::StepSchedule& schedule) {
     const std::int64_t bytes =
         measure(name, with_schedule(*steps_.train, schedule, step_.backend, reuse_delay_of(step_)),
@@ -143,7 +147,7 @@ class MemoryBench {
       fmt::print("{:<40} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
   }
 
-  // Runs the step for real, and returns the bytes of its arena.
+  // Runs and times the step on the device. Returns the bytes of its arena.
   std::int64_t measure(const std::string& name, const CompiledGraph& train, double more_ms) {
     const auto recomputed = std::ranges::count_if(train.graph.nodes, &Node::recompute);
     Session session(CompiledSteps(train, steps_.evaluate, step_), step_, groups_);
@@ -188,13 +192,14 @@ class MemoryBench {
   const std::int64_t classes_;
   comm::SingleRank rank_;
   const RankGroups groups_{&rank_, &rank_, nullptr};
-  const CompiledSteps steps_;  // without a limit
+  const CompiledSteps steps_;  // compiled without a memory limit
   const std::vector<double> node_ms_;
   const partition::HostLink link_;
   const MemoryFitter fitter_;
   const partition::StepModel model_;
   const partition::StepBlocks blocks_;
-  std::int64_t all_bytes_ = 0;  // of the first row
+  // The bytes of the first measured step, which has no limit; 0 before it.
+  std::int64_t all_bytes_ = 0;
   double all_ms_ = 0;
 };
 

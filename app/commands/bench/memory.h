@@ -1,4 +1,5 @@
-// `convoy bench memory`: the time of a training step within less memory, next to what others do.
+// `convoy bench memory`: measures training steps that keep to a memory limit, and compares Convoy's
+// plans with other methods.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -63,9 +63,9 @@ std::vector<InstructionTime> time_instructions(const Session& session, kernels::
   return result;
 }
 
-// The rates that bound an operation on this device, if its model is known.
+// The rates of the device that limit an operation, if the model of the device is known.
 struct Limits {
-  double flops, bytes;  // a second
+  double flops, bytes;  // operations and bytes per second
   double ms(double operations, double moved) const {
     return std::max(operations / flops, moved / bytes) * 1e3;
   }
@@ -86,7 +86,8 @@ void print_layers(const std::vector<InstructionTime>& times, const std::optional
                        double bytes) {
     const double seconds = std::max(ms, 1e-9) * 1e-3;
     const double of_limit =
-        limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");  // null in JSON
+        // JSON writes a NaN as null.
+        limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");
     if (json)
       fmt::print("{}\n", nlohmann::json({{"layer", layer},
                                          {"op", kind},
@@ -143,7 +144,8 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
   const MemoryFit& fit = session.memory_fit();
   const std::size_t ranks = places.size();
   const double ms = median(timed.ms);
-  // By wall time: if processes share a device, their medians hide the time slices of the others.
+  // The rate uses the mean of wall times: if processes share a device, a median hides the time
+  // slices of the other processes.
   const double rate =
       static_cast<double>(options.batch * options.members) * static_cast<double>(ranks) / timed.mean() * 1e3;
   if (options.json) {

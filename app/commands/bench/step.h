@@ -1,4 +1,5 @@
-// `convoy bench step`: the rate of a training step on synthetic input, and where its time goes.
+// `convoy bench step`: measures the rate of a training step on synthetic input, and the time of its
+// operations.
 #pragma once
 
 #include <CLI/CLI.hpp>
