@@ -11,8 +11,8 @@ namespace convoy::app {
 // replacements and swaps of neighbours that turn one word into the other. Ignores case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// Returns at most three candidates, nearest first. A candidate begins with `name`, if that has three
-// letters or more, or differs from it by at most a third of its letters and at most four edits.
+// Returns at most three candidates, nearest first. A candidate begins with `name`, if that has
+// three letters or more, or differs from it by at most a third of its letters and four edits.
 std::vector<std::string> suggest(std::string_view name, const std::vector<std::string>& candidates);
 
 // Returns the end of a message, such as "; did you mean 'resnet18' or 'resnet34'?". Returns an

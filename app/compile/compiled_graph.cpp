@@ -14,7 +14,7 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
-// A reuse delay may always cost this many bytes, even in a small arena.
+// A reuse delay may always cost this many bytes, even if the arena is small.
 constexpr std::int64_t kLittle = 128 << 20;
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
@@ -67,8 +67,8 @@ class Compilation {
     return {tensor.dtype, tensor.shape, open ? Layout::any : Layout::row_major, nullptr};
   }
 
-  // Gives a parameter the layout of its bf16 copy, so that the optimizer can write both element by
-  // element.
+  // Gives every parameter that has a bf16 copy the layout of the copy, so that the optimizer can
+  // write both element by element.
   void lay_out_as_copies() {
     for (const TrainableParameter& parameter : compiled_.graph.parameters) {
       if (parameter.copy < 0) continue;
@@ -77,7 +77,7 @@ class Compilation {
     }
   }
 
-  // Gives a gradient the layout of the tensor that it is the gradient of.
+  // Gives a gradient without a layout the layout of its parameter or activation.
   void adopt_partner_layout(TensorId id) {
     TensorDesc& desc = compiled_.descs[index(id)];
     const TensorId partner = tensor(id).partner;
@@ -87,7 +87,7 @@ class Compilation {
   }
 
   // Appends the node with its kernel. If the kernel cannot mix the layouts of the node's images,
-  // the node gets copies of them in one layout.
+  // the node gets copies of the images in one layout.
   void append(Node node) {
     if (node.is_all_reduce()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);
@@ -130,8 +130,8 @@ class Compilation {
            (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
   }
 
-  // Returns the layout of the first image that the node reads. An image that cannot be reordered (a
-  // max pool's indices) takes precedence.
+  // Returns the layout of the first image that the node reads. If an image cannot be reordered (the
+  // indices of a max pool), returns the layout of that image.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
@@ -142,7 +142,7 @@ class Compilation {
     return common;
   }
 
-  // Brings the node's images into one layout. Returns false if there is nothing to do.
+  // Brings the node's images into one layout. Returns false if they have one already.
   bool unify_layouts(Node& node) {
     const Layout common = common_layout(node);
     if (common == Layout::any) return false;
@@ -155,7 +155,8 @@ class Compilation {
         input = append_reorder(node, input, common);
         changed = true;
       }
-    // An output may have taken its partner's layout. Nodes that read it may need a copy in turn.
+    // An output may have taken the layout of its partner, which is the tensor that it is the
+    // gradient of. Nodes that read the output may need a copy in turn.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
         compiled_.descs[index(output)].layout = common;
@@ -177,8 +178,8 @@ class Compilation {
 
   bool inside_step(TensorId id) const { return tensor(id).role == TensorRole::activation; }
 
-  // Finds which tensors share a buffer because a kernel works in place, and when each buffer is
-  // live.
+  // Finds which tensors share a buffer because a kernel works in place, and during which nodes each
+  // buffer is in use.
   void find_buffers() {
     const auto& nodes = compiled_.graph.nodes;
     buffer_of_.resize(compiled_.descs.size());
@@ -200,7 +201,7 @@ class Compilation {
                      nodes[static_cast<std::size_t>(time)].outputs[static_cast<std::size_t>(output)], time);
   }
 
-  // Shares the buffer only if no later node reads the input, under any of the names of its buffer.
+  // Lets the output use the input's buffer if no later node reads any tensor in that buffer.
   void share_buffer(TensorId input, TensorId output, int time) {
     if (!inside_step(input) || !inside_step(output)) return;
     const TensorId buffer = buffer_of_[index(input)];
@@ -211,7 +212,8 @@ class Compilation {
     last_[index(buffer)] = last_[index(output)];
   }
 
-  // Uses the longest reuse delay that costs little memory, or none.
+  // Tries the reuse delay, then half of it, and so on. Uses the first that costs little memory,
+  // else none.
   partition::ArenaOffsets offsets_of(const std::vector<partition::BufferLifetime>& lifetimes) const {
     partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
     const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
@@ -253,7 +255,8 @@ class Compilation {
     compiled_.activation_bytes = plan.bytes;
   }
 
-  // All tensors that wait in host memory do so around the loss, so none can share space.
+  // Gives every tensor that waits in host memory a place of its own. All of them are there when the
+  // loss is computed, so none can share a place.
   void assign_host_memory() {
     constexpr std::int64_t kAlignment = 256;
     compiled_.host_bytes = 0;
@@ -270,7 +273,7 @@ class Compilation {
   int reuse_delay_;
   CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
-  std::vector<int> first_, last_;  // by buffer: the first and the last node that touches it
+  std::vector<int> first_, last_;  // by buffer: the first and the last node that uses the buffer
 };
 
 }  // namespace

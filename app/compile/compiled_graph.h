@@ -1,6 +1,5 @@
-// A compiled graph is a step graph whose kernels are made, whose layouts are chosen, and in which
-// every buffer inside the step has an offset. It knows no addresses, so any number of sessions can
-// bind it.
+// A compiled graph is a step graph with kernels, layouts and an offset for every buffer inside the
+// step. It holds no addresses, so any number of sessions can bind it to their memory.
 #pragma once
 
 #include <map>
@@ -15,24 +14,30 @@ namespace convoy::app {
 struct CompiledGraph {
   StepGraph graph;
   std::vector<kernels::TensorDesc> descs;  // by TensorId
-  std::vector<kernels::Kernel> kernels;    // by node; empty for all_reduce and transfers
-  // By TensorId, in bytes from the start of the activations' region; -1 for tensors in other
+  // By node; empty for all_reduce and transfers.
+  std::vector<kernels::Kernel> kernels;
+  // By TensorId: bytes from the start of the region of the activations; -1 for tensors in other
   // regions.
   std::vector<std::int64_t> tensor_offset;
-  std::vector<std::int64_t> workspace_offset;  // by node, likewise; -1 without a workspace
+  // By node: bytes from the start of the same region; -1 for nodes without a workspace.
+  std::vector<std::int64_t> workspace_offset;
   std::int64_t activation_bytes = 0;
-  // By TensorId, in bytes from the start of the host memory in which activations wait; -1 for
-  // others.
+  // By TensorId: bytes from the start of the host memory in which activations wait; -1 for other
+  // tensors.
   std::vector<std::int64_t> host_offset;
   std::int64_t host_bytes = 0;
 };
 
-// Makes kernels, chooses layouts and assigns offsets. Parameters that `parameter_layouts` names
-// keep the layout given there. Others get the layout that the first kernel to read them prefers.
-// `reuse_delay`: nodes that must pass before a freed buffer is reused, so that lanes do not wait
-// for each other. It is halved until it costs at most max(128 MiB, 1/32 of the arena).
-// Throws std::runtime_error with the layer, the operation and the backend if a kernel cannot be
-// made.
+// Makes kernels, chooses layouts and assigns offsets. A parameter that `parameter_layouts` names
+// keeps the layout given there. Any other parameter gets the layout that is preferred by the first
+// kernel that reads it.
+//
+// `reuse_delay` is the number of nodes that must pass before a freed buffer is reused, so that
+// lanes do not wait for each other. It is halved until it costs at most max(128 MiB, 1/32 of the
+// arena).
+//
+// Throws std::runtime_error if a kernel cannot be made. The message names the layer, the operation
+// and the backend.
 CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
                             const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
                             int reuse_delay = 0);
@@ -42,7 +47,7 @@ CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
 CompiledGraph assign_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
                              std::vector<kernels::Kernel> kernels, int reuse_delay = 0);
 
-// Returns the layout of every parameter by its name, as compile_graph() takes them.
+// Returns the layout of every parameter by its name, as the argument for compile_graph().
 std::map<std::string, kernels::TensorDesc> parameter_layouts(const CompiledGraph& compiled);
 
 }  // namespace convoy::app

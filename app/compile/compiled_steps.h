@@ -1,6 +1,5 @@
-// The training and the evaluation step of a network as values: kernels are made, layouts are
-// chosen, and every buffer has an offset. A session binds them to addresses, and a planner cuts
-// them into stages.
+// The compiled training and evaluation steps of a network, as values. A session binds them to
+// addresses, and a planner cuts them into stages.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +14,30 @@
 
 namespace convoy::app {
 
-// The way in which a training step was made to fit into a memory limit.
+// Describes how a training step was made to fit into a memory limit.
 struct MemoryFit {
-  bool fitted = false;              // false: nothing had to be done
-  std::int64_t kept_bytes = 0;      // what forward leaves for backward
-  std::int64_t all_kept_bytes = 0;  // the same if nothing is dropped
+  bool fitted = false;  // false if the step fits without a change
+  // Bytes that forward leaves for backward.
+  std::int64_t kept_bytes = 0;
+  // Bytes that forward leaves for backward if nothing is dropped.
+  std::int64_t all_kept_bytes = 0;
   int forward_operations = 0;
-  std::map<std::string, int> repeated;  // operations that run again, by name
-  int copied = 0;                       // tensors that wait in host memory
-  std::int64_t host_bytes = 0;          // of these
-  std::int64_t host_limit = 0;          // the most that may wait there
-  double step_ms = 0;                   // expected time of the operations without a limit
-  double repeated_ms = 0;               // of those that run again
-  double more_ms = 0;                   // of these and of what waits for copies
-  std::int64_t least_bytes = 0;         // if the limit cannot be met: the least that can,
-  std::string least_at;                 // and the operation that needs it
+  std::map<std::string, int> repeated;  // the number of operations that run again, by name
+  int copied = 0;                       // the number of tensors that wait in host memory
+  std::int64_t host_bytes = 0;          // the bytes of these tensors
+  // The most bytes that may wait in host memory.
+  std::int64_t host_limit = 0;
+  // Expected milliseconds of the step's operations without a limit.
+  double step_ms = 0;
+  // Expected milliseconds of the operations that run again.
+  double repeated_ms = 0;
+  // Expected milliseconds more than without a limit: of operations that run again, and of waits for
+  // copies.
+  double more_ms = 0;
+  // If the limit cannot be met: the least bytes that are possible.
+  std::int64_t least_bytes = 0;
+  // If the limit cannot be met: the operation that needs the most memory.
+  std::string least_at;
 };
 
 struct CompiledSteps {
@@ -40,23 +48,25 @@ struct CompiledSteps {
 
   std::optional<CompiledGraph> train;
   CompiledGraph evaluate;
-  FlatLayout flat;       // of main()'s parameters
+  FlatLayout flat;       // the places of main()'s parameters in the flat buffers
   UpdateKernels update;  // empty in a run that only evaluates
   MemoryFit fit;
 };
 
-// Compiles both steps. The evaluation step takes the layouts of parameters from the training step.
+// Compiles both steps. The parameters of the evaluation step have the layouts that the training
+// step gave them.
 CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
 
-// Compiles the steps of a network with the kernels that options.tuning_file names, whatever
-// options.memory_limit is: fit_into_limit() and, for a partitioned step, the planner obey it.
+// Compiles the steps of a network, with the kernels that the file options.tuning_file lists.
+// Ignores options.memory_limit, since fit_into_limit() and, for a partitioned step, the planner
+// apply it.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
 
-// Returns the bytes of what forward leaves for backward.
+// Returns the bytes that forward leaves for backward.
 std::int64_t kept_bytes(const CompiledGraph& step);
 
-// The reuse delay (compiled_graph.h) of whole steps, and of the stages of a partitioned step. It is
-// 0 for stages under a memory limit, since they are sized to the limit exactly.
+// Return the reuse delay (compiled_graph.h) of whole steps and of the stages of a partitioned step.
+// It is 0 for stages under a memory limit, because their size is planned to be exactly the limit.
 int reuse_delay_of(const StepOptions& options);
 int stage_reuse_delay(const StepOptions& options);
 

@@ -13,15 +13,16 @@
 namespace convoy::app {
 namespace {
 
-// Rates of one host core and its share of memory; only their ratio matters to a plan.
-constexpr double kHostOperations = 5e10, kHostBytes = 5e9;  // a second
-constexpr double kPcieBytes = 5.3e10;                       // of an H100's link to its host, a second
+// Operations and bytes per second of one host core. Only their ratio matters to a plan.
+constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
+// Bytes per second of the PCIe link between an H100 and its host.
+constexpr double kPcieBytes = 5.3e10;
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Gives freed buffers to the next nodes at once.
+// Assigns buffers without a reuse delay, so that a freed buffer can be reused at once.
 CompiledGraph tight(const CompiledGraph& step) {
   return assign_buffers(step.graph, step.descs, step.kernels);
 }
@@ -156,7 +157,8 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
   const std::int64_t space =
       (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;  // of one member
   if (space < least_activations_) return std::nullopt;
-  // The arena may have gaps between its buffers, so it may need more than what is live.
+  // The arena may have gaps between its buffers. If it is too large, plan again for fewer live
+  // bytes.
   std::int64_t live = space;
   std::optional<partition::StepPlan> plan;
   for (int attempt = 0; attempt < 6 && live > 0; ++attempt) {
@@ -177,7 +179,8 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
   return smallest;
 }
 
-// The arena of the plan with the least live bytes may have gaps that one with a few more has not.
+// Tries also plans with slightly more live bytes than necessary, because their arenas may have
+// fewer gaps and so be smaller.
 MemoryFitter::Fitted MemoryFitter::least() const {
   const partition::StepPlan plan = planner_.least();
   Fitted best = fitted(plan, 0);

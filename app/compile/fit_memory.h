@@ -11,41 +11,46 @@
 
 namespace convoy::app {
 
-// Estimates the milliseconds of every node of a step, from its products and the bytes that it
-// moves.
+// Estimates the milliseconds of every node of a step from its arithmetic operations and from the
+// bytes that it reads and writes.
 std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptions& options);
 
-// Estimates the way to host memory. Copies of host backends run between their operations.
+// Estimates the rates of copies to and from host memory. On a host backend these copies run between
+// the operations, not at the same time.
 partition::HostLink estimated_link(const StepOptions& options);
 
-// Tells whether the steps need more than options.memory_limit.
+// Returns whether the steps need more memory than options.memory_limit.
 bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas);
 
-// Gives up the reuse delay, then keeps as much of what forward leaves for backward as
-// options.memory_limit allows. The rest waits in host memory, as far as options.host_memory allows,
-// or the operations that make it run again, at the least time by `node_ms` (of every node of the
-// training step) and `link`. steps.fit says what was done. If not even the smallest plan fits, the
-// steps have that one, and ModelMemory reports it.
+// Changes the training step so that it needs at most options.memory_limit bytes, at the least
+// expected time. It first gives up the reuse delay. If that is not enough, forward leaves fewer
+// tensors for backward: a dropped tensor waits in host memory, as far as options.host_memory
+// allows, or its operation runs again. `node_ms` holds the milliseconds of every node of the
+// training step. steps.fit describes the result. If no plan fits, the steps get the smallest plan,
+// and ModelMemory reports the error.
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 
-// Finds the plans of one step for any limit.
+// Finds plans of one training step for any memory limit.
 class MemoryFitter {
  public:
   struct Fitted {
     CompiledGraph train;
-    std::int64_t bytes = 0;  // of the arena
+    std::int64_t bytes = 0;  // bytes of the arena
     double repeated_ms = 0;
-    double more_ms = 0;  // expected in addition to the time of the unlimited step
-    int neediest = -1;   // the node of the operation that needs the most
+    // Expected milliseconds in addition to the step without a limit.
+    double more_ms = 0;
+    int neediest = -1;  // the node that needs the most memory
   };
 
-  // All arguments but `link` must outlive the fitter. `scratch`: as MemoryPlan takes it.
+  // All arguments but `link` must outlive the fitter. `scratch` is the argument `shared_scratch` of
+  // MemoryPlan.
   MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
                std::function<std::size_t(std::size_t)> scratch, const std::vector<double>& node_ms,
                const partition::HostLink& link = {});
 
-  std::optional<Fitted> within(std::int64_t limit) const;  // nothing if no plan fits
+  // Returns nothing if no plan fits.
+  std::optional<Fitted> within(std::int64_t limit) const;
   Fitted least() const;
   std::int64_t unlimited_bytes() const { return bytes_with(unlimited_); }
 

@@ -42,7 +42,8 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   const StepGraph& graph = main.graph;
   const std::int64_t flat_bytes = steps.flat.elements * std::int64_t{sizeof(float)};
   const std::int64_t trained_bytes = steps.flat.trained_elements * std::int64_t{sizeof(float)};
-  const auto bytes_of = [&](TensorId id) {  // a stage of a partitioned step need not have the tensor
+  // A stage of a partitioned step need not have the tensor; its id is then -1.
+  const auto bytes_of = [&](TensorId id) {
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
   const bool streamed = options.input.kind == InputOptions::Kind::streamed;
@@ -59,7 +60,8 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   if (graph.transforms >= 0) add(Region::transforms, bytes_of(graph.transforms));
   if (graph.mix_of_images >= 0 || graph.mix_of_labels >= 0) add(Region::mix, sizeof(kernels::MixParameters));
   add(Region::metrics, kMetricsBytes);
-  // The update follows backward, so its workspace shares the activations' space.
+  // The optimizer's update comes after backward, so its workspace can use the region of the
+  // activations.
   add(Region::activations,
       std::max({training ? steps.train->activation_bytes : 0, steps.evaluate.activation_bytes,
                 static_cast<std::int64_t>(steps.update.workspace_bytes())}));

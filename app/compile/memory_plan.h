@@ -1,9 +1,11 @@
-// The memory that a rank's steps need: one arena, divided into regions. Training and evaluation
-// share the region of the activations. Members have the regions one after the other, so that each
-// region of a member lies stride() bytes after that of the member before. But stored images come
-// first and once, for all members.
+// Plans the memory that a rank's steps need: one arena, divided into regions. Training and
+// evaluation use the same region for activations.
+//
+// With several members every member has all regions, and the regions of member m + 1 lie stride()
+// bytes after those of member m. Only the stored images come once for all members, at the start.
+//
 // Parameters, gradients and optimizer states are flat buffers in the order in which backward
-// finishes gradients. So a collective sends a contiguous slice, and one kernel updates all
+// finishes the gradients. So a collective sends a contiguous slice, and one kernel updates all
 // parameters.
 #pragma once
 
@@ -22,9 +24,10 @@ namespace convoy::app {
 struct CompiledSteps;
 struct StepOptions;
 
-// The regions in their order in the arena.
+// The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  images,  // first: members may share it
+  // The first region, because members may share it.
+  images,
   control,
   parameters,
   bf16_parameters,
@@ -37,13 +40,15 @@ enum class Region : std::uint8_t {
   mix,
   metrics,
   activations,
-  gradients,   // near the end: ranks of one host may keep them in shared memory instead
-  all_reduce,  // scratch space for summing shared gradients
+  // Near the end, because ranks of one host may keep gradients in shared memory instead.
+  gradients,
+  all_reduce,  // scratch memory for summing shared gradients
   count
 };
 std::string_view name_of(Region region);
 
-inline constexpr std::size_t kStateAlignment = 64;  // of every running statistic, in bytes
+// Every running statistic starts at a multiple of these bytes.
+inline constexpr std::size_t kStateAlignment = 64;
 
 struct MemoryUse {
   std::string purpose;
@@ -52,22 +57,26 @@ struct MemoryUse {
 
 class MemoryPlan {
  public:
-  static constexpr std::int64_t kPage = 4096;  // regions have multiples of it
+  // The bytes of every region are a multiple of this.
+  static constexpr std::int64_t kPage = 4096;
 
   MemoryPlan() = default;
-  // `shared_scratch` returns how many bytes the ranks reserve in addition to gradients of `bytes`
-  // bytes if they share them. It may be empty.
+  // `shared_scratch` returns the scratch bytes that the ranks of a host need to sum gradients of
+  // `bytes` bytes in shared memory. It may be empty.
   MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
              const std::function<std::size_t(std::size_t bytes)>& shared_scratch);
 
   bool has(Region region) const { return bytes_[index(region)] >= 0; }
   std::int64_t bytes(Region region) const { return has(region) ? bytes_[index(region)] : 0; }
-  std::int64_t offset(Region region) const;  // from the start of the arena, of member 0
+  // Bytes from the start of the arena to the region of member 0.
+  std::int64_t offset(Region region) const;
   int members() const { return members_; }
-  std::int64_t stride() const;  // bytes from a member's regions to the next member's
+  // Bytes from the regions of a member to those of the next member.
+  std::int64_t stride() const;
   bool shares(Region region) const { return shared_images_ && region == Region::images; }
-  std::int64_t total() const;           // of all members
-  std::vector<MemoryUse> uses() const;  // the regions of all members in order, with their names
+  std::int64_t total() const;  // bytes of all members
+  // The regions of all members in order, with their names.
+  std::vector<MemoryUse> uses() const;
   void drop(Region region) { bytes_[index(region)] = -1; }
 
  private:
@@ -76,7 +85,8 @@ class MemoryPlan {
   static std::size_t index(Region region) { return static_cast<std::size_t>(region); }
   void add(Region region, std::int64_t bytes);
 
-  std::array<std::int64_t, static_cast<std::size_t>(Region::count)> bytes_ = filled();  // -1: not in the plan
+  // By region; -1 if the plan does not have the region.
+  std::array<std::int64_t, static_cast<std::size_t>(Region::count)> bytes_ = filled();
   static constexpr std::array<std::int64_t, static_cast<std::size_t>(Region::count)> filled() {
     std::array<std::int64_t, static_cast<std::size_t>(Region::count)> none{};
     none.fill(-1);

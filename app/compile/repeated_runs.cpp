@@ -10,7 +10,7 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // of buffers (partition::assign_offsets)
+constexpr std::int64_t kAlignment = 256;  // buffers start at multiples of these bytes
 
 std::vector<int> all_positions(const std::vector<TensorId>& tensors) {
   std::vector<int> positions(tensors.size());
@@ -55,7 +55,8 @@ class Repetition {
     return node;
   }
 
-  // An operation that updates a tensor in place writes the newest content, too.
+  // Appends the first run of an operation. It reads the newest copies of its tensors. If it updates
+  // a tensor in place, it updates the newest copy, too.
   void append_first(std::size_t number) {
     Node node = reading_newest(number);
     for (TensorId& output : node.outputs) output = newest_[static_cast<std::size_t>(output)];
@@ -105,7 +106,8 @@ class Repetition {
     }
   }
 
-  // The node belongs to the layer that makes the tensor.
+  // Appends a copy to or from host memory. The node gets the name of the layer that computes the
+  // tensor.
   void append_copy(TensorId tensor, HostCopy::Action action, std::vector<TensorId> inputs,
                    std::vector<TensorId> outputs) {
     const auto maker = std::ranges::find_if(step_.graph.nodes, [&](const Node& node) {
@@ -139,15 +141,18 @@ class Repetition {
   StepGraph graph_;
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
-  std::vector<TensorId> newest_;   // by tensor of the step: the one with its newest content
-  std::vector<TensorId> on_host_;  // by tensor of the step: the one in host memory; -1: none
+  // By tensor of the step: the tensor that holds its newest content.
+  std::vector<TensorId> newest_;
+  // By tensor of the step: its copy in host memory; -1 if there is none.
+  std::vector<TensorId> on_host_;
 };
 
 }  // namespace
 
 namespace {
 
-// An activation may wait in host memory if one node of forward writes it and nothing changes it.
+// Tells for each tensor whether it can wait in host memory. It can if one node of forward writes it
+// and no later node changes it.
 std::vector<char> copyable_tensors(const CompiledGraph& step) {
   std::vector<int> writes(step.descs.size(), 0);
   std::vector<char> forward(step.descs.size(), 0);

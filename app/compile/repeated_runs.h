@@ -1,4 +1,4 @@
-// Connects compiled steps with their memory planner (partition/memory).
+// Connects compiled steps with the planner of their memory (partition/memory).
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace convoy::app {
 
-// Describes a training step to the planner. `node_ms`: milliseconds of every node.
+// Describes a training step to the planner. `node_ms` holds the milliseconds of every node.
 partition::StepModel step_model(const CompiledGraph& step, const std::vector<double>& node_ms);
 
-// Returns the step with its nodes repeated, and its tensors copied to host memory and back, as the
-// schedule of its step_model() says. Repeated nodes and copies write tensors of their own, in the
-// layouts of the first. Every result has the same bits.
+// Returns the step with the changes of a schedule of its step_model(): nodes run again, and tensors
+// are copied to host memory and back. A repeated node or a copy writes a new tensor, which has the
+// layout of the original. Every result has the same bits as in `step`.
 CompiledGraph with_schedule(const CompiledGraph& step, const partition::StepSchedule& schedule,
                             kernels::Backend backend, int reuse_delay);
 

@@ -1,4 +1,4 @@
-// The names of the backends and precisions, as flags, profiles and results spell them.
+// Names the backends and precisions as flags, profiles and results spell them.
 #pragma once
 
 #include "app/choices.h"

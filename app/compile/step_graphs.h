@@ -7,9 +7,9 @@
 
 namespace convoy::app {
 
-// `fused` is a network after fuse(). `replicas`: the number of ranks that sum gradients and
+// Returns the step graph after all passes that the backend and the precision allow. `fused` is a
+// network that fuse() returned. `replicas` is the number of ranks that sum gradients and
 // statistics.
-// Every pass that the backend and the precision allow has rewritten the graph.
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training);
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// The choices with which a rank's training and evaluation steps are compiled and run. They are the
-// same on all ranks of a run.
+// The choices that decide how a rank's training and evaluation steps are compiled and run. They are
+// the same on all ranks of a run.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,41 @@
 
 namespace convoy::app {
 
-// Batches in a GPU's ring: one in use, the next one, and one being filled.
+// The number of batches in a GPU's ring of inputs: the batch in use, the next batch, and a batch
+// that is being copied.
 inline constexpr int kRingSlots = 3;
 
 // Three lanes are the fastest of 2, 3, 4 and 6 for most of the zoo on an H200
 // (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 
-// The source of a CUDA session's images. Host sessions accept only `filled`: float images,
-// row-major.
+// The source of a CUDA session's images. Host sessions accept only `filled`, with row-major float
+// images.
 struct InputOptions {
   enum class Kind : std::uint8_t {
-    filled,    // the caller writes images()
-    streamed,  // each batch brings its stored pixels (data::BatchOutput::cuts)
-    resident   // put_image() stored all images; batches select (data::BatchOutput::transforms)
+    filled,  // the caller writes images()
+    // Each batch brings its stored pixels (data::BatchOutput::cuts).
+    streamed,
+    // put_image() has stored all images; batches select from them (data::BatchOutput::transforms).
+    resident
   };
   Kind kind = Kind::filled;
-  std::vector<float> mean, std;  // one value a channel, for pixels from 0 to 1
-  std::int64_t batch_bytes = 0;  // streamed: space for the pixels of one batch
-  int batches = 1;               // streamed: different batches of a step, one for members that share it
-  data::ImageShape stored;       // the shape of all images; streamed: only the channels count
+  // One value per channel, for pixels from 0 to 1.
+  std::vector<float> mean, std;
+  std::int64_t batch_bytes = 0;  // streamed: bytes for the pixels of one batch
+  // Streamed: the number of different batches in a step. Members that share a batch count once.
+  int batches = 1;
+  // The shape of all images. If they are streamed, only its number of channels is used.
+  data::ImageShape stored;
   std::int64_t resident_images = 0;
-  int most_image_ops = 0;  // the most operations in one training sample's transform
+  // The most image operations that the transform of one training sample has.
+  int most_image_ops = 0;
 };
 
-// One of the trainings that run the steps of a session together. They differ in what is data of the
-// step, and so each trains to the same bits as alone.
+// One of the trainings whose steps a session runs together. Members differ only in values that the
+// step reads from memory, so each member's training has the same bits as if it ran alone.
 struct Member {
-  std::uint64_t seed = 1;  // of the weights and of dropout
+  std::uint64_t seed = 1;  // seed of the initial weights and of dropout
   kernels::Hyperparameters hyperparameters;
 };
 
@@ -49,34 +56,43 @@ struct StepOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   InputOptions input;
-  bool training = true;             // false: no gradients, no optimizer; evaluation only
-  bool keep_probabilities = false;  // every evaluation step hands out its probabilities; not with `training`
+  // False: the session only evaluates, without gradients and optimizer.
+  bool training = true;
+  // Every evaluation step returns its probabilities. Not allowed with `training`.
+  bool keep_probabilities = false;
   bool synchronised_batch_norm = true;
-  std::vector<float> loss_weights = {};  // of the network's outputs (graph/emitter.h)
-  bool mixing = false;                   // training mixes samples by the MixParameters of each batch
-  kernels::OptimizerProblem optimizer;   // its segments are filled in when the steps are compiled
-  bool accumulate = false;               // a batch may come in parts; not with a partitioned step
-  bool clip = false;                     // bounds the Euclidean norm of all gradients
+  // One weight per output of the network (graph/emitter.h).
+  std::vector<float> loss_weights = {};
+  // Training mixes samples as the MixParameters of each batch say.
+  bool mixing = false;
+  // Its segments are set when the steps are compiled.
+  kernels::OptimizerProblem optimizer;
+  // A batch may come in parts. Not allowed with a partitioned step.
+  bool accumulate = false;
+  bool clip = false;  // limits the Euclidean norm of all gradients
   std::vector<Member> members = {Member{}};
-  // CUDA: the file of measured kernel choices (kernels/device/tuning.h); empty: none. A single rank
-  // measures the choices that the file lacks. Several ranks only read it, so that all run the same
-  // kernels.
+  // CUDA: the file of measured kernel choices (kernels/device/tuning.h); empty if there is none. A
+  // single rank measures the choices that the file lacks. Several ranks only read the file, so that
+  // all of them run the same kernels.
   std::string tuning_file = {};
-  bool read_tuning_only = false;  // also on a single rank: others may use the file at the same time
-  std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
-  std::int64_t host_memory = 0;   // most bytes of activations that wait in host memory; 0: none
-  // CUDA: instructions that may run at the same time. The results have the same bits for any
-  // number.
+  // A single rank only reads the file, too, because other processes may use it at the same time.
+  bool read_tuning_only = false;
+  std::int64_t memory_limit = 0;  // most bytes of the arena; 0: no limit
+  std::int64_t host_memory = 0;   // most bytes of activations in host memory
+  // CUDA: the number of instructions that may run at the same time. It does not change the bits of
+  // the results.
   int lanes = kDefaultLanes;
-  bool time_waits = true;  // CUDA: measure exposed_comm_ms
+  bool time_waits = true;  // CUDA: whether exposed_comm_ms is measured
 };
 
-// The ranks of a run, numbered replica after replica. A replica has one rank for each stage of its
-// step.
+// Three groups of ranks to which this rank belongs. The ranks of a run are numbered replica after
+// replica. A replica has one rank per stage of its step.
 struct RankGroups {
-  comm::Collectives* world = nullptr;     // all ranks
-  comm::Collectives* replicas = nullptr;  // ranks with this rank's stage: they sum gradients and statistics
-  comm::Collectives* stages = nullptr;    // ranks of this rank's replica, by stage; null without --partition
+  comm::Collectives* world = nullptr;  // all ranks of the run
+  // The ranks that have the same stage as this rank. They sum gradients and statistics.
+  comm::Collectives* replicas = nullptr;
+  // The ranks of this rank's replica, by stage; null without --partition.
+  comm::Collectives* stages = nullptr;
 };
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// The kernels that run after backward: the optimizer over the flat buffers, and the two that clip
-// gradients before it.
+// The kernels that run after backward: the optimizer, and before it the two kernels that clip
+// gradients.
 #pragma once
 
 #include <algorithm>
@@ -13,27 +13,32 @@
 
 namespace convoy::app {
 
-// The offset and length of every parameter in the flat buffers, in elements. Segments are in
-// ascending order, one for each parameter, and each starts at a multiple of 128. Frozen parameters
-// come last, so that the buffers of gradients and optimizer states end before them.
+// The offset and length of every parameter in the flat buffers, in elements. The segments are in
+// ascending order, one per parameter, and each starts at a multiple of 128 elements. Frozen
+// parameters come last, since they have no gradients and optimizer states, whose buffers end before
+// them.
 struct FlatLayout {
   FlatLayout() = default;
   explicit FlatLayout(const CompiledGraph& compiled);
-  std::int64_t elements = 0;          // of all parameters
-  std::int64_t trained_elements = 0;  // of those that have a gradient, the first of them
+  std::int64_t elements = 0;  // elements of all parameters
+  // Elements of the parameters that have a gradient. These parameters come first.
+  std::int64_t trained_elements = 0;
   std::vector<kernels::ParameterSegment> segments;
-  std::size_t trained = 0;     // the first so many segments have a gradient
-  std::vector<int> parameter;  // by segment: index into StepGraph::parameters
-  bool copied = false;         // some parameters have a bf16 copy
+  // The number of segments that have a gradient. These segments come first.
+  std::size_t trained = 0;
+  // By segment: the parameter's index in StepGraph::parameters.
+  std::vector<int> parameter;
+  bool copied = false;  // whether some parameters have a bf16 copy
 };
 
 struct UpdateKernels {
   kernels::Kernel update, norm, clip;
-  // The kernels run one after the other, so they share one workspace. `clip` needs none.
+  // Returns the bytes of the workspace. The kernels run one after the other, so they share it.
+  // `clip` needs no workspace.
   std::size_t workspace_bytes() const { return std::max(update.workspace_bytes, norm.workspace_bytes); }
 };
 
-// Returns empty kernels if no parameter is trained.
+// Makes the kernels. They are empty if no parameter is trained.
 UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& flat);
 
 }  // namespace convoy::app

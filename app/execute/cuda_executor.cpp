@@ -1,6 +1,7 @@
-// A step on a GPU is one launch of a captured graph. Values that change from step to step go
-// through a StepRing. The copy stream fills a ring of image batches while the step before computes.
-// The host runs up to two steps ahead and reads a step's metrics when they have arrived.
+// Runs each step on a GPU as one launch of a captured graph. Values that change from step to step
+// go through a StepRing. A copy stream brings the next batch of images to a ring of batches while
+// the current step computes. The host starts up to two steps before it needs the metrics of the
+// first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,12 +46,14 @@ class CudaExecutor final : public Executor {
         ring_(kRingSlots, fetched(memory), published(), {memory.members(), memory.stride()}),
         waited_(static_cast<std::size_t>(execution.waits)) {}
 
-  // The memory of steps in flight is freed next. A destructor cannot report an error.
+  // Waits for the steps in flight, because their memory is freed next. Ignores errors, since a
+  // destructor cannot report them.
   ~CudaExecutor() override { cudaDeviceSynchronize(); }
 
   kernels::StepControl& control(int member) override { return input_of(member).control; }
   std::span<std::int32_t> labels(int member) override { return input_of(member).labels; }
-  void retire(int) override {}  // the captured graph computes it until the session ends
+  // The captured graph computes the member until the session ends.
+  void retire(int) override {}
 
   void load(data::BatchLease lease, std::span<const int> members, std::int64_t first_byte) override {
     const data::Batch& batch = *lease;
@@ -60,7 +63,8 @@ class CudaExecutor final : public Executor {
       Input& input = input_of(member);
       if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, input.labels.data());
       if (!input.transforms.empty()) std::copy_n(batch.transforms, batch.capacity, input.transforms.data());
-      // The member's operand is shifted by its stride, but all read the images from one place.
+      // The kernel's pointer to the images is shifted by the member's stride, but all members read
+      // the images at one place. The samples' offsets undo the shift.
       for (kernels::SampleTransform& transform : input.transforms)
         transform.offset += base - member * memory_.stride();
       input.mix = batch.mix;
@@ -74,7 +78,8 @@ class CudaExecutor final : public Executor {
                                 static_cast<std::size_t>(batch.cut_bytes), cudaMemcpyHostToDevice, copies));
     copied_[slot].record(copies);
     copied_[slot].make_wait(compute());
-    leases_[slot].push_back(std::move(lease));  // the copy reads the batch until the step is finished
+    // The copy may read the batch until the step is finished.
+    leases_[slot].push_back(std::move(lease));
   }
 
   void start(const Program& program, bool stop_requested) override {
@@ -131,11 +136,11 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  static constexpr int kTransformsField = 3, kMixField = 4;       // index in fetched()
-  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // index in published()
+  static constexpr int kTransformsField = 3, kMixField = 4;       // indices into fetched()
+  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // indices into published()
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
-  // The values with which a member's next step starts.
+  // The input values of a member's next step.
   struct Input {
     explicit Input(const ModelMemory& memory)
         : labels(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
@@ -148,12 +153,13 @@ class CudaExecutor final : public Executor {
 
   struct Captured {
     CapturedGraph graph;
-    int waits = 0;  // number of instructions that wait for other ranks
+    int waits = 0;  // the number of instructions that wait for other ranks
   };
 
   Input& input_of(int member) { return inputs_.at(static_cast<std::size_t>(member)); }
 
-  // Returns the first byte of the next batch's pixels in the images: a slot has `batches_` places.
+  // Returns the byte offset in the images at which the next batch's pixels are stored. A slot of
+  // the ring has places for `batches_` batches.
   std::int64_t place_of_batch(std::size_t slot) {
     if (loaded_ == batches_) throw std::logic_error("a step takes more batches than there are places for");
     const std::int64_t place = static_cast<std::int64_t>(slot) * batches_ + loaded_++;
@@ -195,15 +201,16 @@ class CudaExecutor final : public Executor {
     captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
       ring_.fetch(stream);
       captured.waits = record(program, stream, clock);
-      CapturedGraph::join(stream.get());  // so that no work remains when a step is finished
+      // No work may remain when the step counts as finished.
+      CapturedGraph::join(stream.get());
       ring_.publish(stream);
     });
     return captured;
   }
 
-  // Records the program on `stream` and, between a fork and a join, on the other lanes. Returns how
-  // many instructions wait for other ranks; waits_ times those. If `all` is set, it times every
-  // instruction.
+  // Records the program on `stream` (lane 0) and on the streams of the other lanes. Returns how
+  // many instructions wait for other ranks. `waits_` times these instructions; `all`, if it is not
+  // null, times every instruction.
   int record(const Program& program, kernels::Stream stream, ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
@@ -215,17 +222,19 @@ class CudaExecutor final : public Executor {
   const int lanes_;
   kernels::StreamPool streams_;
   ProgramClock waits_;
-  std::vector<Input> inputs_;  // by member
+  std::vector<Input> inputs_;  // the input of each member's next step
   std::vector<StepMetrics> metrics_;
-  std::span<const float> probabilities_;  // on the device
+  std::span<const float> probabilities_;  // the probabilities in device memory
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
-  std::vector<CudaEvent> edges_;  // used by the captured graphs
+  // The events of the captured graphs, which use them at each launch.
+  std::vector<CudaEvent> edges_;
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
-  int loaded_ = 0;  // batches of the next step
+  int loaded_ = 0;  // the number of batches loaded for the next step
   std::int64_t started_ = 0, finished_ = 0;
-  std::array<int, kRingSlots> waits_of_{};  // by slot: Captured::waits of the step in flight
+  // By slot: Captured::waits of the step in flight.
+  std::array<int, kRingSlots> waits_of_{};
   std::vector<Interval> waited_;
   double exposed_comm_ms_ = 0;
   std::optional<StepTraces> traces_;
@@ -285,7 +294,8 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
   return waits;
 }
 
-// Another lane may compute while one waits, so with several lanes the result is an upper bound.
+// Returns the milliseconds in which at least one lane waited for other ranks. This is an upper
+// bound of the lost time, because another lane may compute meanwhile.
 double CudaExecutor::waited_ms(std::int64_t number) {
   const auto waits = static_cast<std::size_t>(waits_of_[static_cast<std::size_t>(number % kRingSlots)]);
   if (waits == 0) return 0;
@@ -293,8 +303,8 @@ double CudaExecutor::waited_ms(std::int64_t number) {
   return covered_ms(std::span(waited_).first(waits));
 }
 
-// Polls host memory, since a call to the CUDA runtime would delay other threads. Asks the runtime
-// whether the device failed only every 200 ms.
+// Waits until the step is finished. Polls host memory, since a call to the CUDA runtime would delay
+// other threads. Every 200 ms it asks the runtime whether the device failed.
 void CudaExecutor::wait_for(std::int64_t number) const {
   using Clock = std::chrono::steady_clock;
   auto ask_again = Clock::now() + std::chrono::milliseconds(200);

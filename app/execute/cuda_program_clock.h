@@ -1,5 +1,5 @@
-// Records when the instructions of a captured program begin and end, by the device's clock. The
-// stamps are taken on streams of their own that branch off the lanes, so no lane waits for them.
+// Records when the instructions of a captured program begin and end, in the device's time. Time
+// stamps are taken on separate streams that branch off the lanes, so no lane waits for them. For
 // CUDA builds only.
 #pragma once
 
@@ -16,17 +16,20 @@ class ProgramClock {
  public:
   ProgramClock(int lanes, int intervals);
 
-  // Call these in a capture. The interval begins or ends when the device has done all work recorded
-  // on the lane's stream so far. The calls of one lane must come in the order of its instructions.
+  // Record the begin or the end of an interval: the time when the device has done all work recorded
+  // on the lane's stream so far. Call these while the stream is being captured. The calls for one
+  // lane must come in the order of its instructions.
   void begin(int interval, int lane, cudaStream_t stream) { take(2 * interval, 2 * lane, stream); }
   void end(int interval, int lane, cudaStream_t stream) { take(2 * interval + 1, 2 * lane + 1, stream); }
-  // Ends the interval when the work that `follow` makes a stream wait for is done.
+  // Ends the interval when a communication is done. `follow` makes a given stream wait for that
+  // communication.
   void end_after(int interval, const std::function<void(kernels::Stream)>& follow);
-  // Makes `stream` wait for all stamps taken so far. Call it before the capture ends, and before a
-  // kernel that fills the device, as the stamps would otherwise wait for its blocks.
+  // Makes `stream` wait for all time stamps taken so far. Call it before the capture ends. Call it
+  // also before a kernel that fills the device, since the stamps would otherwise wait for thread
+  // blocks of that kernel.
   void join(cudaStream_t stream);
 
-  // Device memory that holds one Interval (intervals.h) for each timed interval.
+  // Returns the device memory that holds one Interval (intervals.h) per timed interval.
   const kernels::DeviceStamps& stamps() const { return stamps_; }
 
  private:
@@ -34,9 +37,12 @@ class ProgramClock {
 
   kernels::DeviceStamps stamps_;
   std::vector<kernels::CudaStream>
-      branches_;                          // two a lane, for begins and for ends; the last for end_after()
-  std::vector<bool> used_;                // by branch: whether it has stamps since the last join()
-  std::deque<kernels::CudaEvent> edges_;  // used by the captured graphs
+      // Two streams per lane, for begins and for ends, and a last stream for end_after().
+      branches_;
+  // By stream: whether it has time stamps since the last join().
+  std::vector<bool> used_;
+  // The events of the captured graphs, which use them at each launch.
+  std::deque<kernels::CudaEvent> edges_;
 };
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// The times of every instruction in a few captured steps, converted to the host's clock. CUDA
-// builds only.
+// Records the times of every instruction in a few captured steps and converts them to the host's
+// clock. For CUDA builds only.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@ class StepTraces {
   const Program& program() const { return program_; }
   ProgramClock& clock(int step) { return clocks_.at(static_cast<std::size_t>(step)); }
 
-  // Returns the times of the steps recorded with clocks 0, 1, …; all of them must be finished.
-  // `idle` is a stream without work.
+  // Returns the times of the traced steps, in the order of their clocks. All of these steps must be
+  // finished. `idle` must be a stream without work.
   std::vector<TracedStep> read(const kernels::CudaStream& idle, int lanes) const;
 
  private:

@@ -1,6 +1,6 @@
 // An executor runs the programs of a session. On a host backend it runs the kernels in the calling
-// thread. On a GPU it launches captured graphs that run asynchronously. Steps finish in the order
-// of their starts.
+// thread. On a GPU it launches captured graphs, which run asynchronously. Steps finish in the order
+// in which they were started.
 #pragma once
 
 #include <functional>
@@ -27,68 +27,76 @@ struct StepMetrics {
   }
   double loss() const { return loss_sum / samples; }
 };
-// The metrics of a step from ModelMemory::metrics().
+// Returns the metrics that ModelMemory::metrics() holds.
 inline StepMetrics step_metrics(const double* sums) { return {sums[0], sums[1], sums[2], sums[3], sums[4]}; }
 
-// The time at which an instruction ran, by std::chrono::steady_clock in nanoseconds. An instruction
-// that starts a communication lasts until that communication ends.
+// The time during which an instruction ran, in nanoseconds of std::chrono::steady_clock. An
+// instruction that starts a communication lasts until the communication ends.
 struct TracedInstruction {
   Interval time;
   int lane = 0;
 };
-using TracedStep = std::vector<TracedInstruction>;  // in the program's order
+// Its instructions are in the program's order.
+using TracedStep = std::vector<TracedInstruction>;
 
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  // A member's control values and labels of the next step. Both keep their values from step to
-  // step.
+  // Return a member's control values and labels for the next step. Values stay the same from step
+  // to step until the caller changes them.
   virtual kernels::StepControl& control(int member) = 0;
   virtual std::span<std::int32_t> labels(int member) = 0;
-  // Makes `batch` the input of these members' next step. A step takes at most
-  // InputOptions::batches different ones. `first_byte`: offset of the batch's image set among the
-  // resident images.
+  // Makes `batch` the input of the next step of these members. A step takes at most
+  // InputOptions::batches different batches. If images are resident, `first_byte` is the offset of
+  // the batch's image set among them.
   virtual void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_byte) = 0;
-  // Steps need not compute this member any more.
+  // Tells the executor that it need not compute this member any more.
   virtual void retire(int member) = 0;
 
   // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
-  // Waits for the oldest step in flight. Throws std::runtime_error if the device failed.
-  virtual std::span<const StepMetrics> finish() = 0;  // by member
-  // The probabilities of the step that finish() returned last, [capacity, classes]; empty if none
-  // are kept. Valid until the next start().
+  // Waits for the oldest step in flight. Returns its metrics by member. Throws std::runtime_error
+  // if the device failed.
+  virtual std::span<const StepMetrics> finish() = 0;
+  // Returns the probabilities of the step that finish() returned last, as [capacity, classes]. They
+  // are valid until the next start(). The span is empty if the session keeps no probabilities.
   virtual std::span<const float> probabilities() const = 0;
   virtual int in_flight() const = 0;
-  // The number of steps to keep in flight so that the device never waits for the host. It is 0 if
-  // start() does the work itself.
+  // Returns the number of steps to keep in flight so that the device never waits for the host. It
+  // is 0 if start() itself computes the step.
   virtual int steps_ahead() const = 0;
 
-  virtual double exposed_comm_ms() const = 0;  // time that the last finished step waited for other ranks
+  // Returns the milliseconds that the last finished step waited for other ranks.
+  virtual double exposed_comm_ms() const = 0;
 
-  // Prepares a trace of the next `steps` steps started after begin_trace(), which times every
-  // instruction. The results stay the same. Executors that run instructions one by one need no
-  // preparation and do nothing.
+  // Prepares a trace, which times every instruction of the first `steps` steps that are started
+  // after begin_trace(). Tracing does not change results. An executor that runs instructions one by
+  // one needs no preparation, so by default these functions do nothing.
   virtual void prepare_trace(const Program&, int) {}
   virtual void begin_trace() {}
-  // Returns the traced steps in their order. They must be finished.
+  // Returns the traced steps in their order. All of them must be finished.
   virtual std::vector<TracedStep> traced_steps() { return {}; }
 };
 
 struct HostExecution {
-  std::span<const float> probabilities;  // of the running step
+  std::span<const float> probabilities;  // probabilities of the running step
   std::function<void()> between;         // called after every instruction; may be empty
-  const double* exposed_ms = nullptr;    // milliseconds waited for other ranks since the run began
+  // Milliseconds waited for other ranks since the run began.
+  const double* exposed_ms = nullptr;
 };
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
 struct DeviceExecution {
-  std::span<const float> probabilities;  // device memory; of the running step
-  bool streamed = false;                 // images arrive through a ring of kRingSlots times `batches` batches
+  // Probabilities of the running step, in device memory.
+  std::span<const float> probabilities;
+  // Images arrive through a ring that has places for kRingSlots times `batches` batches.
+  bool streamed = false;
   int batches = 1;
-  int lanes = 1;  // instructions that may run at the same time
-  int waits = 0;  // the most instructions of one program that wait for other ranks
+  // The number of instructions that may run at the same time.
+  int lanes = 1;
+  // The most instructions of one program that wait for other ranks.
+  int waits = 0;
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);
 

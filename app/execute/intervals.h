@@ -1,4 +1,4 @@
-// Intervals of time on one clock.
+// An interval of time, and the time that several intervals cover.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace convoy::app {
 
 struct Interval {
-  std::uint64_t begin = 0, end = 0;  // nanoseconds
+  std::uint64_t begin = 0, end = 0;  // nanoseconds on one clock
 };
 
-// Returns the milliseconds in which at least one interval was open. Sorts the intervals. An
+// Returns the milliseconds that are covered by at least one interval. Sorts the intervals. An
 // interval that ends before it begins counts as empty.
 double covered_ms(std::span<Interval> intervals);
 

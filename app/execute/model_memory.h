@@ -1,6 +1,6 @@
-// The memory of one rank's run, divided into the regions of compile/memory_plan.h. If the ranks of
-// one host sum their gradients in shared memory, the gradients are outside the arena. All addresses
-// are those of member 0; of_member() gives another member's.
+// Reserves the memory of one rank's run, divided into the regions of compile/memory_plan.h. If the
+// ranks of one host sum their gradients in shared memory, the gradients are outside the arena. All
+// addresses are those of member 0; of_member() converts them to another member's.
 #pragma once
 
 #include <functional>
@@ -27,19 +27,20 @@ struct PersistentTensor {
   void* address = nullptr;
 };
 
-// Functions that reserve memory together with other ranks. Each is collective over its ranks. It
-// may be empty or return null; the arena then has space for the same data.
+// Functions that reserve memory together with other ranks. Each function is collective over its
+// ranks. If a function is empty or returns null, the arena has space for the same data.
 struct SharedMemory {
-  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> gradients;  // shared by the ranks of a host
-  // Returns how many bytes are reserved in addition to shared gradients of `bytes` bytes.
+  // Reserves gradients that the ranks of a host share.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> gradients;
+  // Returns the bytes of scratch memory that summing `bytes` bytes of shared gradients needs.
   std::function<std::size_t(std::size_t bytes)> scratch;
-  // Reserves the whole arena in memory that is best for transfers between the stages of a step.
+  // Reserves the whole arena in the memory from which transfers between stages are fastest.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> arena;
 };
 
 class ModelMemory {
  public:
-  // Reserves host memory for activations that wait there, then gradients, then the arena. Throws
+  // Reserves host memory for waiting activations, then the gradients, then the arena. Throws
   // std::runtime_error if the plan exceeds options.memory_limit or the host has too little memory.
   ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared = {});
 
@@ -50,8 +51,9 @@ class ModelMemory {
     return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(address) +
                                 static_cast<std::uintptr_t>(member * stride()));
   }
-  // Tells whether the address is in the stored images, which members share. The operand of member m
-  // is at of_member(images(), m) even so, and its samples' offsets make up for it.
+  // Returns whether the address is in the stored images, which all members share. A kernel of
+  // member m still gets the pointer of_member(images(), m). The offsets in the member's samples
+  // undo that shift.
   bool is_shared(const void* address) const;
   kernels::StepControl* control() const {
     return reinterpret_cast<kernels::StepControl*>(base(Region::control));
@@ -60,60 +62,66 @@ class ModelMemory {
   void* address(const CompiledGraph& compiled, TensorId tensor) const;
   void* workspace(const CompiledGraph& compiled, std::size_t node) const;
   std::int64_t host_bytes() const { return static_cast<std::int64_t>(host_.bytes()); }
-  // All addresses are in device memory on CUDA.
+  // On CUDA all addresses below are in device memory.
   void* update_workspace() const { return base(Region::activations); }
   void* images() const { return base(Region::images); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base(Region::labels)); }
   void* transforms() const { return base(Region::transforms); }
   kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base(Region::mix)); }
-  // The input of the first layer, or the bytes of the whole ring or set of stored images.
+  // Describes the input of the first layer; or, as bytes, the whole ring or the whole set of stored
+  // images.
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
-  // The number of samples in a full batch; 0 in a stage that has neither labels nor transforms.
+  // Returns the number of samples in a full batch. It is 0 in a stage that has neither labels nor
+  // transforms.
   std::int64_t capacity() const { return capacity_; }
-  // A stage of a partitioned step has these only if its nodes read them.
+  // A stage of a partitioned step has images and labels only if its nodes read them.
   bool has_images() const { return has_images_; }
   bool has_labels() const { return has_labels_; }
   bool has_transforms() const { return plan_.has(Region::transforms); }
   bool has_mix() const { return plan_.has(Region::mix); }
-  // Values that the ranks sum at the end of a step: the loss's four sums, then how many ranks want
-  // to stop.
+  // The values that the ranks sum at the end of a step: four sums of the loss, then the number of
+  // ranks that want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base(Region::metrics)); }
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
 
-  // The flat buffer of flat_elements() floats. Those below have trained_elements(), as frozen
-  // parameters come last.
+  // Returns the flat buffer of all parameters, which has flat_elements() floats. The flat buffers
+  // of the functions below have trained_elements() floats, since frozen parameters come last and
+  // have neither gradients nor averages.
   float* flat_parameters() const { return reinterpret_cast<float*>(base(Region::parameters)); }
   float* flat_gradients() const {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base(Region::gradients));
   }
   float* flat_optimizer_state(int index) const;
-  // Only if StepOptions::accumulate is set.
+  // Exists only if StepOptions::accumulate is set.
   float* flat_accumulated() const { return reinterpret_cast<float*>(base(Region::accumulated_gradients)); }
-  // Only if the optimizer keeps averages: those of trained parameters, then those of statistics().
+  // Exists only if the optimizer keeps averages. Holds the averages of the trained parameters, then
+  // the averages of statistics().
   float* flat_averages() const { return reinterpret_cast<float*>(base(Region::averages)); }
   float* statistics_averages() const { return flat_averages() + flat_.trained_elements; }
-  // All running statistics in one buffer, each padded to kStateAlignment.
+  // Returns all running statistics in one buffer. Each statistic is padded to kStateAlignment
+  // bytes.
   float* statistics() const { return reinterpret_cast<float*>(base(Region::statistics)); }
   std::int64_t statistics_elements() const { return statistics_elements_; }
-  // The parameters in bf16; null if no kernel reads them.
+  // Returns the parameters in bf16, or null if no kernel reads them.
   void* flat_copy() const {
     return plan_.has(Region::bf16_parameters) ? base(Region::bf16_parameters) : nullptr;
   }
   std::int64_t flat_elements() const { return flat_.elements; }
   std::int64_t trained_elements() const { return flat_.trained_elements; }
-  // The segments of the parameters that are trained.
+  // Returns the segments of the trained parameters in the flat buffers.
   std::span<const kernels::ParameterSegment> segments() const {
     return std::span(flat_.segments).first(flat_.trained);
   }
-  // By segment: the parameter's index in StepGraph::parameters.
+  // Returns for each segment the index of its parameter in StepGraph::parameters.
   const std::vector<int>& segment_parameter() const { return flat_.parameter; }
 
-  const std::vector<PersistentTensor>& parameters() const { return parameters_; }  // in the network's order
+  // Returns the parameters in the network's order.
+  const std::vector<PersistentTensor>& parameters() const { return parameters_; }
   const std::vector<PersistentTensor>& states() const { return states_; }
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
-  // The averages of all parameters, then of all states; empty if the run keeps none. The average of
-  // a frozen parameter is the parameter itself.
+  // Returns the averages of all parameters, then of all states. The list is empty if the run keeps
+  // no averages. For a frozen parameter it has the parameter itself.
   const std::vector<PersistentTensor>& averages() const { return averages_; }
 
   const MemoryPlan& plan() const { return plan_; }
@@ -126,8 +134,9 @@ class ModelMemory {
   }
 
   kernels::Arena arena_, host_;
-  std::shared_ptr<std::byte> transfer_memory_;   // replaces arena_ if set
-  std::shared_ptr<std::byte> shared_gradients_;  // replaces the arena's last regions if set
+  std::shared_ptr<std::byte> transfer_memory_;  // replaces arena_ if it is not null
+  // Replaces the last regions of the arena if it is not null.
+  std::shared_ptr<std::byte> shared_gradients_;
   MemoryPlan plan_;
   FlatLayout flat_;
   kernels::TensorDesc images_desc_;
@@ -135,7 +144,7 @@ class ModelMemory {
   bool has_images_ = false, has_labels_ = false;
   std::int64_t statistics_elements_ = 0;
   std::vector<PersistentTensor> parameters_, states_, optimizer_states_, averages_;
-  // Parameters, their gradients ("….gradient"), their bf16 copies ("….bf16") and states.
+  // The addresses of parameters, gradients ("….gradient"), bf16 copies ("….bf16") and states.
   std::map<std::string, void*> by_name_;
 };
 

@@ -1,5 +1,5 @@
-// A program is the flat list of instructions that one rank runs, each bound to its addresses.
-// Running it makes no decisions and allocates nothing.
+// A program is the flat list of instructions that one rank runs. Each instruction is bound to its
+// addresses. Running a program makes no decisions and allocates nothing.
 #pragma once
 
 #include <functional>
@@ -10,28 +10,32 @@
 
 namespace convoy::app {
 
-// A piece of memory that an instruction reads or writes.
+// A range of memory that an instruction reads or writes.
 struct MemoryRange {
   const void* begin = nullptr;
   std::int64_t bytes = 0;
 };
 
-// The part of a device that runs an instruction. A GPU has an engine for copies in each direction.
+// The part of a device that runs an instruction. A GPU has one copy engine per direction.
 enum class Engine : std::uint8_t { compute, copy_out, copy_back };
 
 struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
   double flops = 0;
-  std::int64_t bytes = 0;  // size of the operands, the least that the instruction moves
+  // Bytes of the operands, which the instruction moves at least.
+  std::int64_t bytes = 0;
   bool communicates = false;
-  std::vector<MemoryRange> reads = {}, writes = {};  // lane_plan.h orders instructions by these
-  // The instruction has more blocks than the device has space for, so work that starts later waits
-  // for most of them.
+  // The memory that the instruction reads and writes, from which lane_plan.h finds the order.
+  std::vector<MemoryRange> reads = {}, writes = {};
+  // Whether the instruction has more thread blocks than fit on the device. Work that starts later
+  // then waits until most of the blocks are done.
   bool fills = false;
-  // For an instruction that only starts a communication: makes a stream wait until that has ended.
+  // Set for an instruction that only starts a communication. Makes a stream wait until the
+  // communication has ended.
   std::function<void(kernels::Stream)> follow = nullptr;
-  int member = 0;  // the first of those that it computes; a host's instructions have one each
+  // The first member that the instruction computes. On a host it computes only this member.
+  int member = 0;
   Engine engine = Engine::compute;
 };
 
@@ -40,8 +44,8 @@ class Program {
   void add(Instruction instruction) { instructions_.push_back(std::move(instruction)); }
   const std::vector<Instruction>& instructions() const { return instructions_; }
 
-  // Replaces every launch with what `wrap` returns for it, for tracing. Unwrapped programs pay
-  // nothing.
+  // Replaces each launch by the launch that `wrap` returns for it. Tracing uses this. A program
+  // that is not instrumented has no extra cost.
   using Wrap = std::function<kernels::Launch(std::size_t index, const kernels::Launch& launch)>;
   void instrument(const Wrap& wrap) {
     for (std::size_t i = 0; i < instructions_.size(); ++i)

@@ -14,7 +14,8 @@ std::int64_t operand_bytes(const CompiledGraph& compiled, const Node& node) {
   return bytes;
 }
 
-// Running statistics are updated in place; every other input is only read.
+// Notes which memory the instruction reads and writes. Running statistics are updated in place;
+// every other input is only read.
 void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std::size_t index,
                    const ModelMemory& memory) {
   const Node& node = compiled.graph.nodes[index];
@@ -129,7 +130,8 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
   }
   if (node.transfer() != nullptr) return append_transfer(program, compiled, node);
   const HostCopy* const copy = node.host_copy();
-  // Needs no instruction: the next user of the buffer waits for the copy itself.
+  // The end of a copy to the host needs no instruction, since the next user of the buffer waits for
+  // the copy itself.
   if (copy != nullptr && copy->action == HostCopy::Action::out_finish) return;
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_.address(compiled, id));

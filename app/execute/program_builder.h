@@ -1,7 +1,10 @@
-// Binds compiled steps to a session's memory. Every kernel becomes an instruction with its
-// addresses. Gradient buckets, sums over the ranks, transfers between stages and the optimizer are
-// inserted. On a device the members' instructions for one node are neighbours, or one instruction
-// if the kernel takes members. On a host a program has member after member, which suits the caches.
+// Binds compiled steps to a session's memory and so makes the session's programs. Every kernel
+// becomes an instruction with its addresses. The builder adds gradient buckets, sums over the
+// ranks, transfers between stages, and the optimizer.
+//
+// On a device the members' instructions for one node are neighbours, or one instruction if the
+// kernel takes members. On a host a program runs one member after the other, which suits the
+// caches.
 #pragma once
 
 #include <functional>
@@ -18,22 +21,23 @@
 
 namespace convoy::app {
 
-// The communication of a rank's programs with other ranks. The programs refer to it, so it must
-// outlive them.
+// The prepared communication of a rank's programs with other ranks. The programs refer to it, so it
+// must outlive them.
 struct StepCommunication {
-  std::unique_ptr<comm::GradientBuckets> buckets;                     // null if there is one replica
-  std::unique_ptr<Transfers> transfers;                               // null without --partition
-  std::vector<std::unique_ptr<comm::PreparedOperation>> all_reduces;  // sums of statistics and metrics
-  // The sum of a training step's metrics, which a GPU starts before backward ends. Null if the
-  // metrics are summed last.
+  std::unique_ptr<comm::GradientBuckets> buckets;  // null if there is one replica
+  std::unique_ptr<Transfers> transfers;            // null without --partition
+  // Sums of statistics and metrics.
+  std::vector<std::unique_ptr<comm::PreparedOperation>> all_reduces;
+  // The sum of a training step's metrics over the ranks, which a GPU starts before backward ends.
+  // It is null if the metrics are summed after the update.
   std::unique_ptr<comm::PreparedOperation> early_metrics;
   double exposed_ms = 0;  // milliseconds waited for other ranks since the run began
 };
 
 struct StepPrograms {
   Program train;
-  // Forward and backward of one part of a batch, whose gradients are added to the sum over the
-  // parts. Empty unless StepOptions::accumulate is set.
+  // Forward and backward of a part of a batch that is not the last part. The program adds the
+  // gradients to a sum over the parts. It is empty unless StepOptions::accumulate is set.
   Program train_part;
   Program evaluate;
 };
@@ -44,22 +48,23 @@ class ProgramBuilder {
   ProgramBuilder(const CompiledSteps& steps, const StepOptions& options, const RankGroups& groups,
                  const ModelMemory& memory, StepCommunication& communication);
 
-  // Collective over the ranks: all of them prepare every exchange of the programs in the same
-  // order.
+  // Makes the programs. Collective over the ranks: all ranks prepare all exchanges of the programs
+  // in the same order.
   StepPrograms build();
 
-  // Returns a launch that updates the bf16 copies of the parameters; empty if there are no copies.
+  // Returns a launch that updates the bf16 copies of the parameters. It is empty if there are no
+  // copies.
   kernels::Launch copy_parameters() const;
 
  private:
-  // Calls append() for all members on a device, for one after the other on a host.
+  // Calls append() once for all members on a device, and once per member on a host.
   template <typename Append>
   void for_members(const Append& append);
   void append_train(Program& program);
   void append_train_part(Program& program);
   void bind(Program& program, const CompiledGraph& compiled, bool last_part);
-  // Appends a kernel for the members of for_members(). `one` describes the instruction of member 0
-  // and needs no launch; the operands are those of member 0.
+  // Appends a kernel for the members that for_members() has chosen. `one` describes the instruction
+  // for member 0 and has no launch yet. The operands are those of member 0.
   void append_kernel(Program& program, Instruction one, const kernels::Kernel& kernel,
                      const std::vector<void*>& inputs, const std::vector<void*>& outputs,
                      void* workspace = nullptr);
@@ -94,7 +99,8 @@ class ProgramBuilder {
   const RankGroups& groups_;
   const ModelMemory& memory_;
   StepCommunication& communication_;
-  int first_member_ = 0, members_ = 1;  // those that instructions are appended for
+  // The members that instructions are being appended for.
+  int first_member_ = 0, members_ = 1;
 };
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-// The instructions of a program that communicate with other ranks: gradient buckets, and sums of
+// Appends the instructions that communicate with other ranks: gradient buckets, and sums of
 // statistics and metrics.
 #include <algorithm>
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// Gradients are summed while backward goes on. A bucket starts after the node that finishes the
-// last of its segments.
+// Starts the sum of each bucket whose last gradient the node finishes. So gradients are summed
+// while backward goes on.
 void ProgramBuilder::append_finished_buckets(Program& program, const CompiledGraph& compiled,
                                              std::size_t node) {
   const auto& outputs = compiled.graph.nodes[node].outputs;
@@ -59,8 +59,9 @@ void ProgramBuilder::append_communication(Program& program, Instruction instruct
   program.add(std::move(instruction));
 }
 
-// A device sums the loss over the ranks while backward goes on. A host would have to spend time on
-// progress of that sum, and the stages of a partitioned step have their loss at different times.
+// Starts the sum of the metrics over the ranks while backward goes on. Only a whole step on a
+// device does so: a host would have to drive the sum in the meantime, and the stages of a
+// partitioned step have their metrics at different times.
 void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node) {
   if (options_.backend != kernels::Backend::cuda || partitioned()) return;
   const auto& outputs = compiled.graph.nodes[node].outputs;
@@ -74,8 +75,8 @@ void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph&
   program.add(std::move(start));
 }
 
-// A stage without labels sets its sums of the loss to zero. The value after them, whether this rank
-// wants to stop, is not changed.
+// Sets the sums of the loss to zero in a stage without labels. Does not change the value after the
+// sums, which says whether this rank wants to stop.
 void ProgramBuilder::append_no_loss(Program& program) {
   constexpr std::int64_t kSums = ModelMemory::kMetrics - 1;
   Instruction nothing{"metrics", "no_loss",

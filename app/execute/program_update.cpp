@@ -1,5 +1,5 @@
-// The instructions that come after backward: the sum over the parts of a batch, clipping, the
-// update of the flat buffers, and moving averages.
+// Appends the instructions that come after backward: the sum over the parts of a batch, clipping,
+// the update of the flat buffers, and moving averages.
 #include <algorithm>
 
 #include "app/execute/program_builder.h"
@@ -38,7 +38,8 @@ void ProgramBuilder::append_update(Program& program) {
   for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
   for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
-  update.bytes -= update.writes[1].bytes;  // gradients are only read, copies are only written
+  // Gradients are only read and bf16 copies only written, so each counts once.
+  update.bytes -= update.writes[1].bytes;
   for (std::size_t i = inputs.size(); i < update.writes.size(); ++i) update.bytes -= update.writes[i].bytes;
   if (options_.clip) update.reads.push_back({gradient_scale(), sizeof(float)});
   update.writes.push_back(
@@ -47,9 +48,8 @@ void ProgramBuilder::append_update(Program& program) {
                 memory_.update_workspace());
 }
 
-// Adds the gradients of a part of the batch to the sum over its parts. After the last part the sum
-// is stored in the gradients' own buffer, where the ranks sum it. `slice` is a range of the flat
-// gradients.
+// Adds the gradients of a part of the batch to the sum over its parts. The last part stores the sum
+// in the buffer of the gradients, where the ranks sum it. `slice` is a range of the flat gradients.
 void ProgramBuilder::append_accumulation(Program& program, const MemoryRange& slice, bool last_part) {
   const std::int64_t elements = slice.bytes / std::int64_t{sizeof(float)};
   if (elements == 0) return;
@@ -81,7 +81,8 @@ void ProgramBuilder::append_statistics_average(Program& program) {
                 {});
 }
 
-// A stage without parameters has no update, but takes part in the norm of all gradients.
+// Replaces clipping and update in a stage without trained parameters. The stage still contributes a
+// zero to the norm of all gradients.
 void ProgramBuilder::append_no_update(Program& program) {
   if (!options_.clip) return;
   Instruction nothing{"gradients", "squared_norm",

@@ -13,8 +13,8 @@
 namespace convoy::app {
 namespace {
 
-// Memory that ranks reserve together. A rank that fails before its reservation requests 0 bytes in
-// the destructor, so that the others do not wait for it.
+// Reserves memory together with other ranks. If a rank fails before its reservation, the destructor
+// requests 0 bytes, so that the other ranks do not wait.
 class CollectiveMemory {
  public:
   using Ask = std::shared_ptr<std::byte> (comm::Collectives::*)(std::size_t bytes);
@@ -24,7 +24,8 @@ class CollectiveMemory {
     if (!owed_) return;
     try {
       reserve(0);
-    } catch (const std::exception&) {  // report the failure that caused the unwinding instead
+      // The failure that caused the unwinding is reported instead.
+    } catch (const std::exception&) {
     }
   }
   CollectiveMemory(const CollectiveMemory&) = delete;
@@ -77,8 +78,9 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   copy_parameters_ = builder.copy_parameters();
 }
 
-// If a rank fails, the destructors of these objects take part in the reservations of the other
-// ranks: gradients first, then the arena. A rank that succeeds reserves in the same order.
+// Reserves all memory. A rank that succeeds reserves the gradients first and then the arena. If a
+// rank fails, the destructors of these two objects take part in the other ranks' reservations in
+// the same order.
 void Session::reserve_memory() {
   CollectiveMemory arena(groups_.stages, &comm::Collectives::transfer_memory, groups_.stages != nullptr);
   CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());
@@ -95,8 +97,8 @@ void Session::connect() {
   kernels::synchronize(options_.backend);
 }
 
-// Counts the all-reduces of statistics and the ends of transfers, and adds 3 for the buckets, the
-// metrics and the norm of the gradients.
+// Returns the most instructions of a program that wait for other ranks: all-reduces of statistics,
+// ends of transfers, and three for the buckets, the metrics and the norm of the gradients.
 int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const CompiledGraph& compiled) {
@@ -122,8 +124,8 @@ void Session::make_executor() {
     executor_ = make_cuda_executor(*memory_,
                                    {probabilities, streamed, options_.input.batches, lanes(), most_waits()});
   } else {
-    // A rank may have only the computing thread. Calling this between kernels makes buckets and
-    // transfers progress.
+    // A rank may have no other thread than this one. Calling `progress` between kernels moves
+    // buckets and transfers on.
     const auto progress = [this] {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();
@@ -138,7 +140,8 @@ void Session::make_executor() {
   }
 }
 
-// Launches of single members leave a device's multiprocessors free for others.
+// Returns the number of lanes. It is larger if some kernels compute a single member, because such
+// kernels leave multiprocessors free for other members.
 int Session::lanes() const {
   constexpr int kMostLanes = 16;
   const auto alone = [](const CompiledGraph& compiled) {
@@ -197,7 +200,8 @@ void Session::start(const Program& program, bool stop_requested) {
 StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident,
                               const VisitBatch& visit) {
   StepMetrics sum;
-  std::deque<EvaluatedBatch> started;  // the batches in flight; empty unless they are visited
+  // The batches in flight; the queue stays empty unless `visit` is set.
+  std::deque<EvaluatedBatch> started;
   const auto finish = [&] {
     sum += finish_step();
     if (!visit) return;
@@ -278,8 +282,7 @@ void Session::average_states() {
   }
 }
 
-// Swaps through host memory. Evaluations of averages are rare, and this way programs keep their
-// addresses.
+// Swaps through host memory. This is slow but rare, and the programs keep their addresses.
 void Session::exchange_averages() {
   const auto exchange = [&](float* a, float* b, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);

@@ -1,6 +1,6 @@
-// A session runs compiled steps on one rank. Its constructor binds them to memory that it owns, so
-// that a step only runs its program. It may run many trainings of the same steps at once, its
-// members, each with the bits that it has alone.
+// A session runs compiled steps on one rank. Its constructor binds the steps to memory that the
+// session owns, so that running a step only runs a program. A session may run the same steps for
+// many trainings at once, which are its members. Each member gets the same bits as if it ran alone.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,29 @@
 
 namespace convoy::app {
 
-// A finished batch of Session::evaluate(), with a row for each entry of the batch.
+// A finished batch of Session::evaluate(). Each vector has one element per row of the batch.
 struct EvaluatedBatch {
-  std::vector<std::int64_t> samples;     // index in the image set; -1 in a row without an image
-  std::vector<std::int32_t> labels;      // -1 if there is none
-  std::span<const float> probabilities;  // [capacity, classes], during the visit
+  // Index of the image in the image set; -1 in a row without an image.
+  std::vector<std::int64_t> samples;
+  std::vector<std::int32_t> labels;      // -1 if the image has no label
+  std::span<const float> probabilities;  // [capacity, classes]; valid during the visit
 };
 
 class Session {
  public:
-  // Compiles the steps of a network whose input is this rank's batch, and fits them into
+  // Compiles the steps of a network that takes this rank's batch. Fits the steps into
   // options.memory_limit by estimated times. `ranks` must outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
-  // `steps` were compiled with `options`. If groups.stages is set, `steps` are this rank's stage of
-  // a partitioned step. With several members there must be one rank. Collective over the ranks of
-  // `groups`.
+  // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
+  // rank's stage of a partitioned step. A session with several members must be on a single rank.
+  // Collective over the ranks of `groups`.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Connects the stages of a partitioned step before its first step, since connections cannot be
-  // made while a GPU step is captured. Collective over the stages, after all of them have made
-  // their session.
+  // Connects the stages of a partitioned step. This must happen before the first step, since
+  // connections cannot be made while a GPU step is captured, and after all stages have made their
+  // sessions. Collective over the stages.
   void connect();
 
   const ModelMemory& memory() const { return *memory_; }
@@ -49,33 +50,36 @@ class Session {
 
   int members() const { return memory_->members(); }
 
-  // The control values, labels and images with which the next step starts. Here and below they are
-  // those of member 0 if no member is given.
+  // The control values, labels and images for the next step. Functions of this class that are not
+  // given a member mean member 0.
   kernels::StepControl& control(int member = 0) { return executor_->control(member); }
   std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
 
-  // Makes `batch` the input of the next step of these members, or of all. Its capacity must be the
-  // network's. A device may hold the batch until the step is finished. `first_resident`: index of
-  // its image set's first image among the residents.
+  // Makes `batch` the input of the next step of the given members, or of all members. The batch
+  // must have the capacity of the network. A device may hold the batch until the step is finished.
+  // `first_resident` is the index of the batch's image set among the resident images.
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0) {
     executor_->load(std::move(batch), members, first_resident * options_.input.stored.bytes());
   }
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
     load(std::move(batch), all_members_, first_resident);
   }
-  // Steps need not compute this member any more. Its memory then has no meaning.
+  // Tells that no step need compute this member any more. The values in its memory become
+  // undefined.
   void retire(int member) { executor_->retire(member); }
   void put_image(std::int64_t index, const std::uint8_t* pixels,
-                 std::int64_t count);  // writes resident images, as stored
+                 // Writes `count` resident images from the image number `index` on, with their
+                 // pixels as stored.
+                 std::int64_t count);
 
-  // Run one step on the loaded batch. Every rank gets the same metrics. A train step updates the
-  // parameters. A device works asynchronously: up to steps_ahead() + 1 steps may be started before
-  // finish_step().
+  // Start one step on the loaded batch. A training step updates the parameters. Every rank gets the
+  // same metrics. A device works asynchronously: up to steps_ahead() + 1 steps may be started
+  // before finish_step() is called.
   void start_train_step(bool stop_requested = false) { start(programs_.train, stop_requested); }
-  // Needs StepOptions::accumulate. Starts a part of a step's batch that is not the last.
-  // start_train_step() takes the last part, sums the gradients over the ranks and updates the
-  // parameters. control() holds the number and the share of the loaded part.
+  // Starts a part of a step's batch that is not the last part. Needs StepOptions::accumulate. For
+  // the last part call start_train_step(), which sums the gradients over the ranks and updates the
+  // parameters. control() must hold the number of the loaded part and its share of the batch.
   void start_train_part() { start(programs_.train_part, false); }
   void start_evaluate_step() { start(programs_.evaluate, false); }
   std::span<const StepMetrics> finish_members() { return executor_->finish(); }
@@ -86,12 +90,13 @@ class Session {
     start_train_step(stop_requested);
     return finish_step();
   }
-  // Returns the metrics of all batches in one pass over the source. `visit` is called for each
-  // finished batch, in their order; it needs StepOptions::keep_probabilities.
+  // Evaluates all batches of one pass over the source and returns the sums of their metrics.
+  // `visit`, which needs StepOptions::keep_probabilities, is called for each finished batch in
+  // order.
   using VisitBatch = std::function<void(const EvaluatedBatch& batch)>;
   StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0,
                        const VisitBatch& visit = nullptr);
-  // Does so for all members, with a source for the members of each group. Returns the metrics by
+  // Evaluates all members. Each group of members has a source of its own. Returns the metrics by
   // member.
   struct MemberBatches {
     data::BatchSource* source = nullptr;
@@ -99,24 +104,24 @@ class Session {
   };
   std::vector<StepMetrics> evaluate_members(std::span<const MemberBatches> groups,
                                             std::int64_t first_resident = 0);
-  // Milliseconds that the last finished step waited for other ranks.
+  // Returns the milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
 
-  // Gives a member the first values of this network's parameters and statistics. The network has
-  // those of the compiled one.
+  // Initialises a member's parameters and statistics with the initial values of this network. The
+  // network must have the same parameters and statistics as the compiled network.
   void initialise(const Network& network, int member);
 
-  // Copy a persistent tensor to or from row-major host memory. No step may be in flight.
+  // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);
-  // Replaces the running statistics by their mean over the replicas, since without synchronised
-  // batch norm every rank has its own.
+  // Replaces the running statistics by their mean over the replicas. Without synchronised batch
+  // norm every replica has statistics of its own.
   void average_states();
-  // Swaps parameters and statistics with their moving averages. Evaluations then test the averages,
-  // and a second call restores the parameters. Does so for all members. No step may be in flight.
+  // Swaps parameters and statistics with their moving averages, for all members. Evaluations then
+  // test the averages. A second call restores the parameters. Requires that no step is in flight.
   void exchange_averages();
 
-  // Traces train steps on a device (executor.h).
+  // Trace training steps on a device (executor.h).
   void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
   void begin_trace() { executor_->begin_trace(); }
   std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
@@ -145,9 +150,11 @@ class Session {
   std::vector<int> all_members_;
   StepCommunication communication_;
   StepPrograms programs_;
-  kernels::Launch copy_parameters_;     // updates the bf16 copies; empty if there are none
-  bool copies_are_stale_ = false;       // parameters have changed since copy_parameters_ ran
-  std::unique_ptr<Executor> executor_;  // last member: steps in flight use all of the above
+  kernels::Launch copy_parameters_;  // updates the bf16 copies; empty if there are none
+  // Whether parameters have changed since copy_parameters_ ran.
+  bool copies_are_stale_ = false;
+  // The last member, because steps in flight use all members above.
+  std::unique_ptr<Executor> executor_;
 };
 
 }  // namespace convoy::app

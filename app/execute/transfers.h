@@ -1,5 +1,5 @@
-// The transfers of a rank's programs. They are prepared when a program is bound, begun and finished
-// by its instructions, and kept moving between instructions.
+// Holds the transfers of a rank's programs between stages. A transfer is prepared when a program is
+// bound. Instructions begin and finish it. Between instructions progress() is called.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@ namespace convoy::app {
 
 class Transfers {
  public:
-  // `stages` are the ranks of one replica, by stage. It must outlive this object.
+  // `stages` are the ranks of one replica, by stage. The object must outlive this one.
   explicit Transfers(comm::Collectives& stages) : stages_(stages) {}
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // Resets transfer numbering. Call it before binding each program.
+  // Restarts the numbering of transfers. Call it before each program is bound.
   void new_program() { of_program_.clear(); }
-  // Prepares a transfer at the instruction that begins it. prepared() returns it, by number, to the
-  // instruction that ends it.
+  // Prepares a transfer for the instruction that begins it. The instruction that finishes it gets
+  // the same transfer from prepared().
   comm::PreparedOperation* prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
                                    std::string_view label);
   comm::PreparedOperation* prepared(const Transfer& end) const { return of_program_.at(end.transfer); }
@@ -35,10 +35,10 @@ class Transfers {
     operation->wait(stream);
     std::erase(in_flight_, operation);
   }
-  // Runs every transfer of all programs once, on the null stream, which connects both ends.
+  // Runs every transfer of all programs once, on the null stream, and so connects both ends.
   // Collective.
   void run_all();
-  // Lets the transfers in flight progress.
+  // Lets the transfers in flight make progress.
   void progress() {
     std::erase_if(in_flight_, [](comm::PreparedOperation* operation) { return operation->progress(); });
   }
@@ -47,7 +47,8 @@ class Transfers {
   comm::Collectives& stages_;
   std::vector<std::unique_ptr<comm::PreparedOperation>> operations_;
   std::map<int, comm::PreparedOperation*> of_program_;
-  std::vector<comm::PreparedOperation*> in_flight_;  // reserved for all, so that a step allocates nothing
+  // Reserved for all transfers, so that a step allocates nothing.
+  std::vector<comm::PreparedOperation*> in_flight_;
 };
 
 }  // namespace convoy::app
