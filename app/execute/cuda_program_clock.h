@@ -36,9 +36,8 @@ class ProgramClock {
   void take(int stamp, int branch, cudaStream_t stream);
 
   kernels::DeviceStamps stamps_;
-  std::vector<kernels::CudaStream>
-      // Two streams per lane, for begins and for ends, and a last stream for end_after().
-      branches_;
+  // Two streams per lane, for begins and for ends, and a last stream for end_after().
+  std::vector<kernels::CudaStream> branches_;
   // By stream: whether it has time stamps since the last join().
   std::vector<bool> used_;
   // The events of the captured graphs, which use them at each launch.

@@ -68,10 +68,8 @@ class Session {
   // Tells that no step need compute this member any more. The values in its memory become
   // undefined.
   void retire(int member) { executor_->retire(member); }
-  void put_image(std::int64_t index, const std::uint8_t* pixels,
-                 // Writes `count` resident images from the image number `index` on, with their
-                 // pixels as stored.
-                 std::int64_t count);
+  // Writes `count` resident images, of which `index` is the first. `pixels` are as stored.
+  void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);
 
   // Start one step on the loaded batch. A training step updates the parameters. Every rank gets the
   // same metrics. A device works asynchronously: up to steps_ahead() + 1 steps may be started

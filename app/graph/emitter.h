@@ -14,15 +14,20 @@
 namespace convoy::app {
 
 struct GraphOptions {
-  bool training = true;  // false: no backward, running statistics, no dropout
+  // False: no backward, no dropout, and batch norms use their running statistics.
+  bool training = true;
   bool synchronised_batch_norm = true;
-  int ranks = 1;        // with one rank there is nothing to reduce
-  bool tf32 = false;    // products of float32 tensors may round their factors
-  bool mixing = false;  // training mixes samples and their losses as MixParameters say
-  // Training: the loss is a sum over the network's outputs with these weights. Empty: the first
-  // output alone.
+  // With one rank no sums over the ranks are needed.
+  int ranks = 1;
+  // Products of float32 tensors may round their factors.
+  bool tf32 = false;
+  // Training mixes samples and their losses as MixParameters say.
+  bool mixing = false;
+  // Training: one weight per output of the network. The loss is the weighted sum of the outputs'
+  // losses. If there are no weights, only the first output has a loss.
   std::vector<float> loss_weights = {};
-  bool keep_probabilities = false;  // of the first output, to the end of the step
+  // Keeps the probabilities of the first output to the end of the step.
+  bool keep_probabilities = false;
 };
 
 class Emitter {
@@ -35,44 +40,48 @@ class Emitter {
   int input_count() const { return static_cast<int>(inputs_.size()); }
   TensorId output() const { return output_; }
   const Shape& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }
-  // The layer's parameters and states, by their keys.
+  // Returns the layer's parameter with this key.
   TensorId parameter(std::string_view key) const { return find(key).tensor; }
-  // Returns whether one of these parameters is trained. If none is, the layer need not compute
-  // their gradients.
+  // Returns whether at least one of these parameters is trained. Otherwise the layer need not
+  // compute their gradients.
   bool trains(std::initializer_list<std::string_view> keys) const;
-  // Returns the tensor for a parameter's gradient. If the parameter is frozen but the kernel gives
-  // its gradient along with others, that is a tensor of the step, which nobody reads.
+  // Returns the tensor for a parameter's gradient. If the parameter is frozen but the kernel writes
+  // its gradient anyway, this is a temporary tensor that no node reads.
   TensorId parameter_gradient(std::string_view key);
   TensorId state(std::string_view key) const;
-  // Returns a hash of the layer's name. It tells dropout layers apart, whatever fuse() did.
+  // Returns a hash of the layer's name, by which dropout layers draw different numbers. The hash
+  // does not depend on fuse().
   std::uint32_t layer_key() const;
 
-  // Adds a tensor that lives within the step. `partner`: the activation that it is a gradient of.
+  // Adds a tensor that lives within the step. If it is a gradient, `partner` is its activation.
   TensorId new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype = kernels::DType::f32,
                       TensorId partner = -1);
-  // Adds one that is f32 in every precision.
+  // Adds a tensor that is f32 in every precision.
   TensorId new_full_precision(std::string_view suffix, const Shape& shape);
-  // Keeps a tensor of forward under a key of the layer, for its backward.
+  // Stores a tensor of forward under a key of the layer, so that the layer's backward can find it.
   void save(std::string_view key, TensorId tensor) { saved_[layer_ + "/" + std::string(key)] = tensor; }
   TensorId saved(std::string_view key) const { return saved_.at(layer_ + "/" + std::string(key)); }
 
   // Appends a node of the layer.
   void append(NodeOp op, std::vector<TensorId> inputs, std::vector<TensorId> outputs, double flops = 0);
-  // Appends the sum of a tensor over the ranks; nothing if there is one rank.
+  // Appends the sum of a tensor over the ranks. Does nothing if there is one rank.
   void all_reduce(TensorId tensor);
 
-  // In backward, the gradient of a tensor is the sum of what its readers contributed. Only tensors
-  // that depend on a trained parameter want one.
+  // Returns whether an input needs a gradient, because it depends on a trained parameter. In
+  // backward the gradient of a tensor is the sum of the contributions of the layers that read it.
   bool wants_gradient(int input_index) const { return differentiable_.contains(input(input_index)); }
-  // Returns the gradient as one tensor. If there are several contributions, it appends their sum.
+  // Returns the gradient of the output as one tensor. If there are several contributions, appends
+  // their sum.
   TensorId output_gradient();
-  // Returns the gradient in at most so many parts, for kernels that add these themselves.
+  // Returns the gradient of the output as at most `at_most` contributions, for a kernel that adds
+  // them itself.
   std::vector<TensorId> output_gradients(int at_most);
-  // Adds a tensor, and contributes it to the gradient of an input.
+  // Adds a tensor and contributes it to the gradient of an input.
   TensorId new_input_gradient(int input_index);
-  // Contributes a tensor that exists.
+  // Contributes an existing tensor to the gradient of an input.
   void contribute(int input_index, TensorId gradient);
-  // Takes back the last contribution, for a kernel that adds it to its own; -1 if there is none.
+  // Takes back the last contribution to the gradient of an input, for a kernel that adds it to its
+  // own result. Returns -1 if there is none.
   TensorId take_contribution(int input_index);
 
  private:
@@ -83,12 +92,13 @@ class Emitter {
   GraphOptions options_;
   Phase phase_ = Phase::forward;
   std::string layer_;
-  // The layer's own in StepGraph::parameters and StepGraph::states.
+  // The layer's elements of StepGraph::parameters and StepGraph::states.
   std::span<const TrainableParameter> parameters_;
   std::span<const std::pair<TensorId, ParameterSpec>> states_;
   std::vector<TensorId> inputs_;
   TensorId output_ = -1;
-  std::set<TensorId> differentiable_;  // outputs of layers that depend on a trained parameter
+  // Outputs of layers that depend on a trained parameter.
+  std::set<TensorId> differentiable_;
   std::map<std::string, TensorId> saved_;
   std::map<TensorId, std::vector<TensorId>> contributions_;
 };

@@ -106,8 +106,8 @@ class GraphBuilder {
     return inputs;
   }
 
-  // Appends the losses of the outputs, whose sums add up in a chain of metrics, and then the
-  // gradients of the logits.
+  // Appends the loss of each output and then the gradients of the logits. Each loss adds its sums
+  // to the metrics of the loss before it.
   void emit_losses() {
     std::vector<TensorId> probabilities;
     std::vector<kernels::LossProblem> problems;
@@ -137,7 +137,7 @@ class GraphBuilder {
     }
   }
 
-  // Puts a node in front that mixes the images. The first layer then reads the mixed ones.
+  // Inserts a first node that mixes the images. The first layer then reads the mixed images.
   void mix_images() {
     const TensorId mixed = graph_.images;
     graph_.tensors[mixed].role = TensorRole::activation;
@@ -150,10 +150,12 @@ class GraphBuilder {
   const GraphOptions options_;
   StepGraph graph_;
   Emitter emitter_;
-  const std::vector<LayerId> used_;                         // the outputs with a loss
-  const std::vector<bool> needed_;                          // by layer: a loss depends on it
-  std::vector<TensorId> outputs_;                           // one for each layer
-  std::vector<std::size_t> first_parameter_, first_state_;  // likewise, in the graph's lists
+  const std::vector<LayerId> used_;  // the outputs with a loss
+  // By layer: whether a loss depends on it.
+  const std::vector<bool> needed_;
+  std::vector<TensorId> outputs_;  // the output of each layer
+  // By layer: the indices of its first parameter and its first state in the graph's lists.
+  std::vector<std::size_t> first_parameter_, first_state_;
 };
 
 StepGraph build_step_graph(const Network& network, const GraphOptions& options) {

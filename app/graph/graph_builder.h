@@ -1,5 +1,5 @@
-// Builds the step graph of a network: forward, loss and, in training, backward, by reverse-mode
-// differentiation layer by layer.
+// Builds the step graph of a network: forward, loss and, in training, backward. Differentiates
+// layer by layer in reverse mode.
 #pragma once
 
 #include "app/graph/emitter.h"
@@ -7,7 +7,8 @@
 
 namespace convoy::app {
 
-// Throws std::runtime_error unless the network's outputs are logits [N, classes].
+// Returns the step graph. Throws std::runtime_error unless the network's outputs are logits of
+// shape [N, classes].
 StepGraph build_step_graph(const Network& network, const GraphOptions& options);
 
 }  // namespace convoy::app

@@ -1,6 +1,6 @@
-// The operation of a node of the step graph: one of the structs that the layers list as their
-// Nodes, or one of those below, which belong to no layer. A new layer's row in app/model/op_table.h
-// adds its operations here.
+// Declares the operation of a node of the step graph. It is one of the structs that the layers list
+// as their Nodes, or one of the structs below, which belong to no layer. A new layer needs a row in
+// app/model/op_table.h; its operations are then included here.
 #pragma once
 
 #include <string_view>
@@ -24,24 +24,25 @@ CONVOY_NODE(ResampleForward, resample_forward, ResampleProblem);
 CONVOY_NODE(ImageOpsForward, image_ops_forward, ImageOpsProblem);
 CONVOY_NODE(NormaliseForward, normalise_forward, NormaliseProblem);
 
-// The sum of inputs[0] over the ranks, in place. It has no kernel.
+// Sums inputs[0] over the ranks, in place. It has no kernel.
 struct AllReduce {
   static constexpr std::string_view kName = "all_reduce";
 };
 
-// One end of the way of a tensor, inputs[0] or outputs[0], to another stage of a partitioned step
-// (app/model_parallel/stage_programs.h). It has no kernel. Between a beginning and its finish the
-// buffer belongs to the transfer.
+// Begins or finishes a transfer of a tensor to or from another stage of a partitioned step
+// (app/model_parallel/stage_programs.h). The tensor is inputs[0] of a send or outputs[0] of a
+// receive. Between the beginning and the finish no node may use its buffer. A transfer has no
+// kernel.
 struct Transfer {
   enum class Action : std::uint8_t { send_begin, send_finish, receive_begin, receive_finish };
   Action action = Action::send_begin;
-  int transfer = -1;  // the same number at both ends
-  int peer = -1;      // the stage of the other end
+  int transfer = -1;  // the number of the transfer, the same at both ends
+  int peer = -1;      // the stage at the other end
   bool begins() const { return action == Action::send_begin || action == Action::receive_begin; }
 };
 
-// A part of the way of inputs[0] to host memory, outputs[0], or from there back (compile/
-// repeated_runs.h). Until the end of the way out the buffer belongs to the copy.
+// Copies a tensor to host memory (from inputs[0] to outputs[0]) or back (compile/repeated_runs.h).
+// A copy out has two nodes. No node may change the buffer before the second, out_finish.
 struct HostCopy {
   enum class Action : std::uint8_t { out_begin, out_finish, back };
   Action action = Action::out_begin;
@@ -62,12 +63,12 @@ auto node_op_of(const std::variant<Layers...>&)
 
 using NodeOp = decltype(detail::node_op_of(std::declval<LayerOp>()));
 
-// Returns the kernel's name, "relu_forward", or "all_reduce", "send_begin", "copy_back" and the
-// like.
+// Returns the name of the operation's kernel, such as "relu_forward". An operation without a kernel
+// of a layer is called "all_reduce", "send_begin", "copy_back" and so on.
 std::string_view name_of(const NodeOp& op);
 
-// Makes the kernel as kernels/device/kernel.h says. Throws std::logic_error if the operation has
-// none.
+// Makes the operation's kernel (kernels/device/kernel.h). Throws std::logic_error if the operation
+// has no kernel.
 kernels::Kernel make_kernel(const NodeOp& op, kernels::Backend backend, kernels::KernelRequest& request);
 
 }  // namespace convoy::app

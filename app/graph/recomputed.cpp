@@ -27,12 +27,13 @@ class SecondRun {
   }
   Answer operator()(const BatchNormForward& op) const {
     BatchNormForward again = op;
-    again.problem.momentum = 0;  // the running statistics are up to date
+    again.problem.momentum = 0;  // the first run has already updated the running statistics
     again.problem.relu_mask = op.problem.relu_mask && std::ranges::find(wanted_, 1) != wanted_.end();
     return Recomputed{again, false, again.problem.relu_mask ? std::vector{0, 1} : std::vector{0}};
   }
   Answer operator()(const ActivationForward&) const { return same(); }
-  Answer operator()(const BatchNormInference&) const { return same(); }  // of frozen layers
+  // A frozen batch norm uses this operation in training.
+  Answer operator()(const BatchNormInference&) const { return same(); }
   Answer operator()(const BroadcastAddForward&) const { return same(); }
   Answer operator()(const ChannelShuffleForward&) const { return same(); }
   Answer operator()(const ConcatForward&) const { return same(); }
@@ -54,8 +55,10 @@ class SecondRun {
   Answer operator()(const SliceForward&) const { return same(); }
   Answer operator()(const SoftmaxForward&) const { return same(); }
 
-  Answer operator()(const BatchNormStatistics&) const { return {}; }         // summed over the ranks in place
-  Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }  // counts hits
+  // Its output is summed over the ranks in place.
+  Answer operator()(const BatchNormStatistics&) const { return {}; }
+  // A second run would count the hits twice.
+  Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }
   Answer operator()(const AllReduce&) const { return {}; }
   Answer operator()(const Transfer&) const { return {}; }
   Answer operator()(const HostCopy&) const { return {}; }

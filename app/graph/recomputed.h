@@ -1,6 +1,6 @@
-// Says how backward repeats an operation of forward whose output was dropped and is needed again.
-// The second run has the bits of the first: dropout draws its mask from counters, running
-// statistics are updated once, and sums for a batch norm are kept.
+// Tells how backward repeats an operation of forward whose output was dropped and is needed again.
+// The second run has the same bits as the first: dropout draws its mask from counters, running
+// statistics are updated only once, and the sums for a batch norm are kept.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,18 @@ namespace convoy::app {
 
 struct Recomputed {
   NodeOp op;
-  bool same = true;             // as the first run's operation, so its kernel serves again
-  std::vector<int> outputs{0};  // of the first run's outputs, those that the second writes
+  // The operation is the same as in the first run, so the first kernel can run again.
+  bool same = true;
+  // The outputs of the first run that the second run writes, as positions.
+  std::vector<int> outputs{0};
 };
 
-// Returns the second run of a forward node that gives its `wanted` outputs (positions), and perhaps
-// others; nothing if it can only run once. Sums over the ranks run once, and so does whatever they
-// are taken of.
-// A new operation of forward needs an answer in recomputed.cpp, else that file does not compile.
+// Returns the second run of a forward node, which writes the outputs at the positions `wanted` and
+// perhaps others. Returns nothing if the node can run only once: a sum over the ranks, or an
+// operation whose output is summed over the ranks.
+//
+// A new operation of forward needs an overload in recomputed.cpp; otherwise that file does not
+// compile.
 std::optional<Recomputed> recomputed(const Node& node, const std::vector<int>& wanted);
 
 }  // namespace convoy::app

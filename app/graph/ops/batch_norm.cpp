@@ -17,7 +17,8 @@ kernels::BatchNormProblem BatchNorm::problem(const Emitter& emitter) const {
   return problem;
 }
 
-// A frozen batch norm keeps its running statistics and normalises with them in training, too.
+// Returns whether the batch norm is frozen. A frozen batch norm normalises with its running
+// statistics in training, too, and does not change them.
 static bool is_frozen(const Emitter& emitter) { return !emitter.trains({"weight", "bias"}); }
 
 void BatchNorm::forward(Emitter& emitter) const {
@@ -36,7 +37,8 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.append(BatchNormForward{norm}, inputs, {emitter.output()});
 }
 
-// An activation that backward must differentiate gets a node of its own.
+// Appends forward of a frozen batch norm. An activation gets a node of its own, because backward
+// must differentiate it.
 void BatchNorm::forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem norm,
                                   const std::vector<TensorId>& inputs) const {
   if (!activation) return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});
@@ -47,7 +49,8 @@ void BatchNorm::forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem no
   emitter.append(ActivationForward{*activation}, {normalised}, {emitter.output()});
 }
 
-// With running statistics y is an affine map of x: dx = gamma invstd g.
+// Appends backward of a frozen batch norm. With running statistics y is an affine map of x, so dx =
+// gamma / sqrt(variance + epsilon) * dy.
 void BatchNorm::backward_of_frozen(Emitter& emitter) const {
   TensorId gradient = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
   if (activation) {
@@ -93,8 +96,8 @@ void BatchNorm::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   if (norm.synchronised) emitter.all_reduce(dsums);
   std::vector<TensorId> last_inputs{x, sums, gamma, beta, gradient, dsums};
-  // In a pre-activation block x also goes around this layer. A gradient that came back from there
-  // is added by the kernel.
+  // In a pre-activation block a shortcut leads x around this layer. The kernel adds the gradient
+  // that came back over the shortcut.
   const TensorId other = emitter.take_contribution(0);
   norm.second_input_gradient = other >= 0;
   if (norm.second_input_gradient) last_inputs.push_back(other);

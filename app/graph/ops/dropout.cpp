@@ -5,7 +5,7 @@
 namespace convoy::app {
 
 void Dropout::forward(Emitter& emitter) const {
-  // Evaluation has rate 0, which passes the input through. Training at rate 0 costs a copy, too.
+  // In evaluation the rate is 0, so the node copies its input. Training at rate 0 does the same.
   const float used = emitter.options().training ? rate : 0.0f;
   emitter.append(DropoutForward{{used, emitter.layer_key(), whole_samples}}, {emitter.input()},
                  {emitter.output()});

@@ -38,7 +38,7 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
                      std::make_move_iterator(nodes.end()));
 }
 
-// Each of these nodes, and no other, reads the transforms.
+// Recognises these nodes by their input `transforms`, which no other node reads.
 bool makes_stored_images(const StepGraph& graph, const Node& node) {
   return graph.transforms >= 0 && std::ranges::find(node.inputs, graph.transforms) != node.inputs.end();
 }

@@ -1,5 +1,6 @@
-// By default the caller of a step fills the first layer's input. On a device the step can make it
-// from stored pixels: it resamples, changes and normalises them as each sample's transform says.
+// Lets the step make its images from stored pixels. Without this pass the caller of a step fills
+// the first layer's input. With it, a device resamples, changes and normalises stored pixels as
+// each sample's transform says.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,21 @@
 namespace convoy::app {
 
 struct StoredInput {
-  std::int64_t bytes = 0;           // size of all stored pixels: a ring of batches, or a whole set
-  std::int64_t channels = 0;        // channels of a stored pixel
-  std::vector<float> scale, shift;  // y = scale * pixel + shift, a channel each
-  std::vector<std::uint8_t> fill;   // value of pixels outside the image, a channel each
-  int most_image_ops = 0;           // image operations that a transform may hold
+  // Bytes of all stored pixels, which are a ring of batches or a whole image set.
+  std::int64_t bytes = 0;
+  std::int64_t channels = 0;  // channels of a stored pixel
+  // y = scale * pixel + shift, with one value per channel.
+  std::vector<float> scale, shift;
+  // The value of pixels outside the image, per channel.
+  std::vector<std::uint8_t> fill;
+  int most_image_ops = 0;  // the most image operations in a transform
 };
 
-// Puts nodes that make the images in front of the graph. graph.images are then the stored pixels.
+// Inserts the nodes that make the images at the start of the graph. Afterwards graph.images are the
+// stored pixels.
 void read_stored_images(StepGraph& graph, const StoredInput& input);
 
-// Tells whether read_stored_images() put the node into the graph.
+// Returns whether read_stored_images() put the node into the graph.
 bool makes_stored_images(const StepGraph& graph, const Node& node);
 
 }  // namespace convoy::app

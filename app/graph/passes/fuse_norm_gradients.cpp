@@ -7,14 +7,16 @@
 namespace convoy::app {
 namespace {
 
-// Returns whether a convolution may do the work of this node. It must have two gradients to add:
-// with one, a convolution would lose what the pass over memory takes (docs/results/training.md).
+// Returns whether a convolution may do the work of this node. The node must have two gradients to
+// add. With one gradient the fused convolution loses as much time as the saved pass over memory
+// takes (docs/results/training.md).
 bool can_be_given(const Node& node) {
   const auto* reduce = std::get_if<BatchNormBackwardReduce>(&node.op);
   return reduce != nullptr && reduce->problem.relu && reduce->problem.second_gradient;
 }
 
-// Returns whether the node can do such work. No kernel does it with a stride, or for a second ReLU.
+// Returns whether the node can also do the work of a BatchNormBackwardReduce. No kernel can do so
+// with a stride, or if it already applies a ReLU.
 bool can_take(const Node& node) {
   const auto* convolution = std::get_if<Conv2dBackwardData>(&node.op);
   if (convolution == nullptr) return false;
@@ -34,7 +36,7 @@ class NormGradients {
   }
 
   void fuse() {
-    std::set<TensorId> given;  // sums that a convolution takes now
+    std::set<TensorId> given;  // sums that a convolution writes now
     for (const Node& node : graph_.nodes)
       if (can_be_given(node) && give_to_convolution(node)) given.insert(node.outputs[0]);
     std::erase_if(graph_.nodes, [&](const Node& node) {
@@ -43,10 +45,11 @@ class NormGradients {
   }
 
  private:
-  // Returns false if the gradient that is written last does not come from a convolution that can do
-  // the work, or if another node reads it too.
+  // Moves the work of `reduce` into the convolution that writes the later of its two gradients.
+  // Returns false if no such convolution writes it, or if another node reads that gradient, too.
   bool give_to_convolution(const Node& reduce) {
-    // {x, sums, gamma, beta, dy, [the output or its mask], dy2} -> {dsums, dgamma, dbeta, g}
+    // Inputs and outputs of `reduce`: {x, sums, gamma, beta, dy, [the output or its mask], dy2} ->
+    // {dsums, dgamma, dbeta, g}.
     TensorId first = reduce.inputs[4], last = reduce.inputs.back();
     if (writer_.at(last) < writer_.at(first)) std::swap(first, last);
     Node& convolution = graph_.nodes[writer_.at(last)];
@@ -64,8 +67,10 @@ class NormGradients {
 
   StepGraph& graph_;
   std::map<TensorId, int> readers_;
-  std::map<TensorId, std::size_t> writer_;   // nodes, by what they write first
-  std::map<TensorId, std::size_t> forward_;  // batch norms, by their sums
+  // By tensor: the first node that writes it.
+  std::map<TensorId, std::size_t> writer_;
+  // By sums: the forward node of the batch norm that reads them.
+  std::map<TensorId, std::size_t> forward_;
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns whether the node can give the gradient before a ReLU, which it then reads as one more
-// input.
+// Returns whether the node can also apply the derivative of a ReLU to its result. It then reads the
+// output of the ReLU as one more input.
 bool can_rectify(const Node& node) {
   const auto* convolution = std::get_if<Conv2dBackwardData>(&node.op);
   return convolution != nullptr && !convolution->problem.input_relu && !convolution->problem.input_norm;
@@ -19,8 +19,10 @@ void fuse_relu_gradients(StepGraph& graph) {
   std::map<TensorId, int> readers;
   for (const Node& node : graph.nodes)
     for (const TensorId input : node.inputs) ++readers[input];
-  std::map<TensorId, std::size_t> writer;  // nodes that can rectify, by their outputs
-  std::set<TensorId> replaced;             // gradients that they no longer write
+  // By output: the nodes that can apply a ReLU's derivative.
+  std::map<TensorId, std::size_t> writer;
+  // Gradients that these nodes do not write any more.
+  std::set<TensorId> replaced;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (can_rectify(node)) writer[node.outputs[0]] = i;

@@ -7,8 +7,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns whether the node can write sums over its output. A convolution with bias or ReLU cannot:
-// a batch norm never follows one.
+// Returns whether the node can write sums over its output. A convolution with a bias or a ReLU
+// cannot. It need not, since no batch norm follows it.
 bool can_sum(const Node& node) {
   if (const auto* convolution = std::get_if<Conv2dForward>(&node.op))
     return !convolution->problem.bias && !convolution->problem.relu && !convolution->problem.statistics;
@@ -24,7 +24,8 @@ void let_sum(Node& node, TensorId sums) {
   node.outputs.push_back(sums);
 }
 
-// Says for which tensors batch norm's sums are known or can be, as the nodes are visited in order.
+// Tells for which tensors the sums of a batch norm are known, or can be written by the tensor's
+// producer. The nodes must be visited in order.
 class KnownSums {
  public:
   explicit KnownSums(StepGraph& graph) : graph_(graph) {}
@@ -55,10 +56,11 @@ class KnownSums {
   std::map<TensorId, std::size_t> writer_;
 };
 
-// The sums over a concatenation are those over its parts, one after the other.
+// Joins the sums over the parts of a concatenation, if all of them are known. They are the sums
+// over the concatenation.
 void join_sums_of_parts(StepGraph& graph) {
   KnownSums known(graph);
-  std::map<TensorId, std::size_t> joined;  // concatenations, by their outputs
+  std::map<TensorId, std::size_t> joined;  // concatenations by their outputs
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
     if (node.is<ConcatForward>()) joined[node.outputs[0]] = i;
@@ -75,20 +77,22 @@ void join_sums_of_parts(StepGraph& graph) {
 }  // namespace
 
 void fuse_statistics(StepGraph& graph) {
-  std::map<TensorId, std::size_t> writer;  // nodes that can write sums, by their outputs
-  std::set<TensorId> written;              // sums that one of them writes now
+  // By output: the nodes that can write sums.
+  std::map<TensorId, std::size_t> writer;
+  std::set<TensorId> written;  // sums that such a node writes now
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (can_sum(node)) writer[node.outputs[0]] = i;
     if (!node.is<BatchNormStatistics>() || !writer.contains(node.inputs[0])) continue;
     let_sum(graph.nodes[writer[node.inputs[0]]], node.outputs[0]);
     written.insert(node.outputs[0]);
-    writer.erase(node.inputs[0]);  // another batch norm of the same tensor keeps its own pass
+    // Another batch norm of the same tensor keeps its own pass over memory.
+    writer.erase(node.inputs[0]);
   }
   std::erase_if(graph.nodes, [&](const Node& node) {
     return node.is<BatchNormStatistics>() && written.contains(node.outputs[0]);
   });
-  // Sums that are reduced over all ranks are not those of this rank's parts.
+  // Sums over all ranks must not be joined, because each covers parts of other ranks.
   if (std::ranges::none_of(graph.nodes, &Node::is<AllReduce>)) join_sums_of_parts(graph);
 }
 

@@ -1,35 +1,39 @@
 // Passes that let one kernel do the work of two nodes, which saves passes over memory. Every
-// backend can do the first one, and the kernels of the reference and cuda backends can do all.
+// backend can run the first pass below. Only the reference and CUDA backends have kernels for all
+// of them.
 #pragma once
 
 #include "app/graph/step_graph.h"
 
 namespace convoy::app {
 
-// Joins the gradients of slices that together are a whole tensor, in place of widening each with
-// zeros and adding them. The results keep their bits.
+// Joins the gradients of slices if these slices make up a whole tensor. Without this pass each
+// gradient would be widened with zeros, and the results added. The results have the same bits.
 void join_slice_gradients(StepGraph& graph);
 
-// Lets convolutions and additions also write the sums that the batch norm after them needs. The
-// sums over a concatenation are put together from those of its parts.
+// Lets a convolution or an addition also write the sums that the next batch norm needs. The sums
+// over a concatenation are joined from the sums of its parts.
 void fuse_statistics(StepGraph& graph);
 
-// Lets a convolution whose input is the output of a ReLU write the gradient before that ReLU.
+// Lets the backward of a convolution whose input is the output of a ReLU write the gradient before
+// that ReLU.
 void fuse_relu_gradients(StepGraph& graph);
 
-// Lets batch norms that add a residual keep a mask of their ReLU for backward, which then does not
-// read their output.
+// Lets a batch norm that adds a residual store a mask of its ReLU. Backward then reads the mask and
+// not the output.
 void fuse_relu_masks(StepGraph& graph);
 
-// Lets a convolution whose input is the output of a batch norm with a ReLU do the first pass of
-// that batch norm's backward: add the other gradient, apply the ReLU and take the sums. Only some
-// devices have kernels that are faster for it (kernels::conv2d_fuses_input_norm).
+// Lets the backward of a convolution do the first pass of a batch norm's backward, if its input is
+// the output of that batch norm with a ReLU. It then adds the other gradient, applies the ReLU and
+// sums. This is faster on some devices only (kernels::conv2d_fuses_input_norm).
 void fuse_norm_gradients(StepGraph& graph);
 
-// Returns the mask that this batch norm writes for its ReLU. Adds it if there is none yet.
+// Returns the mask that this batch norm writes for its ReLU. Adds a mask if the batch norm writes
+// none yet.
 TensorId kept_relu_mask(StepGraph& graph, Node& forward);
 
-// Runs the passes above, but for the first one, for a GPU, the last one if `input_norm`.
+// Runs the passes above for a GPU, except the first one. Runs fuse_norm_gradients() only if
+// `input_norm` is set.
 inline void fuse_for_gpu(StepGraph& graph, bool input_norm) {
   fuse_statistics(graph);
   fuse_relu_gradients(graph);

@@ -8,7 +8,8 @@
 namespace convoy::app {
 namespace {
 
-// The gradients of slices that together are all channels of one tensor.
+// Finds sums of slice gradients that cover all channels of one tensor, and replaces each sum by a
+// concatenation.
 class SliceGradients {
  public:
   explicit SliceGradients(StepGraph& graph) : graph_(graph) {
@@ -19,7 +20,7 @@ class SliceGradients {
   }
 
   void join() {
-    std::set<TensorId> joined;  // gradients that nobody reads any more
+    std::set<TensorId> joined;  // gradients that no node reads any more
     for (Node& node : graph_.nodes) {
       if (!node.is<AddForward>()) continue;
       const auto parts = parts_of(node);
@@ -34,7 +35,8 @@ class SliceGradients {
   }
 
  private:
-  // Returns the slices' gradients in the order of their channels, or nothing.
+  // Returns the gradients of the slices in the order of their channels. Returns nothing if they do
+  // not cover all channels.
   std::optional<std::vector<TensorId>> parts_of(const Node& sum) const {
     std::map<std::int64_t, TensorId> by_channel;
     for (const TensorId input : sum.inputs) {
@@ -58,7 +60,7 @@ class SliceGradients {
 
   StepGraph& graph_;
   std::map<TensorId, int> readers_;
-  std::map<TensorId, const Node*> slices_;  // by what they write
+  std::map<TensorId, const Node*> slices_;  // slice nodes by their outputs
 };
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 using kernels::DType;
 
-// Products are the operations that may round their factors.
+// Returns whether the node computes products, whose factors may be rounded.
 bool multiplies(const Node& node) {
   return std::visit(
       [](const auto& op) {
@@ -16,7 +16,7 @@ bool multiplies(const Node& node) {
       node.op);
 }
 
-// Biases are no weights: they are added to float32 sums.
+// Returns whether the tensor is a weight. A bias is no weight, since it is added to float32 sums.
 bool is_weight(const Tensor& tensor) {
   return tensor.role == TensorRole::parameter && tensor.shape.rank() > 1;
 }
@@ -35,7 +35,8 @@ void store_in_bf16(StepGraph& graph) {
     parameter.copy = static_cast<TensorId>(graph.tensors.size());
     graph.tensors.push_back({weight.name, TensorRole::parameter_copy, DType::bf16, weight.shape});
     copies[parameter.tensor] = parameter.copy;
-    // The copy's layout then holds for the parameter and its gradient, too.
+    // The parameter and its gradient must have the layout of the copy, so the copy becomes the
+    // partner.
     for (Tensor& tensor : graph.tensors)
       if (tensor.partner == parameter.tensor) tensor.partner = parameter.copy;
   }

@@ -1,6 +1,6 @@
-// The precisions of a step. In tf32, products of float32 tensors round their factors to 10 bits. In
-// bf16, activations and their gradients are stored as bf16, and weights have a bf16 copy that the
-// optimizer writes and products read. Parameters, their gradients, statistics, losses and
+// Rewrites a step for a precision. In tf32, products of float32 tensors round their factors to 10
+// bits. In bf16, activations and their gradients are stored as bf16. Weights then have a bf16 copy,
+// which the optimizer writes and products read. Parameters, their gradients, statistics, losses and
 // reductions are float32 or wider in all precisions.
 #pragma once
 
