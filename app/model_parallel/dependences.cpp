@@ -39,8 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // Evaluation does not mix, and its first layer reads the images themselves. So the first layer
-    // must be on the same device as the images and the mixing.
+    // In evaluation nothing mixes, and the first layer reads the images themselves. So the first
+    // layer must be on the same device as the images and the mixing.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }
@@ -81,10 +81,13 @@ class DependenceFinder {
 
   const StepGraph& graph_;
   StepDependences result_;
-  std::vector<int> writer_;                // by TensorId: the node that wrote it last
-  std::vector<std::vector<int>> readers_;  // by TensorId: the nodes that read it since
+  // By TensorId: the last node that wrote the tensor.
+  std::vector<int> writer_;
+  // By TensorId: the nodes that read the tensor after its last writer.
+  std::vector<std::vector<int>> readers_;
   std::vector<int> leader_;
-  std::map<std::string, int> holder_;  // by lasting_name(): the first node that touches it
+  // By lasting_name(): the first node that uses the tensor.
+  std::map<std::string, int> holder_;
 };
 
 }  // namespace
@@ -110,7 +113,7 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
     case TensorRole::gradient:
       return graph.tensors[at(tensor.partner)].name;
     case TensorRole::parameter:
-    case TensorRole::parameter_copy:  // has its parameter's name
+    case TensorRole::parameter_copy:  // a copy has the name of its parameter
     case TensorRole::state:
       return tensor.name;
   }

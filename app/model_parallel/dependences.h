@@ -9,30 +9,32 @@
 
 namespace convoy::app {
 
-// A tensor inside the step goes from the node that wrote it last to a node that reads it.
+// A use of a tensor inside the step. The producer is the last node that wrote the tensor; the
+// consumer reads it.
 struct TensorUse {
   int producer = -1, consumer = -1;  // positions in StepGraph::nodes
   TensorId tensor = -1;
 };
 
 struct StepDependences {
-  std::vector<TensorUse> uses;  // sorted by consumer; one for each (consumer, tensor)
-  // The first node must run before the second, though no tensor moves: a reader before an update in
-  // place.
+  // Sorted by consumer; one use per pair of consumer and tensor.
+  std::vector<TensorUse> uses;
+  // Pairs of nodes of which the first must run before the second, although no tensor moves: the
+  // first reads a tensor that the second updates in place.
   std::vector<std::pair<int, int>> order;
-  // The group of every node. Nodes of one group run on one device, as they share data that are kept
-  // there: a parameter with its gradient and optimizer state, running statistics, the batch, the
-  // metrics, or a tensor updated in place. Groups are numbered from 0 in the order of their first
-  // nodes. A node that shares nothing is a group of its own.
+  // The group of every node. Nodes of one group must run on one device, because they share data
+  // that stay there: a parameter with its gradient and optimizer state, running statistics, the
+  // batch, the metrics, or a tensor that is updated in place. Groups are numbered from 0 in the
+  // order of their first nodes. A node that shares no data is a group of its own.
   std::vector<int> group;
   int groups = 0;
 };
 
 StepDependences find_dependences(const StepGraph& graph);
 
-// Returns a name for a tensor that outlives the step, by which the training and the evaluation
-// graph of one network know the same memory. A gradient has its parameter's name. Empty for tensors
-// inside the step.
+// Returns a name for a tensor that outlives the step. Tensors of the training and the evaluation
+// graph with the same name are the same memory. A gradient has the name of its parameter. The name
+// is empty for tensors inside the step.
 std::string lasting_name(const StepGraph& graph, TensorId tensor);
 
 }  // namespace convoy::app

@@ -15,7 +15,8 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
   MachineProfile profile;
   profile.links = measure_links(*groups.stages, backend, groups.stages->size());
   if (groups.replicas->size() > 1) {
-    if (backend == kernels::Backend::cuda) {  // a GPU sums gradients during backward
+    // A GPU sums gradients during backward, so their bytes cost no time of their own.
+    if (backend == kernels::Backend::cuda) {
       profile.reduce_ms = measure_small_sum(*groups.replicas);
     } else {
       const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
@@ -24,7 +25,7 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
     }
   }
   const int stages = groups.stages->size();
-  if (backend == kernels::Backend::cuda) {  // every rank has a device of its own
+  if (backend == kernels::Backend::cuda) {  // every rank has a GPU of its own
     profile.device_bytes =
         world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
     profile.processors = separate_processors(stages);

@@ -1,5 +1,5 @@
-// The machine that a planned step runs on: the links between stages, and the processors, caches and
-// memory that the ranks of one host share.
+// Describes the machine that a planned step runs on: the links between stages, and the processors,
+// caches and memory that the ranks of one host share.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,27 @@
 namespace convoy::app {
 
 struct MachineProfile {
-  std::vector<std::vector<LinkCost>> links;      // between the stages
-  std::int64_t device_bytes = 0;                 // free memory of the fullest device; 0: no device
-  double reduce_ms = 0, reduce_ms_per_byte = 0;  // cost of every all-reduce over the replicas
-  SharedProcessors processors;                   // only set on rank 0
-  // By node, and by stage for its update: how many times as long a processor works while the host's
-  // other ranks run as well.
+  std::vector<std::vector<LinkCost>> links;  // the link between each pair of stages
+  // Free bytes of the device with the least free memory; 0 if there are no devices.
+  std::int64_t device_bytes = 0;
+  // The cost of an all-reduce over the replicas: per all-reduce and per byte.
+  double reduce_ms = 0, reduce_ms_per_byte = 0;
+  SharedProcessors processors;  // only set on rank 0
+  // The factor by which an operation's processor time grows while the other ranks of the host run:
+  // by node of the step, and for the update by stage.
   std::vector<double> slowdown, update_slowdown;
 };
 
-// Measures the links and the sharing of processors. `threads`: the number of threads of each rank.
-// Collective over `world`, whose ranks are numbered replica after replica, each with one rank a
-// stage.
+// Measures the links and how ranks share processors. `threads` is the number of threads of each
+// rank. Collective over `world`, whose ranks are numbered replica after replica. Each replica has
+// one rank per stage.
 MachineProfile measure_machine(const comm::Communicator& world, const RankGroups& groups,
                                kernels::Backend backend, int threads);
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links);
 
-// Returns the costs of the programs' instructions on this machine.
-// `tasks` are those of make_step_tasks(), with the times of a rank that runs alone. `tensors`: by
-// TensorId.
+// Returns the costs of the programs' instructions on this machine. `tasks` are the result of
+// make_step_tasks(), with the times of a rank that runs alone. `tensors` are by TensorId.
 ProgramCosts costs_of_programs(const MachineProfile& profile, const StagePrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& stage_of,

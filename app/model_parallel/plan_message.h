@@ -1,4 +1,4 @@
-// Writes a partition plan as text, which rank 0 broadcasts, and reads it back.
+// Converts a partition plan to a text, which rank 0 broadcasts, and back.
 #pragma once
 
 #include <string>

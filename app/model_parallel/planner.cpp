@@ -21,13 +21,13 @@ using partition::Bytes;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// Kernels that work in place need up to a third less memory than their tasks state.
+// The tasks state up to 1.5 times the memory that a stage needs, because kernels work in place.
 constexpr double kSlack = 1.5;
 
-// Returns the limit of a stage's arena in bytes; 0 if there is none.
+// Returns the memory limit of a stage's arena in bytes; 0 if there is none.
 std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
   if (device_bytes == 0) return requested;
-  // A sixteenth of the device is left for delayed reuse of buffers and for libraries.
+  // Leave a sixteenth of the device's memory for the reuse delay of buffers and for libraries.
   return requested > 0 && requested <= device_bytes ? requested : device_bytes / 16 * 15;
 }
 
@@ -83,8 +83,9 @@ double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
       programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
 }
 
-// Stages must be predicted 5 % faster than one rank. Their predictions on GPUs have been 1 to 21 %
-// too short, most of all for small kernels, as they leave out some of the waits for tensors.
+// Keeps the stages only if they are predicted to be at least 5 % faster than one rank. On GPUs the
+// predictions have been 1 to 21 % too short, most of all for small kernels, because they leave out
+// some waits for tensors.
 PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const {
   constexpr double kWorthwhile = 0.95;
   plan.predicted_step_ms = predicted_ms;
@@ -96,7 +97,7 @@ PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const Who
   return plan;
 }
 
-// Counts the buffers besides the parameters and their gradients.
+// Returns the number of flat buffers of an update other than parameters and gradients.
 int Planner::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
 
 partition::TaskGraph Planner::tasks_of(const OpTimes& times) const {
@@ -130,21 +131,24 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
   options.seed = options_.members[0].seed;
-  options.threads = 1;                                   // the other ranks use the other cores
-  options.time_limit = std::chrono::milliseconds(250);   // a job makes one plan, in few attempts
-  options.repair_time = std::chrono::milliseconds(500);  // place() may try other limits
+  options.threads = 1;  // the other ranks use the other cores
+  // Only one plan is made per job, in a few attempts.
+  options.time_limit = std::chrono::milliseconds(250);
+  // place() may then try other limits.
+  options.repair_time = std::chrono::milliseconds(500);
   return partition::partition_graph(cost, options);
 }
 
-// The tasks state a rank's memory without workspaces, gaps in its arena and work in place. So the
-// limits given to the partitioner are corrected until the real arenas fit.
+// Finds a placement that fits. The tasks leave out workspaces, gaps in the arena and work in place.
+// So the limits that the partitioner gets are corrected until the real arenas fit.
 PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
-  double most = 1;  // times the limit; raised while the tasks alone exceed it
+  // Factor on the limit. It grows as long as the partitioner finds no placement.
+  double most = 1;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const partition::PartitionResult result = partition_tasks(tasks, limits);
     if (!result.placement) {
@@ -159,7 +163,7 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
     for (int stage = 0; stage < stages_; ++stage) {
       largest = std::max(largest, plan.stages[at(stage)].arena_bytes);
       const Bytes excess = plan.stages[at(stage)].arena_bytes - limit;
-      // Start from the peak that the partitioner saw, so that every correction has an effect.
+      // Start from the peak that the partitioner expects, so that every correction has an effect.
       if (excess > 0)
         limits[at(stage)] = std::min(limits[at(stage)], plan.stages[at(stage)].task_bytes) - excess;
     }
@@ -192,7 +196,8 @@ PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
   return plan;
 }
 
-// Keeps the graph's own order, in which one rank runs it, as another order may need more memory.
+// Returns a plan with all tasks on the first rank. It keeps the graph's order, because another
+// order may need more memory.
 PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =

@@ -1,6 +1,6 @@
-// Decides how a replica's training step is spread over its ranks, from measured times. The planner
-// asks the partitioner for a placement and checks it against the memory that the stages' arenas
-// need. It neither measures nor communicates, so its result depends on its arguments alone.
+// Decides how a replica's training step is partitioned over its ranks, from measured times. The
+// planner asks the partitioner for a placement and checks whether the arenas of the stages fit into
+// memory. It neither measures nor communicates, so its result depends only on its arguments.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ namespace convoy::app {
 
 class Planner {
  public:
-  // `whole` is the undivided step, compiled with `options`. All arguments except the profile must
-  // outlive the planner.
+  // `whole` is the undivided step, which was compiled with `options`. All arguments except the
+  // profile must outlive the planner.
   Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
           MachineProfile profile);
 
-  // Bytes that a rank's arena may have; 0 if nothing limits it.
+  // Returns the most bytes that a rank's arena may have; 0 if there is no limit.
   std::int64_t memory_limit() const { return memory_limit_; }
   bool fits_one_rank() const { return memory_limit_ == 0 || one_rank_bytes_ <= memory_limit_; }
-  // Throws std::runtime_error if memory alone rules out every placement, which needs no times.
+  // Throws std::runtime_error if no placement can fit into memory. This needs no times.
   void refuse_impossible() const;
 
   // Returns the fastest placement by the times of the undivided step. Throws std::runtime_error if
-  // no placement is found that keeps to the limit.
+  // it finds no placement that keeps to the memory limit.
   PartitionPlan plan(const WholeStepTimes& times) const;
-  // Returns the predicted milliseconds of a step. `placed`: the times of the plan's stages,
+  // Returns the predicted milliseconds of a step. `placed` are the times of the plan's stages,
   // measured on the ranks that will run them.
   double predict(const PartitionPlan& plan, const WholeStepTimes& times, const PlacedTimes& placed) const;
-  // Returns `plan` with its prediction. If the step fits one rank and is predicted to be hardly
-  // faster in stages, returns a plan that keeps all of it on the first rank.
+  // Returns `plan` with its prediction. If the step fits on one rank and stages are predicted to be
+  // hardly faster, returns a plan that keeps the whole step on the first rank.
   PartitionPlan decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const;
 
  private:
@@ -58,7 +58,7 @@ class Planner {
   const std::int64_t memory_limit_;
   const int stages_;
   const StepDependences dependences_;
-  std::int64_t one_rank_bytes_ = 0;  // size of an arena for the whole step
+  std::int64_t one_rank_bytes_ = 0;  // bytes of an arena for the whole step
 };
 
 }  // namespace convoy::app

@@ -9,13 +9,15 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// The stages of a replica grouped by a resource that they share, in the order of each group's first
-// stage. Ranks of other replicas may use it too; they do the same at the same time.
+// Groups the stages of a replica by a resource that they share, such as a host. The groups are in
+// the order of their first stages. Ranks of other replicas may use the same resource; they do the
+// same work at the same time.
 template <typename Key>
 struct Groups {
   std::vector<Key> keys;
   std::vector<int> of_stage;
-  std::vector<double> replicas;  // by group: how many replicas use its resource
+  // By group: the number of replicas that use its resource.
+  std::vector<double> replicas;
 };
 
 template <typename KeyOf>
@@ -70,7 +72,8 @@ double SharedProcessors::running_in(int group, const std::vector<bool>& running)
   return count;
 }
 
-// Returns the share, from 0 to 1, of a memory's other usable processors that are busy.
+// Returns the share, from 0 to 1, of the other processors of a memory that are busy. Only as many
+// processors count as the stages can use.
 double SharedProcessors::busy_share(int memory, const std::vector<bool>& running) const {
   double busy = 0, most = 0, stages_running = 0, stages = 0;
   for (int group = 0; group < std::ssize(processors); ++group) {
@@ -83,7 +86,8 @@ double SharedProcessors::busy_share(int memory, const std::vector<bool>& running
     stages_running += of_group, stages += members;
   }
   const double copies = replicas[at(memory)];
-  // On a single processor the stages take turns, and each finds in the caches what the others left.
+  // On a single processor the stages take turns. Each finds the other stages' data in the caches,
+  // so all running stages count as busy.
   if (copies * most <= 1) busy = stages_running, most = stages;
   return copies * most > 1 ? std::max(0.0, (copies * busy - 1) / (copies * most - 1)) : 0;
 }

@@ -1,6 +1,6 @@
-// The speed of ranks that share processors, caches and memory. If more ranks run than there are
-// processors, each runs at its share of them. A processor also needs longer for the same work while
-// others are busy.
+// Models the speed of ranks that share processors, caches and memory. If more ranks run than there
+// are processors, each gets an equal share. Also, a processor needs longer for the same work while
+// other processors are busy.
 #pragma once
 
 #include <vector>
@@ -10,16 +10,19 @@
 namespace convoy::app {
 
 struct SharedProcessors {
-  std::vector<int> group_of;       // by stage: its group; stages of a group have the same cores
-  std::vector<double> processors;  // by group: how many of its stages can run at once
-  std::vector<int> memory_of;      // by stage: its memory; stages on one host have the same memory
-  // By memory: the number of replicas whose stages use it. They do the same at the same time.
+  // By stage: its group. Stages of a group run on the same cores.
+  std::vector<int> group_of;
+  // By group: the number of its stages that can run at once.
+  std::vector<double> processors;
+  // By stage: its memory. Stages on one host have the same memory.
+  std::vector<int> memory_of;
+  // By memory: the number of replicas whose stages use it. The replicas do the same work at the
+  // same time.
   std::vector<double> replicas;
 
-  // Returns the speed of a stage while the stages of `running` run; 1 is the speed alone on a
-  // processor.
-  // `slowdown`: how many times as long a processor works for the stage's current work while all
-  // stages of its memory run. If fewer run, it is slowed down in proportion.
+  // Returns the speed of a stage while the stages in `running` run. A stage alone on a processor
+  // has speed 1. `slowdown` is the factor by which the stage's current work takes longer if all
+  // stages of its memory run. If fewer run, the work is slowed down in proportion.
   double speed(int stage, const std::vector<bool>& running, double slowdown) const;
 
  private:
@@ -27,11 +30,12 @@ struct SharedProcessors {
   double busy_share(int memory, const std::vector<bool>& running) const;
 };
 
-// Returns the sharing between the stages of the first replica. `ranks` are those of the world,
-// replica after replica, each of `stages` ranks with `threads` threads. All ranks of a host share
-// its memory and, as an approximation, its caches. Ranks with the same cores share these.
+// Describes how the stages of the first replica share processors. `ranks` are all ranks of the run,
+// replica after replica. Each replica has `stages` ranks, and each rank has `threads` threads. All
+// ranks of a host share its memory and, as an approximation, its caches. Ranks with the same cores
+// share these cores.
 SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int stages, int threads);
-// Returns the sharing of stages that have a processor and a memory each.
+// Describes stages that have a processor and a memory each.
 SharedProcessors separate_processors(int stages);
 
 }  // namespace convoy::app

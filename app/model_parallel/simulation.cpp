@@ -10,7 +10,7 @@ namespace convoy::app {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kInstant = 1e-9;  // ms
+constexpr double kInstant = 1e-9;  // in milliseconds, the least duration of work
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class ProgramLoop {
@@ -29,7 +29,8 @@ class ProgramLoop {
 
   double run() {
     for (;;) {
-      // Repeat until no stage moves: an action of one rank may be what another waits for.
+      // Repeat until no stage can do more: an action of one rank may be what another rank waits
+      // for.
       for (bool moved = true; moved;) {
         moved = false;
         for (int stage = 0; stage < std::ssize(stages_); ++stage) moved |= go_on(stage);
@@ -44,15 +45,19 @@ class ProgramLoop {
 
  private:
   struct Stage {
-    std::size_t next = 0;  // index of the next instruction in its program
+    // The index of the next instruction in the stage's program.
+    std::size_t next = 0;
     Work work;
-    double left = 0;     // milliseconds of `work` left, alone on a processor
-    int receiving = -1;  // the transfer that `work` receives; -1: none
+    // Milliseconds of `work` that are left for a stage alone on a processor.
+    double left = 0;
+    // The transfer that `work` receives; -1 if there is none.
+    int receiving = -1;
     bool updated = false, ended = false;
   };
   struct Transfer {
     bool offered = false, expected = false, taken = false;
-    double here = kNever;  // when the background part ends and the receiver can take it
+    // The time at which the background part ends, so that the receiver can take the tensor.
+    double here = kNever;
   };
 
   bool is_working(const Stage& stage) const { return stage.left > 0; }
@@ -74,12 +79,13 @@ class ProgramLoop {
 
   bool taken(int transfer) {
     Transfer& of = transfers_[at(transfer)];
-    // A transfer without work for the receiver is taken when it arrives.
+    // A transfer that needs no work of the receiver is taken when it arrives.
     if (costs_.transfers[at(transfer)].receiver_ms <= 0 && of.here <= now_ + kInstant) of.taken = true;
     return of.taken;
   }
 
-  // Starts the receiver's work on a transfer that has arrived. Returns false if there is none.
+  // Starts the receiver's work on a transfer that has arrived. Returns false if no transfer has
+  // arrived.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;
@@ -90,7 +96,7 @@ class ProgramLoop {
     return false;
   }
 
-  // Does everything that the stage can do at this moment. Returns whether that was anything.
+  // Does everything that the stage can do at this moment. Returns whether it did anything.
   bool go_on(int index) {
     Stage& stage = stages_[at(index)];
     bool moved = false;
@@ -166,8 +172,9 @@ class ProgramLoop {
   std::vector<bool> running_;
   std::vector<double> speed_;
   std::vector<Transfer> transfers_;
-  std::vector<std::vector<int>> incoming_;           // by stage: its transfers
-  std::map<std::pair<int, int>, double> link_free_;  // by (from, to): when the link is free
+  std::vector<std::vector<int>> incoming_;  // the transfers to each stage
+  // By (from, to): the time from which the link is free.
+  std::map<std::pair<int, int>, double> link_free_;
   double now_ = 0;
 };
 

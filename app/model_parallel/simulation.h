@@ -1,8 +1,8 @@
-// Simulates a step of the ranks' programs, instruction by instruction, with the rules of the
-// transport:
-//   - A transfer can move once it has begun at both ends and its link is free.
+// Simulates a step of the ranks' programs, instruction by instruction. The transport has these
+// rules:
+//   - A transfer can move when both ends have begun it and its link is free.
 //   - A receiver does its share of a transfer between two operations or while it waits.
-//   - A rank that finishes a transfer waits until the other rank has taken it.
+//   - A rank that finishes a send waits until the receiver has taken the tensor.
 #pragma once
 
 #include <vector>
@@ -13,25 +13,30 @@
 namespace convoy::app {
 
 struct Work {
-  double ms = 0;        // alone on a processor, the host's others idle
-  double slowdown = 1;  // factor on `ms` while all processors of the host are busy
+  // Milliseconds alone on a processor while the host's other processors are idle.
+  double ms = 0;
+  // Factor on `ms` while all processors of the host are busy.
+  double slowdown = 1;
 };
 
 struct TransferTime {
-  double background_ms = 0;  // during which both ranks can do other work
-  double receiver_ms = 0;    // during which the receiving rank does nothing else
-  double link_ms = 0;        // until the next transfer between the same ranks can move
+  // Milliseconds in which both ranks can do other work.
+  double background_ms = 0;
+  // Milliseconds in which the receiving rank does nothing else.
+  double receiver_ms = 0;
+  // Milliseconds until the next transfer between the same ranks can move.
+  double link_ms = 0;
 };
 
 struct ProgramCosts {
   std::vector<Work> nodes;              // by node of the step
-  std::vector<Work> updates;            // by stage; run at its end
+  std::vector<Work> updates;            // by stage; an update runs at the end of its stage
   std::vector<TransferTime> transfers;  // in the order of StagePrograms::transfers
   SharedProcessors processors;
 };
 
 // Returns the milliseconds until the last stage has ended. Throws std::runtime_error if the
-// programs wait for each other.
+// programs wait for each other forever.
 double simulate_programs(const StagePrograms& programs, const ProgramCosts& costs);
 
 }  // namespace convoy::app

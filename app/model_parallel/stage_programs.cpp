@@ -11,8 +11,8 @@ namespace {
 using Action = ProgramStep::Action;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Orders all events. They are numbered: first the nodes, then the transfers' beginnings, then the
-// ends of the transfers at their senders.
+// Orders all events of the step. Events are numbered: first the nodes, then the beginnings of the
+// transfers, then the ends of the transfers at their senders.
 class Sequencer {
  public:
   Sequencer(const StepDependences& dependences, const std::vector<int>& stage_of, int stages,
@@ -29,8 +29,8 @@ class Sequencer {
     find_transfers();
     link_events();
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
-    // A producer's end and the next node's start have the same time. Sort the transfer first, or
-    // the tensor would leave one node late.
+    // A transfer begins at the time at which its producer ends and the next node starts. Sort the
+    // transfer first; otherwise the tensor would leave one node later.
     const auto add = [&](int event) { ready.emplace(time_[at(event)], event < nodes_, event); };
     for (int event = 0; event < std::ssize(waiting_); ++event)
       if (waiting_[at(event)] == 0) add(event);
@@ -46,7 +46,8 @@ class Sequencer {
   }
 
  private:
-  using Candidate = std::tuple<std::int64_t, bool, int>;  // expected time, whether it is a node, event
+  // Expected time, whether it is a node, event.
+  using Candidate = std::tuple<std::int64_t, bool, int>;
 
   void check_groups() const {
     std::vector<int> stage(at(dependences_.groups), -1);
@@ -99,7 +100,7 @@ class Sequencer {
       for (const int transfer : inputs_[at(node)]) link(begin_of(transfer), node);
     for (const auto& [first, second] : dependences_.order)
       if (stage_of_[at(first)] == stage_of_[at(second)]) link(first, second);
-    // An update in place must not overwrite a tensor while it is sent.
+    // An update in place must not overwrite a tensor while it is being sent.
     for (int transfer = 0; transfer < transfers; ++transfer) link_overwriters(transfer);
   }
 
@@ -149,7 +150,7 @@ class Sequencer {
 
   std::vector<ProgramStep>& program(int stage) { return result_.stages[at(stage)]; }
 
-  // Numbers the transfers by the order in which they begin.
+  // Numbers the transfers in the order in which they begin.
   void number_transfers() {
     std::vector<int> number(result_.transfers.size());
     std::vector<CutTensor> sorted;
@@ -168,7 +169,7 @@ class Sequencer {
   const ExpectedTimes& times_;
   const int nodes_;
   StagePrograms result_;
-  std::vector<std::vector<int>> inputs_;  // by node: the transfers of its inputs
+  std::vector<std::vector<int>> inputs_;  // by node: the transfers that bring its inputs
   std::vector<std::vector<int>> followers_;
   std::vector<int> waiting_;
   std::vector<std::int64_t> time_;

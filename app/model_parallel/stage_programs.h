@@ -1,10 +1,11 @@
-// The program of every stage of a partitioned step. All programs are cut from one sequence of all
-// events of the step. In it every node comes after its inputs, and every transfer between its
-// producer and its first consumer.
-// The programs cannot deadlock, even if a send blocked until its receive is posted and a rank had
-// only one transfer in flight: the first event in the sequence that is not done can always be done.
-// The transfers of a pair of ranks begin in the same order at both ends, which is how they are
-// matched.
+// Makes the program of every stage of a partitioned step. All programs are cut from one sequence of
+// all events of the step. In the sequence every node comes after its inputs, and every transfer
+// comes between its producer and its first consumer.
+//
+// The programs cannot deadlock, because the first event in the sequence that is not done can always
+// be done. This holds even if a send blocks until its receive is posted, and if a rank can have
+// only one transfer in flight. The transfers between two ranks begin in the same order at both
+// ends, and so they are matched.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ namespace convoy::app {
 
 struct CutTensor {
   TensorId tensor = -1;
-  int producer = -1;  // node
+  int producer = -1;  // the node that writes the tensor
   int from = 0, to = 0;
 };
 
 struct ProgramStep {
   enum class Action : std::uint8_t { run, send_begin, send_finish, receive_begin, receive_finish };
   Action action = Action::run;
-  int index = -1;  // of a node if the action is run, else of a transfer
+  int index = -1;  // index of a node if the action is `run`, else of a transfer
   bool operator==(const ProgramStep&) const = default;
 };
 
@@ -34,19 +35,19 @@ struct StagePrograms {
   std::vector<std::vector<ProgramStep>> stages;
 };
 
-// When events are expected to happen. The times are only a preference for the order of the
-// sequence: any times give valid programs.
+// The times at which events are expected. They only influence the order of the sequence; any times
+// give valid programs.
 struct ExpectedTimes {
   std::vector<std::int64_t> start, finish;  // by node, in any unit
-  // By (producer, receiving stage): when the sender can reuse its buffer.
+  // By (producer, receiving stage): the time at which the sender can reuse its buffer.
   std::map<std::pair<int, int>, std::int64_t> released;
 };
 
-// Returns times by which nodes run one after the other in the graph's order. A sender can reuse a
+// Returns times for nodes that run one after the other in the graph's order. A sender can reuse a
 // buffer when the receiver reads the tensor.
 ExpectedTimes sequential_times(const StepGraph& graph);
 
-// Makes the programs. `stage_of`: by node. Throws std::logic_error if nodes of one group have
+// Makes the programs. `stage_of` is by node. Throws std::logic_error if the nodes of a group have
 // different stages.
 StagePrograms make_stage_programs(const StepDependences& dependences, const std::vector<int>& stage_of,
                                   int stages, const ExpectedTimes& times);

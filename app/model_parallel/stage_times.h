@@ -1,5 +1,5 @@
-// Times a step's operations for the planner: first the undivided step on one rank, then its stages
-// on the ranks that will run them, each alone on its host and all at the same time.
+// Times a step's operations for the planner. First one rank times the undivided step. Then the
+// ranks time the stages that they will run, each alone on its host and all at the same time.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,41 @@ namespace convoy::app {
 
 struct WholeStepTimes {
   MeasuredOps ops;
-  double side_by_side = 1;  // time of a step over the sum of its operations; below 1 if lanes overlap
+  // The time of a step divided by the sum of its operations' times; below 1 if lanes overlap.
+  double side_by_side = 1;
 };
 
-// Times the undivided step on this rank while the others wait, within `memory_limit` bytes (0: as
-// many as the step has). On a GPU the step is also run as a whole if `fits_one_rank`.
+// Times the undivided step on this rank while the other ranks wait. Uses at most `memory_limit`
+// bytes (0: the bytes of all its tensors). On a GPU the step is also run as a whole if
+// `fits_one_rank` is set.
 WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
                                const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank);
 
-struct StageTimes {              // by node of the stage; nodes that communicate have 0 and 1
-  std::vector<double> alone_ms;  // while the host's other ranks wait
-  std::vector<double> slowdown;  // how many times as long a processor works while they run
+// By node of the stage. Nodes that communicate have the time 0 and the slowdown 1.
+struct StageTimes {
+  // Milliseconds while the host's other ranks wait.
+  std::vector<double> alone_ms;
+  // The factor by which processor time grows while the other ranks run.
+  std::vector<double> slowdown;
 };
 
-// Times the stage alone and together with the other ranks in turns, round for round, so that other
-// work on the host disturbs both alike. Uses `arena_bytes` of memory, as the step will. Collective
-// over `world`.
+// Times the stage alone and together with the other ranks. Both alternate round by round, so that
+// other work on the host disturbs both in the same way. Uses `arena_bytes` of memory, as the step
+// will. Collective over `world`.
 StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
                       const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
                       const comm::Communicator& world);
 
-// The times of all stages, merged.
+// The times of all stages together.
 struct PlacedTimes {
-  std::vector<double> alone, slowdown;  // by node of the whole step, as in StageTimes
-  std::vector<double> update;           // by stage: its optimizer's ms per element while the others run
+  // By node of the whole step; otherwise as in StageTimes.
+  std::vector<double> alone, slowdown;
+  // By stage: milliseconds of the optimizer per element while the other ranks run.
+  std::vector<double> update;
 };
 
-// Every rank times its stage of the placed step. Collective over `world`. All ranks of a replica
-// get the times of all its stages.
+// Times on every rank the stage that the plan gives it. All ranks of a replica get the times of all
+// its stages. Collective over `world`.
 PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
                         const RankGroups& groups, const comm::Communicator& world, int rounds);
 

@@ -1,5 +1,5 @@
-// Describes a compiled training step to the partitioner: one task for each node, and one for the
-// update of each group of parameters.
+// Describes a compiled training step to the partitioner. The description has one task per node, and
+// one per group of parameters for their update.
 #pragma once
 
 #include "app/compile/compiled_graph.h"
@@ -12,16 +12,15 @@ namespace convoy::app {
 struct TaskCosts {
   OpTimes times;
   int optimizer_states = 0;
-  // The cost of summing over the replicas: of every all-reduce, and of every byte. 0 with one
-  // replica.
+  // The cost of sums over the replicas: milliseconds per all-reduce and per byte. Both are 0 with
+  // one replica.
   double reduce_ms = 0, reduce_ms_per_byte = 0;
 };
 
-// Task i is node i; the updates follow. Nodes of one group are colocated. Parameters with their
-// gradients and optimizer states, running statistics and the batch are resident; tensors inside the
-// step are outputs.
-// Workspaces and the sharing of buffers by work in place are left out, so the caller must check the
-// arenas that a placement needs.
+// Returns the tasks. Task i is node i; the updates follow. Nodes of one group must be on one
+// device. Parameters with their gradients and optimizer states, running statistics and the batch
+// stay in memory; tensors inside the step are outputs of tasks. Workspaces are left out, and so is
+// the memory that work in place saves. So the caller must check the arenas of a placement.
 partition::TaskGraph make_step_tasks(const CompiledGraph& step, const StepDependences& dependences,
                                      const TaskCosts& costs);
 
