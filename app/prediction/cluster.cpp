@@ -53,7 +53,8 @@ class Reader {
   const Json& object() const { return object_; }
 
  private:
-  // Nested values may be too deep to print.
+  // Returns the value, or only its type if it is an object or an array, which may be too deep to
+  // print.
   static std::string shown(const Json& value) {
     return value.is_structured() ? value.is_object() ? "an object" : "an array" : value.dump();
   }
@@ -62,15 +63,17 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Steps of a tree, up and down: never more than the 2 (members - 1) of a ring.
+// Returns the number of steps of an all-reduce over a tree, up and down. It is at most the 2
+// (members - 1) steps of a ring.
 double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 
-// Bytes that each member sends.
+// Returns the bytes that each member sends in an all-reduce.
 double sent(double bytes, int members) { return 2.0 * (members - 1) / members * bytes; }
 
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
-// Interpolates between measured sizes and extrapolates with the slope of the nearest two.
+// Interpolates between the measured sizes. Above the largest size it continues the line through the
+// last two sizes.
 double interpolate(const std::map<double, Mean>& points, double at) {
   const auto first = points.begin();
   if (points.size() == 1) return first->second * std::max(1.0, at / first->first);
@@ -82,14 +85,14 @@ double interpolate(const std::map<double, Mean>& points, double at) {
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
 }
 
-// A measured all-reduce of `us` microseconds, `link_us` of them on one link, in `steps` steps with
-// `bytes` sent.
+// A measured all-reduce. It took `us` microseconds, of which one kind of link took `link_us`. It
+// had `steps` steps, and each member sent `bytes`.
 struct Sample {
   double us, link_us, steps, bytes;
 };
 
-// Fits link_us = α steps + β bytes by least squares of the relative error. Leaves the link
-// unchanged if the samples do not determine it.
+// Fits link_us = α steps + β bytes by least squares of the relative error. Does not change the link
+// if the samples do not determine it.
 void fit_link(const std::vector<Sample>& samples, Link& link) {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const Sample& sample : samples) {
@@ -168,7 +171,8 @@ void Cluster::use_measurements(const std::string& file) {
   fit();
 }
 
-// The link within a node comes first: its time is subtracted from all-reduces that span nodes.
+// Fits both kinds of link. The link within a node comes first, because its time is subtracted from
+// all-reduces that span nodes.
 void Cluster::fit() {
   std::vector<Sample> within, between;
   for (const auto& [ranks, points] : measured_)
@@ -215,9 +219,9 @@ double Cluster::overlap(double operation_us, double bytes, int ranks) const {
   return interpolate(points, std::clamp(operation_us, points.begin()->first, points.rbegin()->first));
 }
 
-// Reduce-scatter within each node, all-reduce of the chunks between nodes, all-gather within each
-// node. Each device sends 2 (n - 1) / n of the bytes within its node, each node 2 (m - 1) / m of
-// them to others (Thakur et al., 2005).
+// Models a reduce-scatter within each node, an all-reduce of the chunks between nodes, and an
+// all-gather within each node. Each device sends 2 (n - 1) / n of the bytes within its node of n
+// devices. Each of m nodes sends 2 (m - 1) / m of the bytes to other nodes (Thakur et al., 2005).
 double Cluster::modelled_us(double bytes, int ranks) const {
   const int nodes = this->nodes(ranks);
   double us = call_us_ + within_us(bytes, ranks);

@@ -5,7 +5,8 @@
 namespace convoy::app {
 namespace {
 
-// Every step sums loss, two accuracies, samples and requests to stop.
+// The bytes that the ranks sum at the end of a step: loss, two accuracies, samples and requests to
+// stop.
 constexpr double kMetricsBytes = 5 * sizeof(double);
 
 }  // namespace
@@ -24,7 +25,7 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
       const double ms = cluster.gradients_us(buckets[next].bytes, ranks) * 1e-3;
       const double overlap = cluster.overlap(operation_us, buckets[next].bytes, ranks);
       result.communication_ms += ms;
-      // The network reduces one bucket at a time. The share that cannot overlap delays the
+      // The network reduces one bucket at a time. The share that cannot be hidden delays the
       // computation.
       network_free = std::max(now, network_free) + ms;
       now += (1 - overlap) * ms;
@@ -32,7 +33,7 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
   }
   const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;
   result.communication_ms += metrics_ms;
-  // A GPU sums the metrics on a stream of their own during backward.
+  // A GPU sums the metrics on a separate stream during backward.
   result.step_ms = std::max(now, network_free) + (profile.backend == kernels::Backend::cuda ? 0 : metrics_ms);
   result.exposed_comm_ms = result.step_ms - result.compute_ms;
   return result;

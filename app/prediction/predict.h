@@ -1,5 +1,6 @@
-// Predicts the time of a step on more ranks than are at hand: one timeline holds a rank's
-// operations, another its buckets' all-reduces, which overlap as in the trainer.
+// Predicts the time of a step on more ranks than are available. One timeline has a rank's
+// operations. Another timeline has the all-reduces of its gradient buckets, which overlap with
+// operations as in a real step.
 #pragma once
 
 #include <span>
@@ -11,8 +12,10 @@ namespace convoy::app {
 
 struct StepPrediction {
   double step_ms = 0, compute_ms = 0;
-  double communication_ms = 0;  // all all-reduces together, hidden or not
-  double exposed_comm_ms = 0;   // the time that it adds to the step
+  // All all-reduces together, whether they are hidden or not.
+  double communication_ms = 0;
+  // The time by which communication prolongs the step.
+  double exposed_comm_ms = 0;
 };
 
 StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBucket> buckets,

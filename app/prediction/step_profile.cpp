@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMostMilliseconds = 1e9;  // limit for a step and an operation
+constexpr double kMostMilliseconds = 1e9;  // the longest step or operation
 
 TimedOperation timed(std::string layer, std::string kind, double ms) {
   const bool update = layer == "parameters" || layer == "gradients";
@@ -73,14 +73,15 @@ StepGraph training_graph(const Network& network) {
 
 double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
   const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
-  if (tensor.dtype == kernels::DType::u8)  // a mask has one bit an element
+  if (tensor.dtype == kernels::DType::u8)  // a mask has one bit per element
     return static_cast<double>(tensor.shape.elements()) / 8;
   const double element =
       tensor.role == TensorRole::activation || tensor.role == TensorRole::images ? activation_bytes : 4.0;
   return element * static_cast<double>(tensor.shape.elements());
 }
 
-// Takes the line through two measured batches, but at least a tenth of the smaller time.
+// Interpolates on the line through two measured batches. Returns at least a tenth of the smaller
+// time.
 double interpolated(const StepProfile& low, const StepProfile& high, std::size_t i, std::int64_t batch) {
   const double t0 = low.operations[i].ms, t1 = high.operations[i].ms;
   const double share = static_cast<double>(batch - low.batch) / static_cast<double>(high.batch - low.batch);
@@ -114,8 +115,8 @@ StepProfile read_profile(const std::string& file) {
       profile.backend = row.choice<kernels::Backend>("backend");
       profile.batch = row.number<std::int64_t>("batch", 1, 1 << 24);
       profile.size = row.number<std::int64_t>("size", 1, 1 << 14);
-      step_ms =
-          row.number<double>("ms_mean", 0, kMostMilliseconds);  // the time that decides a training's rate
+      // The mean time decides the rate of a training.
+      step_ms = row.number<double>("ms_mean", 0, kMostMilliseconds);
       if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
     } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
@@ -133,7 +134,7 @@ StepProfile read_profile(const std::string& file) {
 
 StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device) {
   StepGraph graph = training_graph(network);
-  // As a session does on Hopper.
+  // Fuse as a session does on a Hopper GPU.
   if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
   return graph;
 }
@@ -160,7 +161,7 @@ StepProfile estimate_profile(const Network& network, Precision precision, const 
     profile.operations.push_back(
         timed(node.layer, std::string(node.name()), milliseconds(node.flops, bytes)));
   }
-  // SGD with momentum reads parameters, gradients and momentum and writes the first and the last.
+  // SGD with momentum reads parameters, gradients and momentum, and writes parameters and momentum.
   const double update_bytes = 5.0 * 4 * static_cast<double>(network.parameter_count());
   profile.operations.push_back(timed("parameters", "optimizer_update", milliseconds(0, update_bytes)));
   return profile;
@@ -225,7 +226,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   std::vector<TimedBucket> buckets;
   std::size_t latest = 0;
   for (const comm::Bucket& bucket : comm::plan_buckets(segments, sizeof(float), sizes)) {
-    // Buckets start in order: none starts before its predecessor.
+    // Buckets start in order, so no bucket starts before the previous one.
     for (int s = bucket.first_segment; s <= bucket.last_segment; ++s)
       latest = std::max(latest, ready[static_cast<std::size_t>(s)]);
     buckets.push_back({static_cast<double>(bucket.count) * sizeof(float), latest});

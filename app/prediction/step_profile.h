@@ -1,5 +1,5 @@
-// The operations of one rank in a step and the time of each, measured by `convoy bench step
-// --layers --json` or estimated from counts of operations and bytes.
+// Lists the operations of one rank in a step with their times. The times were measured by `convoy
+// bench step --layers --json`, or they are estimated from counts of operations and bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +16,44 @@ namespace convoy::app {
 struct TimedOperation {
   std::string layer, kind;
   double ms = 0;
-  bool per_sample = true;        // false: its time does not depend on the batch, like the optimizer
-  bool after_gradients = false;  // waits for the reduced gradients
+  // False: the time does not depend on the batch size, as for the optimizer.
+  bool per_sample = true;
+  bool after_gradients = false;  // whether it waits for the reduced gradients
 };
 
 struct StepProfile {
   std::string model;
   Precision precision = Precision::fp32;
-  kernels::Backend backend = kernels::Backend::cpu;  // decides how communication overlaps
+  // Decides how communication overlaps.
+  kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;
-  std::vector<TimedOperation> operations;  // in the order in which they run
+  // In the order in which they run.
+  std::vector<TimedOperation> operations;
   double ms() const;
-  // The mean time of the operation that runs at a random moment: long ones count more.
+  // Returns the mean time of the operation that runs at a random moment. Long operations count
+  // more.
   double typical_operation_ms() const;
 };
 
-// Reads the output of `convoy bench step --layers --json` on one rank. Timing operations one by one
-// costs time, so their times are scaled to sum to the measured step. Throws std::runtime_error
-// naming file and field.
+// Reads the output of `convoy bench step --layers --json` on one rank. Measuring operations one by
+// one costs time. So their times are scaled, and their sum is the time of the measured step. Throws
+// std::runtime_error that names file and field.
 StepProfile read_profile(const std::string& file);
 
 // Returns the step whose operations a profile is expected to have, in their order.
 StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device);
 
-// Estimates each operation as the larger of operations ÷ rate and bytes ÷ bandwidth, and at least
-// the device's launch time.
+// Estimates each operation as the larger of operations / rate and bytes / bandwidth, but at least
+// the launch time of the device.
 StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device);
 
-// Estimates the step at another batch. Between measured batches each operation is interpolated;
-// outside of them, or with one profile, the time above `launch_us` grows with the batch. Throws
-// std::runtime_error if the profiles are of different networks.
+// Estimates the step at another batch size. Between measured batch sizes each operation is
+// interpolated. Outside of them, or with one profile, the time above `launch_us` is proportional to
+// the batch size. Throws std::runtime_error if the profiles are of different networks.
 StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batch, double launch_us);
 
-// A bucket of the gradients and the operation of the profile after which it is complete.
+// A bucket of the gradients. `after` is the operation of the profile that completes it.
 struct TimedBucket {
   double bytes = 0;
   std::size_t after = 0;
