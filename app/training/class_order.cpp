@@ -16,7 +16,8 @@ Names sorted(Names names) {
   return names;
 }
 
-// Returns the first of `names` that `others` lacks, null if only repeated names differ.
+// Returns the first of `names` that `others` does not have. Returns null if all names occur, though
+// not equally often.
 const std::string* first_missing(const Names& names, const Names& others) {
   const auto found = std::ranges::find_if(
       names, [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });

@@ -1,4 +1,4 @@
-// Compares the classes of a data set with those that a checkpoint was trained on.
+// Compares the classes of a data set with the classes that a checkpoint was trained on.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,15 @@
 
 namespace convoy::app {
 
-// Renumbers the labels of `dataset` as the checkpoint has them, by the names of the classes.
-// Returns a warning of one line if labels were renumbered or if the checkpoint is too old to hold
-// names, else an empty text. Throws std::runtime_error that names `file` and the first name that
-// differs.
+// Renumbers the labels of `dataset` by the names of the classes, so that they agree with the
+// checkpoint. Returns a warning of one line if it renumbers labels or if the checkpoint is too old
+// to hold names; else an empty text. Throws std::runtime_error that names `file` and the first name
+// that differs.
 std::string match_classes(Dataset& dataset, const std::string& file, const CheckpointState& state,
                           const std::filesystem::path& checkpoint);
 
-// Returns the names of the checkpoint's classes, by label: their numbers if it is too old to hold
-// names.
+// Returns the names of the checkpoint's classes, by label. If the checkpoint is too old to hold
+// names, returns the numbers of the classes.
 std::vector<std::string> class_names(const CheckpointState& state);
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// The training and test images of a run, read from a file by every rank, scattered by rank 0, or
-// synthetic.
+// Provides the training and test images of a run. Every rank reads them from a file, or rank 0
+// reads and scatters them, or they are synthetic.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@
 
 namespace convoy::app {
 
-// The images of both splits and the facts about them. A split may be missing.
+// The images of both splits (training and test) and their description. A split may be missing.
 struct OpenedData {
   data::StoreInfo info;
-  std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // by Split
+  std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // by data::Split
 };
 
 // Opens the store that --data names, or makes the synthetic set.
@@ -28,50 +28,58 @@ OpenedData open_data(const TrainOptions& options);
 
 class Dataset {
  public:
-  // Opens the data, on rank 0 alone with --feed scatter. Batches are loaded by `threads` threads of
-  // this rank. Collective.
+  // Opens the data; with --feed scatter only rank 0 does so. Batches are loaded by `threads`
+  // threads of this rank. Collective.
   Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads,
           const std::function<OpenedData(const TrainOptions&)>& open = open_data);
 
   const data::StoreInfo& info() const { return info_; }
-  // Replaces the file's mean and deviation by those that the network was trained with.
+  // Replaces the mean and deviation of the data by those that the network was trained with.
   void set_normalisation(std::vector<float> mean, std::vector<float> std);
-  data::ImageShape input_shape() const { return input_; }  // of what the network sees
-  std::int64_t train_size() const { return size_[0]; }     // after --limit-train
+  // The shape of the images that the network gets.
+  data::ImageShape input_shape() const { return input_; }
+  // Training images that are used, at most --limit-train.
+  std::int64_t train_size() const { return size_[0]; }
   std::int64_t test_size() const { return size_[1]; }
-  // SHA-256 of all labels of a split after its limit, and of 16 stored images that are spread
-  // evenly over it. Both are empty on a rank that does not read the split.
+  // Return the SHA-256 of all labels of a split that are used, and of 16 stored images that are
+  // spread evenly over the split. On a rank that does not read the split, both return an empty
+  // text.
   std::string labels_sha256(data::Split split) const;
   std::string images_sha256(data::Split split) const;
-  // Renumbers the labels so that class i is names[i]. `names` must be the data set's own names in
-  // another order.
+  // Renumbers the labels so that class i is names[i]. `names` must have the data set's own names,
+  // in any order.
   void reorder_classes(const std::vector<std::string>& names);
-  // Forgets the labels of all images, since they are of other classes than these.
+  // Removes the labels of all images and gives the data set other classes, because the labels are
+  // of none of these.
   void drop_labels(std::vector<std::string> classes);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // The most image operations that the transform of a training sample can hold.
+  // Return the most image operations that the transform of a training sample can hold.
   int most_image_ops() const { return most_image_ops(options_); }
   static int most_image_ops(const TrainOptions& options);
   // Throws std::runtime_error if the images are too small for the options' augmentation.
   void check_augmentation(const TrainOptions& options) const;
-  // Calls visit(first, pixels, count) for chunks of all training images, then of all test images;
-  // `first` counts through both. The set must hold pixels, not encoded images.
+  // Calls visit(first, pixels, count) for chunks of all training images and then of all test
+  // images. `first` is the number of the chunk's first image, counted over both splits. The data
+  // set must hold pixels, not encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
 
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
-    std::pmr::memory_resource* memory = nullptr;  // of batches; null: the heap
-    int held = 0;  // batches that the receiver keeps while it asks for the next
+    std::pmr::memory_resource* memory = nullptr;  // memory of the batches; null: the heap
+    // The number of batches that the receiver keeps while it requests the next.
+    int held = 0;
   };
-  // Return batches without end: train shuffled and augmented from `start` on, test in stored order.
+  // Return a source of batches without end. Training images are shuffled and augmented, from the
+  // position `start` on. Test images come in stored order.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const {
     return train(delivery, start, options_, threads_);
   }
-  // Does so with the seed, augmentation and mixing of other options and another number of threads.
+  // Does so with the seed, augmentation and mixing of other options, and with another number of
+  // threads.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
                                            const TrainOptions& options, int threads) const;
-  // `skip` is LoaderOptions::skip. It needs --feed slice.
+  // `skip` is LoaderOptions::skip, which needs --feed slice.
   std::unique_ptr<data::BatchSource> test(const Delivery& delivery,
                                           std::function<void(const std::string&)> skip = nullptr) const;
 
@@ -87,7 +95,8 @@ class Dataset {
   data::ImageShape input_;
   data::Augmentation test_augmentation_;
   std::array<std::int64_t, 2> size_{};
-  std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty if another rank reads
+  // By data::Split; null if another rank reads the split.
+  std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;
 };
 
 }  // namespace convoy::app

@@ -46,7 +46,8 @@ void Evaluation::load() {
   if (options_.ema) use_averages(state_, options_.checkpoint);
 }
 
-// Synthetic images follow from the seed.
+// Takes over the options of the checkpoint's run that decide what the network sees. The seed is one
+// of them, since synthetic images are drawn from it.
 void Evaluation::take_over() {
   TrainOptions& run = options_.run;
   const TrainOptions saved =
@@ -59,7 +60,8 @@ void Evaluation::take_over() {
   run.seed = static_cast<std::int64_t>(state_.seed);
 }
 
-// A network that was trained on pixels as they were stored still knows the size of encoded images.
+// Opens the data. Encoded images are resized to the size that the network was trained with, even if
+// the training data were pixels and its run had no --size.
 Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& open) {
   OpenedData opened;
   run_on_all_ranks(ranks_, [&] {
@@ -75,8 +77,8 @@ Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& 
   return *dataset_;
 }
 
-// Makes the network for this rank's share of a batch. A model file must be for the data's classes:
-// a new last layer would be of no use here.
+// Makes the network for this rank's share of a batch. A model file must have as many classes as the
+// data, since a new last layer would have no useful weights.
 Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
   const data::ImageShape image = dataset_->input_shape();
   const Shape input{capacity, image.channels, image.height, image.width};

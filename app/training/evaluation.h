@@ -1,5 +1,4 @@
-// A network with fixed weights that runs over a data set: what `evaluate` and `predict` have in
-// common.
+// Runs a network with fixed weights over a data set. `evaluate` and `predict` both use this.
 #pragma once
 
 #include <functional>
@@ -17,25 +16,28 @@
 namespace convoy::app {
 
 struct EvaluationOptions {
-  std::string checkpoint;  // a file, or the folder of a run for its best; empty: run.model is FILE.onnx
-  bool ema = false;        // the checkpoint's moving average
+  // A file, or the folder of a run, whose best checkpoint is used. Empty if run.model is FILE.onnx.
+  std::string checkpoint;
+  bool ema = false;  // use the checkpoint's moving averages
   bool keep_probabilities = false;
-  TrainOptions run;  // data, global batch, backend, precision, feed, threads and timeout; size and
-                     // test_resize without a checkpoint
+  // Data, global batch, backend, precision, feed, threads and timeout. Without a checkpoint also
+  // size and test_resize.
+  TrainOptions run;
 };
 
 class Evaluation {
  public:
-  // Reads the checkpoint. Its run's options that decide what the network sees of an image replace
-  // those of `options.run`. `flags` are further options that must be the same on all ranks.
-  // Collective, as everything below.
+  // Reads the checkpoint. Some options of its run replace those of `options.run`: the options that
+  // decide what the network sees of an image. `flags` are further options that must be the same on
+  // all ranks. This and all functions below are collective.
   Evaluation(EvaluationOptions options, const comm::MpiEnvironment& environment, const Facts& flags = {});
 
-  // Opens the data. Throws std::runtime_error if there are no test images.
+  // Opens the data.
   Dataset& open(const std::function<OpenedData(const TrainOptions&)>& open = open_data);
-  // Compiles the network for the data's classes and images, without gradients and optimizer. It has
-  // the weights, mean and deviation of the checkpoint, or the file's weights and the data's mean
-  // and deviation.
+  // Compiles the network for the data's classes and images, without gradients and optimizer.
+  // Weights, mean and deviation are those of the checkpoint. Without a checkpoint the weights are
+  // those of the model file, and mean and deviation are those of the data. Throws
+  // std::runtime_error if there are no test images.
   void prepare();
   // Runs over the test images once. Returns the sums over all ranks. `skip` is LoaderOptions::skip.
   StepMetrics run(const Session::VisitBatch& visit = nullptr,
@@ -45,7 +47,7 @@ class Evaluation {
   bool has_checkpoint() const { return !options_.checkpoint.empty(); }
   const CheckpointState& checkpoint() const { return state_; }
   const comm::Communicator& ranks() const { return ranks_; }
-  // Returns "resnet18 after step 300" or "net.onnx".
+  // Returns, for example, "resnet18 after step 300" or "net.onnx".
   std::string describe() const;
 
  private:

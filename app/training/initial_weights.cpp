@@ -26,7 +26,8 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
   return weights;
 }
 
-// Reads the file as a network, so that weights are as its layers have them: not transposed.
+// Reads the file as a network. So weights are in the form that Convoy's layers have, and not
+// transposed as in the file.
 std::vector<Weight> weights_of_onnx(const std::string& path) {
   const ModelFile file(path);
   const Shape image = file.image();
@@ -46,7 +47,8 @@ std::vector<Weight> weights_of_onnx(const std::string& path) {
   return weights;
 }
 
-// A checkpoint without names, as an older version wrote it, has the classes that its data had.
+// Finds which rows of the checkpoint's last layer belong to the classes of the data. A checkpoint
+// without names, which an older version wrote, must have the classes of its data in the same order.
 void match_head(WeightOptions& options, const std::vector<std::string>& saved,
                 const std::vector<std::string>& classes) {
   if (saved.empty() || saved == classes) return;
@@ -57,7 +59,8 @@ void match_head(WeightOptions& options, const std::vector<std::string>& saved,
     options.head_rows.push_back(found - saved.begin());
   }
   if (options.redraw_head) options.head_rows.clear();
-  if (saved.size() != classes.size()) options.redraw_head = false;  // the numbers say it
+  // A head with another number of rows is drawn anyway.
+  if (saved.size() != classes.size()) options.redraw_head = false;
 }
 
 }  // namespace

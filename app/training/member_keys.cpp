@@ -16,7 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-// Options in which members may differ, as their values are data of the step or of the batches.
+// Options in which members may differ. Their values are data, which a step or a batch reads at run
+// time.
 constexpr std::string_view kMayDiffer[] = {"init",
                                            "crop-padding",
                                            "cutout",
@@ -53,7 +54,7 @@ constexpr std::string_view kMayDiffer[] = {"init",
                                            "one-cycle-anneal",
                                            "seed"};
 
-// The reasons why members must not differ in the other options of a group.
+// Returns the reason why members must not differ in the other options of a group.
 const char* reason_of(std::string_view group) {
   if (group == "Length") return "all members take the same steps";
   if (group == "Execution") return "all members run in the same processes";
@@ -65,7 +66,8 @@ const char* reason_of(std::string_view group) {
 struct NumberThatSwitches {
   const char* key;
   double TrainOptions::*value;
-  const char* what;  // exists only if the number is not 0
+  // The part of the step that exists only if the number is not 0.
+  const char* what;
 };
 constexpr NumberThatSwitches kSwitches[] = {
     {"momentum", &TrainOptions::momentum, "a velocity of the parameters"},

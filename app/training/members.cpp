@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-// A field of CSV (RFC 4180).
+// Returns a text as a field of CSV (RFC 4180).
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -39,7 +39,7 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
-// The columns of members.csv before those of the values.
+// The columns of members.csv that come before the options in which members differ.
 constexpr std::string_view kColumns =
     "member,status,steps,train_loss,test_accuracy,best_test_accuracy,parameters_sha256";
 constexpr std::size_t kResultColumns = 7;
@@ -87,8 +87,8 @@ Members::Members(std::vector<TrainOptions> options)
     own.out = fmt::format("{}/members/{}", out_, member + 1);
     own.members.clear();
     own.halving = 0;
-    // If the process is killed while it saves, some members have the newest checkpoint and all have
-    // the one before.
+    // If the process is killed while it saves checkpoints, only some members have the newest, but
+    // all have the one before it.
     own.keep_checkpoints = std::max<std::int64_t>(own.keep_checkpoints, 2);
   }
 }
@@ -136,7 +136,7 @@ void Members::write() const {
   data::write_file_atomically(csv_path(), text);
 }
 
-// Numbers travel as JSON, in which NaN is null.
+// Results are sent as JSON, in which NaN is null.
 void Members::share(const comm::Communicator& ranks, const std::vector<int>& own) {
   json mine = json::array();
   for (const int member : own) {

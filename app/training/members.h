@@ -1,5 +1,5 @@
-// The members of `convoy train --members`: their options, what became of them, and members.csv.
-// Every rank has the whole table.
+// Holds the members of `convoy train --members`: their options, their results, and members.csv.
+// Every rank has all members.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@
 namespace convoy::app {
 
 enum class MemberStatus : std::uint8_t {
-  running,   // or interrupted: --resume goes on
-  finished,  // trained to the end
-  stopped,   // by --halving
-  diverged   // its loss was not finite
+  // The member trains, or was interrupted and goes on with --resume.
+  running,
+  finished,  // the member was trained to the end
+  stopped,   // --halving stopped the member
+  diverged   // the loss of the member was not finite
 };
 
 template <>
@@ -26,10 +27,10 @@ inline constexpr auto kChoices<MemberStatus> =
                                          {"stopped", MemberStatus::stopped},
                                          {"diverged", MemberStatus::diverged}});
 
-// A number that is not known is NaN.
+// The result of a member. A number that is not known is NaN.
 struct MemberResult {
   MemberStatus status = MemberStatus::running;
-  std::int64_t steps = 0;  // trained
+  std::int64_t steps = 0;  // the number of trained steps
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN(),
          best_accuracy = std::numeric_limits<double>::quiet_NaN();
@@ -38,37 +39,41 @@ struct MemberResult {
 
 class Members {
  public:
-  // `options`: of every member, with the run's folder as `out`. Throws UsageError unless they can
-  // be trained by one step: they must agree about all that is not data of the step, and no two may
-  // be the same.
+  // `options` has the options of every member, with the run's folder as `out`. Throws UsageError
+  // unless one step can train them all: they must agree about everything that is not data of the
+  // step, and no two may be the same.
   explicit Members(std::vector<TrainOptions> options);
 
   int size() const { return static_cast<int>(options_.size()); }
-  // The options of a member, with its own folder OUT/members/NUMBER. Members are numbered from 1 in
-  // names and from 0 here.
+  // Returns the options of a member, whose folder is OUT/members/NUMBER. Members are numbered from
+  // 1 in names and from 0 here.
   const TrainOptions& options(int member) const { return options_.at(static_cast<std::size_t>(member)); }
   MemberResult& result(int member) { return results_.at(static_cast<std::size_t>(member)); }
   const MemberResult& result(int member) const { return results_.at(static_cast<std::size_t>(member)); }
   std::vector<int> running() const;
-  // Returns the running members that a rank trains: consecutive ones, as many as on other ranks or
-  // one more.
+  // Returns the running members that a rank trains. They are consecutive, and their number differs
+  // by at most one from rank to rank.
   std::vector<int> of_rank(int ranks, int rank) const;
 
-  // Takes the results from members.csv of the run to resume, if there is one. A member that
-  // finished a shorter run goes on. Throws UsageError if it lists another number of members.
+  // Reads the results from members.csv of the run to resume, if the file exists. A member that
+  // finished a shorter run goes on. Throws UsageError if the file has another number of members.
   void read(std::int64_t total_steps);
-  void write() const;  // members.csv, whole or not at all
-  // Takes the results of the members that each rank trains. Collective.
+  // Writes members.csv, whole or not at all.
+  void write() const;
+  // Gives every rank the results of all members. `own` are the members that this rank trains.
+  // Collective.
   void share(const comm::Communicator& ranks, const std::vector<int>& own);
 
-  // Stops the worse half of the running members by test accuracy, the later ones among equals, and
-  // returns them. Returns none if a round at this step was done before or if fewer than two run.
+  // Stops the worse half of the running members by test accuracy, and returns them. Of equally good
+  // members it stops the later ones. Returns none if it was done at this step before, or if fewer
+  // than two members run.
   std::vector<int> halve(std::int64_t step);
 
-  // The keys in which members differ, and the values of one as text: "seed=3, learning-rate=0.1".
+  // Return the options in which members differ, and one member's values as text, for example
+  // "seed=3, learning-rate=0.1".
   const std::vector<std::string>& differing() const { return differing_; }
   std::string describe(int member) const;
-  // The closing table with mean, deviation and best.
+  // Returns the table at the end of a run, with mean, deviation and best.
   std::string table() const;
 
  private:

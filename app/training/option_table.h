@@ -1,6 +1,6 @@
-// The options of `convoy train`, one row each. Flags, --config, manifest.json, checkpoints and the
-// checks of resumed runs and of ranks read this table. So an option is named here, in TrainOptions,
-// and in the code that uses it.
+// Lists the options of `convoy train`, with one row per option. Flags, --config, manifest.json,
+// checkpoints and the checks of resumed runs and of ranks all read this table. So an option is
+// named only here, in TrainOptions, and in the code that uses it.
 #pragma once
 
 #include <array>
@@ -14,39 +14,48 @@
 
 namespace convoy::app {
 
-// Who must agree about an option.
+// Says on which ranks and runs an option must be the same.
 enum class Agreement : std::uint8_t {
-  run,    // it decides what the weights become: all ranks, and a resumed run with the first one
-  ranks,  // all ranks; a resumed run may change it
-  file,   // all ranks name a file or none does; its name may differ from host to host
-  rank,   // nobody: hosts and devices differ
-  start   // all ranks; it belongs to one start of the run and stays out of manifests and checkpoints
+  // The same on all ranks and in a resumed run, because it influences the weights.
+  run,
+  // The same on all ranks. A resumed run may change it.
+  ranks,
+  // All ranks name a file, or none does. The file's name may differ from host to host.
+  file,
+  // May differ on every rank, because hosts and devices differ.
+  rank,
+  // The same on all ranks. It concerns one start of the run, so manifests and checkpoints leave it
+  // out.
+  start
 };
 
-// The smallest and the largest number that an option of whole numbers takes.
+// The smallest and the largest value of an option that takes whole numbers.
 struct WholeNumbers {
   std::int64_t low = 0, high = std::numeric_limits<std::int64_t>::max();
 };
 
-// The option has an effect only if option `flag` has one of these values; always if `flag` is null.
+// Says that the option has an effect only if the option `flag` has one of these values. It always
+// has an effect if `flag` is null.
 struct OnlyWith {
   const char* flag = nullptr;
-  std::array<const char*, 2> values{};  // null where there is one value only
+  std::array<const char*, 2> values{};  // the second is null if there is only one value
 };
 
 template <typename Value>
 using Field = Value TrainOptions::*;
 
 struct OptionRow {
-  const char* flag;  // without dashes; also the key in JSON and TOML
+  // The flag without dashes, which is also the key in JSON and TOML.
+  const char* flag;
   std::variant<Field<bool>, Field<std::int64_t>, Field<std::uint64_t>, Field<double>, Field<std::string>,
                Field<std::vector<double>>, Field<std::vector<std::string>>, Field<kernels::Backend>,
                Field<Precision>, Field<kernels::OptimizerKind>, Field<ScheduleKind>, Field<RateScaling>,
                Field<Anneal>, Field<Feed>, Field<AutoAugmentPolicy>>
       field;
   Agreement agreement;
-  std::variant<std::monostate, WholeNumbers, const char*> range;  // text: an interval of numbers, "[0, 1)"
-  const char* placeholder;                                        // of the value in the help text
+  // Text: an interval of numbers, such as "[0, 1)".
+  std::variant<std::monostate, WholeNumbers, const char*> range;
+  const char* placeholder;  // stands for the value in the help text
   const char* help;
   OnlyWith only_with = {};
 };
@@ -65,7 +74,7 @@ void for_each_option(const Visit& visit) {
     for (const OptionRow& row : group.rows) visit(row);
 }
 
-// The value of one option, as manifests and checkpoints hold it.
+// Returns the value of one option as manifests and checkpoints hold it.
 nlohmann::json value_of(const TrainOptions& options, const OptionRow& row);
 
 }  // namespace convoy::app

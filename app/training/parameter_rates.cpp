@@ -21,7 +21,7 @@ struct Rule {
   bool fits(const std::string& name) const { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
 };
 
-// A name may hold '=', a factor cannot.
+// Parses a --rate. The last '=' ends the pattern, since a name may contain '=' but a factor cannot.
 Rule rate_rule(const std::string& text) {
   const auto equals = text.rfind('=');
   Rule rule{fmt::format("--rate {}", text), text.substr(0, equals), 0};
@@ -35,7 +35,7 @@ Rule rate_rule(const std::string& text) {
   return rule;
 }
 
-// Returns the rules, of which the last that fits counts.
+// Returns the rules of all flags. If several rules fit a parameter, the last one applies.
 std::vector<Rule> rules_of(const TrainOptions& options) {
   std::vector<Rule> rules;
   for (const std::string& pattern : options.freeze)
@@ -65,7 +65,8 @@ int set_rates(Network& network, const TrainOptions& options) {
   const std::vector<Rule> rules = rules_of(options);
   check_fits(rules, network.parameters(), network.name());
   bool trains = false;
-  int overridden = 0;  // parameters that a --freeze names and a --rate trains
+  // Parameters that a --freeze names but a --rate trains.
+  int overridden = 0;
   for (LayerId id = 0; id < std::ssize(network.layers()); ++id) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(id)];
     const bool frozen_norm = options.freeze_batch_norm && std::holds_alternative<BatchNorm>(layer.op);

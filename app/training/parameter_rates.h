@@ -1,4 +1,5 @@
-// The learning-rate factor of every parameter, as --freeze, --freeze-batch-norm and --rate give it.
+// Sets the learning-rate factor of every parameter, as --freeze, --freeze-batch-norm and --rate
+// say.
 #pragma once
 
 #include "app/model/network.h"
@@ -6,14 +7,14 @@
 
 namespace convoy::app {
 
-// Throws UsageError unless every --rate is PATTERN=FACTOR with a finite factor of at least zero.
+// Throws UsageError unless every --rate is PATTERN=FACTOR with a finite factor of at least 0.
 void check_rates(const TrainOptions& options);
 
-// Sets ParameterSpec::rate. Patterns are those of a shell (fnmatch): * stands for any text, dots
-// too. A parameter takes the factor of the last --rate whose pattern fits, else it is frozen if a
-// --freeze fits. --freeze-batch-norm comes before both. Returns how many parameters a --rate trains
-// although a --freeze fits. Throws UsageError if a pattern fits no parameter or if nothing is left
-// to train.
+// Sets ParameterSpec::rate of all parameters. Patterns are those of a shell (fnmatch), in which *
+// stands for any text, including dots. The first of these rules that fits decides:
+// --freeze-batch-norm, the last --rate whose pattern fits, any --freeze whose pattern fits. Returns
+// how many parameters a --rate trains although a --freeze fits. Throws UsageError if a pattern fits
+// no parameter or if no parameter is trained.
 int set_rates(Network& network, const TrainOptions& options);
 
 }  // namespace convoy::app

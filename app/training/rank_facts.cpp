@@ -35,7 +35,8 @@ std::optional<Difference> first_difference(const Facts& here, const Facts& root)
   return std::nullopt;
 }
 
-// Compares with rank 0, then fails on all ranks. `fail` throws the error of a difference.
+// Compares the facts with those of rank 0. If they differ on any rank, fails on all ranks. `fail`
+// throws the error of a difference.
 template <typename Fail>
 void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
   if (ranks.size() == 1) return;
@@ -65,7 +66,8 @@ Facts facts_of(const TrainOptions& options) {
 }
 
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
-  if (options.data == "synthetic") return {};  // the options describe it completely
+  // The options describe synthetic data completely.
+  if (options.data == "synthetic") return {};
   const auto of_reader = [&](std::string digest) {
     return options.feed == Feed::scatter ? readers.broadcast(std::move(digest), 0, "digest of the data")
                                          : digest;

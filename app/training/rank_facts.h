@@ -1,6 +1,6 @@
-// Checks that all ranks were given the same options and data. Ranks that differ would wait for each
-// other in different collectives, sum tensors of different shapes or train towards different
-// targets.
+// Checks that all ranks were given the same options and data. Ranks with different options or data
+// would wait for each other in different collectives, sum tensors of different shapes, or train
+// towards different targets.
 #pragma once
 
 #include <string>
@@ -14,27 +14,27 @@
 
 namespace convoy::app {
 
-// Pairs of the name that a message begins with ("--learning-rate") and the value as text.
+// Pairs of the name at the start of a message, such as "--learning-rate", and the value as text.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// Returns the options that must be the same on every rank. Paths are left out, as a host may have
-// its own copy of a file, whose content is compared; so are --threads and --memory-limit, which do
-// not change results.
+// Returns the options that must be the same on every rank. It leaves out paths, because a host may
+// have its own copy of a file; the contents are compared instead. It leaves out --threads and
+// --memory-limit, because they do not change results.
 Facts facts_of(const TrainOptions& options);
 
-// Describes this rank's data set, or with --feed scatter what rank 0 of `readers` has read.
-// `readers` are the ranks that share a data set. Collective over `readers`.
+// Describes this rank's data set. With --feed scatter it describes the data set that rank 0 of
+// `readers` has read. `readers` are the ranks that share a data set. Collective over `readers`.
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers);
 
-// Describes the network of a model file and its values; nothing for one of the zoo.
+// Describes the network and the values of a model file. Returns nothing for a network of the zoo.
 Facts facts_of(const Network& network);
 
-// Both throw on every rank unless all ranks have the same facts. The lowest rank that differs from
-// rank 0 gives the first fact that differs and both values; the others throw ExitStatus.
-// Collective. require_same_flags throws UsageError, require_same_data std::runtime_error that names
-// `file`.
+// Throws UsageError on every rank unless all ranks have the same facts. The lowest rank that
+// differs from rank 0 names the first fact that differs and both values. The other ranks throw
+// ExitStatus. Collective.
 void require_same_flags(const comm::Communicator& ranks, const Facts& facts);
-// `file` is the name of the data on this rank.
+// Does the same for data, with std::runtime_error that names `file`, the name of the data on this
+// rank.
 void require_same_data(const comm::Communicator& ranks, const std::string& file, const Facts& facts);
 
 }  // namespace convoy::app

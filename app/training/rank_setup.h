@@ -1,4 +1,4 @@
-// Sets a rank up on its host: device, collectives, data delivery, threads and cores.
+// Prepares a rank on its host: device, collectives, data delivery, threads and cores.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,26 @@
 
 namespace convoy::app {
 
-// Returns the rank's device for --backend: its GPU, made current, or the host's processor. Call it
-// before MPI_Init. Prints the error once a host and throws ExitStatus if there is no such device.
+// Returns the rank's device for --backend: its GPU, which becomes the current one, or the host's
+// processor. Call it before MPI_Init. If there is no such device, prints the error once per host
+// and throws ExitStatus.
 comm::LocalDevice device_of(kernels::Backend backend);
 
 // Describes the input of a session that trains or tests on `dataset` with batches of `capacity`
-// samples a replica. Throws UsageError if the set cannot be kept `on_device` (--data-on-device).
+// samples per replica. Throws UsageError if `on_device` (--data-on-device) is set but the data set
+// cannot be kept on the device.
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device);
-// Returns the delivery for such a session. A stage of a partitioned step reads only the tensors
-// that its memory has room for.
+// Returns the delivery of batches for such a session. A stage of a partitioned step gets only the
+// inputs for which its memory has a region.
 Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory);
 
-// Binds the rank to its share of the host's cores, next to its device if it has one. Sets and
-// returns its number of threads (0: one a core). Call it before the first kernel.
+// Binds the rank to its share of the host's cores, close to its device if it has one. Sets and
+// returns its number of threads; 0 means one per core. Call it before the first kernel.
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads);
 
-// Return the places of all ranks, or of these, on rank 0, nothing on the others. Collective.
+// Return the places of all ranks, or of the given ranks, on rank 0. Return nothing on other ranks.
+// Collective.
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment);
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment, const comm::Communicator& ranks);
 

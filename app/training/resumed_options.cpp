@@ -9,7 +9,8 @@
 namespace convoy::app {
 namespace {
 
-// Milestones count in epochs with --epochs and in steps with --steps.
+// Refuses to change between --epochs and --steps if there are milestones, because milestones count
+// in the same unit.
 void check_resumed_unit(const TrainOptions& options, const TrainOptions& saved) {
   const bool now_steps = options.steps > 0, then_steps = saved.steps > 0;
   if (options.milestones.empty() || now_steps == then_steps) return;

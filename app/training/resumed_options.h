@@ -1,4 +1,4 @@
-// The options that must agree between a run and the one that it goes on from.
+// Compares the options of a run with those of the run that it resumes.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// `saved`: the options of the run that is resumed. Throws UsageError naming the first option that
-// affects the weights and differs. Length, output, feeding and place may differ.
+// Throws UsageError that names the first option that influences the weights and differs from
+// `saved`, the options of the resumed run. Length, output, data feed, hosts and devices may differ.
 void check_resumed_options(const TrainOptions& options, const TrainOptions& saved);
 
 // Returns a warning of one line, with both rates, if the rate at `step` jumps because the length of

@@ -24,7 +24,8 @@ std::string this_process() {
   return fmt::format("host {}, pid {}", host.data(), ::getpid());
 }
 
-// Returns an empty text if the holder has not written it yet.
+// Returns the text that the holder of the lock wrote, in parentheses. Returns an empty text if
+// there is none yet.
 std::string holder_in(const fs::path& path) {
   std::string holder;
   std::getline(std::ifstream(path) >> std::ws, holder);
@@ -59,7 +60,8 @@ RunLock::RunLock(const fs::path& folder, int (*lock)(int, int)) {
         fmt::format("--out {}: found another run at work there{}, expected a folder of its own",
                     folder.string(), holder_in(path)));
   }
-  // The text is for a run that is refused; failing to write it changes nothing.
+  // Write who holds the lock, for the message of a run that is refused. An error here changes
+  // nothing.
   const std::string holder = this_process() + "\n";
   if (::ftruncate(file_, 0) == 0) [[maybe_unused]]
     const auto written = ::write(file_, holder.data(), holder.size());

@@ -1,5 +1,5 @@
-// Keeps two runs out of one folder: they would mix their metrics and delete each other's
-// checkpoints, and the later one would replace the results of the first.
+// Prevents two runs from using one folder. They would mix their metrics and delete each other's
+// checkpoints, and the later run would replace the results of the first.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,10 @@ bool holds_a_run(const std::filesystem::path& folder);
 
 class RunLock {
  public:
-  // Locks DIR/.lock until the process ends, however it ends, and writes its holder there. Makes the
-  // folder if there is none. Throws std::runtime_error if another process has the lock, on any host
-  // that shares locks through the file system. A file system without locks does not stop the run.
+  // Makes the folder if it does not exist, locks DIR/.lock and writes there which process holds the
+  // lock. The lock ends with the process, however the process ends. Throws std::runtime_error if
+  // another process holds the lock, on any host whose file system shares locks. A file system
+  // without locks does not stop the run.
   explicit RunLock(const std::filesystem::path& folder, int (*lock)(int file, int operation) = nullptr);
   ~RunLock();
   RunLock(const RunLock&) = delete;

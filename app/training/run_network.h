@@ -1,6 +1,6 @@
-// The network of a run: the outputs that it trains, and whether a model file still holds the
-// network that a checkpoint was trained with. The option "model-structure-sha256" of a checkpoint
-// remembers that.
+// Makes the network of a run with the outputs that the run trains, and checks whether a model file
+// still holds the network that a checkpoint was trained with. A checkpoint stores the structure's
+// SHA-256 as the option "model-structure-sha256".
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,15 @@
 
 namespace convoy::app {
 
-// Keeps the outputs that have a loss: as many as there are weights, or the first one. Throws
-// UsageError for another number of weights.
+// Returns the network with only the outputs that have a loss: as many as there are weights, or the
+// first output if there are none. Throws UsageError if the number of weights does not fit.
 Network with_outputs(Network network, std::size_t weights);
 
-// Returns the SHA-256 of a model file's structure; empty for a network of the zoo.
+// Returns the SHA-256 of a model file's structure, or an empty text for a network of the zoo.
 std::string structure_sha256(const Network& network);
 
 // Throws std::runtime_error that names the model file if its network has changed since the
-// checkpoint at `path` was written.
+// checkpoint at `path` was written. `found` is the structure's SHA-256 now.
 void check_structure(const CheckpointState& state, const std::filesystem::path& path,
                      const std::string& found);
 

@@ -1,5 +1,5 @@
-// Groups the ranks of a run into replicas of the step and, with --partition, the stages of each
-// replica.
+// Groups the ranks of a run into replicas of the step. With --partition each replica has a rank per
+// stage.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,18 @@ namespace convoy::app {
 
 class RunRanks {
  public:
-  // Collective over `world`, which outlives this object and whose size is a multiple of `stages`.
-  // The ranks of a replica are neighbours, so that its transfers stay on one host if they can.
+  // Collective over `world`, which must outlive this object and whose size is a multiple of
+  // `stages`. The ranks of a replica are neighbours, so that transfers between stages stay on one
+  // host if possible.
   RunRanks(const comm::Communicator& world, int stages, kernels::Backend backend);
 
   int stages() const { return stages_; }
   bool partitioned() const { return stages_ > 1; }
   int replica() const { return world_.rank() / stages_; }
   const comm::Communicator& world() const { return world_; }
-  // The ranks that run this rank's stage, by replica. They share a global batch.
+  // Returns the ranks that run this rank's stage, by replica. They share a global batch.
   const comm::Communicator& replicas() const { return replicas_ ? *replicas_ : world_; }
-  // The ranks of this rank's replica, by stage. Only if partitioned().
+  // Returns the ranks of this rank's replica, by stage. Requires partitioned().
   const comm::Communicator& replica_stages() const { return *replica_stages_; }
   const RankGroups& groups() const { return groups_; }
 

@@ -1,5 +1,5 @@
-// Learning-rate schedules. A schedule is a pure function of the step: a resumed run needs no state
-// of it, and every rank computes the same rate.
+// Learning-rate schedules. A schedule is a pure function of the step, so a resumed run needs no
+// state of the schedule, and every rank computes the same rate.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,18 @@ inline constexpr auto kChoices<ScheduleKind> =
                                          {"polynomial", ScheduleKind::polynomial},
                                          {"one-cycle", ScheduleKind::one_cycle}});
 
-// The shape of the way up and of the way down of one_cycle: half a cosine or a straight line.
+// How the rate of one_cycle rises and falls: on half a cosine or on a straight line.
 enum class Anneal : std::uint8_t { cosine, linear };
 template <>
 inline constexpr auto kChoices<Anneal> = std::to_array<Choice<Anneal>>({{"cosine", Anneal::cosine},
                                                                         {"linear", Anneal::linear}});
 
-// Steps [0, warmup_steps) rise linearly: step s has the rate first * (s + 1) / warmup_steps (Goyal
-// et al., "Accurate, Large Minibatch SGD", 2017). `first` is the rate that the schedule begins
-// with: learning_rate, for one_cycle learning_rate / initial_division.
-// The schedule proper runs over the remaining n = total_steps - warmup_steps steps. With t = step -
-// warmup_steps:
+// The learning rate at every step. The rate rises linearly over steps [0, warmup_steps): step s has
+// the rate first * (s + 1) / warmup_steps (Goyal et al., "Accurate, Large Minibatch SGD", 2017).
+// `first` is the rate at which the schedule begins: learning_rate / initial_division for one_cycle,
+// else learning_rate.
+//
+// The other n = total_steps - warmup_steps steps have the rate below, with t = step - warmup_steps:
 //   constant    learning_rate
 //   step        learning_rate * gamma^(number of milestones <= step); milestones count from step 0
 //   cosine      final + (learning_rate - final) * (1 + cos(pi t / n)) / 2
@@ -38,20 +39,20 @@ inline constexpr auto kChoices<Anneal> = std::to_array<Choice<Anneal>>({{"cosine
 //               the steps, then down to learning_rate / initial_division / final_division at the
 //               last step: the rates of PyTorch's OneCycleLR in two phases (Smith & Topin,
 //               "Super-Convergence", 2018)
-// Steps after the last keep the last step's rate.
+// Steps after the last step have the rate of the last step.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::constant;
-  double learning_rate = 0.1;  // the peak
+  double learning_rate = 0.1;  // the highest rate
   std::int64_t total_steps = 1;
   std::int64_t warmup_steps = 0;
-  std::vector<std::int64_t> milestones{};  // step: ascending
-  double gamma = 0.1;                      // step
-  double final_learning_rate = 0;          // cosine, polynomial
-  double power = 1;                        // polynomial
-  double rise = 0.3;                       // one_cycle: share of the steps, in (0, 1)
-  double initial_division = 25;            // one_cycle
-  double final_division = 1e4;             // one_cycle
-  Anneal anneal = Anneal::cosine;          // one_cycle
+  std::vector<std::int64_t> milestones{};  // for `step`, in ascending order
+  double gamma = 0.1;                      // for `step`
+  double final_learning_rate = 0;          // for `cosine` and `polynomial`
+  double power = 1;                        // for `polynomial`
+  double rise = 0.3;                       // for `one_cycle`: share of the steps, in (0, 1)
+  double initial_division = 25;            // for `one_cycle`
+  double final_division = 1e4;             // for `one_cycle`
+  Anneal anneal = Anneal::cosine;          // for `one_cycle`
 
   double learning_rate_at(std::int64_t step) const;
 };
@@ -61,9 +62,9 @@ template <>
 inline constexpr auto kChoices<RateScaling> = std::to_array<Choice<RateScaling>>(
     {{"none", RateScaling::none}, {"linear", RateScaling::linear}, {"sqrt", RateScaling::square_root}});
 
-// Returns the rate for `global_batch` if `rate` was chosen for `base_batch`: unchanged, times k
-// (Goyal et al., 2017) or times sqrt(k) (Krizhevsky, "One weird trick", 2014), with k =
-// global_batch / base_batch.
+// Returns the learning rate for `global_batch` if `rate` was chosen for `base_batch`. With k =
+// global_batch / base_batch it is the same rate, or k times the rate (Goyal et al., 2017), or
+// sqrt(k) times the rate (Krizhevsky, "One weird trick", 2014).
 double scaled_learning_rate(double rate, RateScaling scaling, std::int64_t global_batch,
                             std::int64_t base_batch);
 

@@ -14,7 +14,7 @@
 namespace convoy::app {
 namespace {
 
-// A signal handler may touch nothing else.
+// The last signal. A signal handler may change only such a lock-free atomic.
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -22,7 +22,7 @@ extern "C" void remember(int signal) { received_signal.store(signal); }
 
 std::atomic<bool> starting_up{true};
 
-// Ends the process if a signal during the start-up is not obeyed soon.
+// Ends the process if the set-up does not react to a signal within a second.
 void watch_start_up() {
   using namespace std::chrono_literals;
   constexpr auto kTurn = 100ms;
@@ -35,8 +35,9 @@ void watch_start_up() {
   }
 }
 
-// timeout(1) and process groups send a signal twice within a moment; a person takes longer.
-std::atomic<std::int64_t> first_interrupt{0};  // milliseconds
+// The time of the first SIGINT. timeout(1) and process groups send a signal twice within a moment;
+// a person takes longer.
+std::atomic<std::int64_t> first_interrupt{0};  // in milliseconds
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 extern "C" void interrupt(int signal) {
@@ -53,7 +54,7 @@ extern "C" void interrupt(int signal) {
 void install(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // reads and writes of the run go on
+  action.sa_flags = SA_RESTART;  // system calls that the signal interrupts are restarted
   sigemptyset(&action.sa_mask);
   if (sigaction(signal, &action, nullptr) != 0) throw std::runtime_error("cannot handle a signal");
 }
@@ -67,7 +68,8 @@ StopSignals::StopSignals() {
   install(SIGUSR1, remember);
   struct sigaction current {};
   sigaction(SIGINT, nullptr, &current);
-  if (current.sa_handler != SIG_IGN) install(SIGINT, interrupt);  // ignored: a shell's background job
+  // The signal is ignored in a background job of a shell.
+  if (current.sa_handler != SIG_IGN) install(SIGINT, interrupt);
   std::thread([] {
     comm::unblock_signals({SIGTERM, SIGUSR1, SIGINT});
     watch_start_up();

@@ -22,7 +22,7 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw UsageError(message);
 }
 
-// Converts a position in epochs or steps to whole steps, rounded.
+// Converts a position in epochs or steps to steps, rounded to a whole number.
 std::int64_t in_steps(double position, std::int64_t steps_per_unit) {
   return static_cast<std::int64_t>(std::llround(position * static_cast<double>(steps_per_unit)));
 }
@@ -45,7 +45,7 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-// Checks the path now, so that the run does not fail in the middle.
+// Checks the path of the trace before the run, so that the run does not fail in the middle.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;
   const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();
@@ -72,7 +72,8 @@ void check_belongings(const TrainOptions& o) {
   });
 }
 
-// Parses the whole text as one number from `low` to `high`.
+// Parses the whole text as one number from `low` to `high`. Returns nothing if it is no such
+// number.
 std::optional<int> number_between(std::string_view text, int low, int high) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,5 +1,5 @@
-// The options of a training run: their values, the checks across them, and the schedule that they
-// give.
+// The options of a training run: their values, the checks that compare them, and the schedule that
+// they give.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,8 @@
 
 namespace convoy::app {
 
-// Who reads the stored images: every rank its slice, or rank 0 all of them, which it scatters.
+// Who reads the stored images: every rank reads its slice, or rank 0 reads all images and scatters
+// them.
 enum class Feed : std::uint8_t { slice, scatter };
 
 template <>
@@ -37,7 +38,8 @@ inline constexpr auto kChoices<data::AutoAugment> =
                                               {"trivial", data::AutoAugment::trivial},
                                               {"rand", data::AutoAugment::rand}});
 
-// The operations of RandAugment, 1 to kernels::kMostImageOps, and their magnitude, 0 to 30.
+// RandAugment's number of operations, from 1 to kernels::kMostImageOps, and their magnitude, from 0
+// to 30.
 struct RandAugment {
   int operations = 2, magnitude = 9;
   bool operator==(const RandAugment&) const = default;
@@ -45,51 +47,64 @@ struct RandAugment {
 
 struct AutoAugmentPolicy {
   data::AutoAugment kind = data::AutoAugment::none;
-  std::optional<RandAugment> numbers;  // of "rand:N:M"; "rand" alone has the default ones
+  // The numbers of "rand:N:M"; "rand" alone has the default numbers.
+  std::optional<RandAugment> numbers;
 
   RandAugment rand() const { return numbers.value_or(RandAugment{}); }
-  std::string text() const;  // "none", "trivial", "rand", "rand:N:M"
-  // Throws std::invalid_argument that says what was found and expected.
+  // Returns "none", "trivial", "rand" or "rand:N:M".
+  std::string text() const;
+  // Throws std::invalid_argument, whose message says what was found and what was expected.
   static AutoAugmentPolicy parse(const std::string& text);
   bool operator==(const AutoAugmentPolicy&) const = default;
 };
 
 struct TrainOptions {
-  // Model and data. "synthetic" data have `classes` classes and `size` pixels a side.
+  // The options on model and data. "synthetic" data have `classes` classes and images of `size` x
+  // `size` pixels.
   std::string model, data, out;
-  bool reinitialise = false;  // the first values of a model file's weights are drawn
-  std::string init;           // file of the first weights; empty: drawn from the seed
+  // Initialises the weights of a model file again, at random.
+  bool reinitialise = false;
+  // The file of the initial weights; empty: they are drawn from the seed.
+  std::string init;
   std::int64_t classes = 10;
-  std::int64_t size = 0;  // pixels a side that the network sees; 0: as the data has them
-  std::int64_t limit_train = 0, limit_test = 0;  // samples used; 0: all
+  // The network gets images of size x size pixels; 0: the size of the data.
+  std::int64_t size = 0;
+  std::int64_t limit_train = 0, limit_test = 0;  // the number of samples used; 0: all
   Feed feed = Feed::slice;
   std::int64_t crop_padding = 0, cutout = 0;  // pixels; 0: off
   bool flip = false, random_resized_crop = false;
-  std::vector<double> color_jitter;  // of brightness, contrast, saturation and hue; empty: off
+  // Strengths of brightness, contrast, saturation and hue; empty: off.
+  std::vector<double> color_jitter;
   AutoAugmentPolicy auto_augment;
-  std::vector<double> loss_weights;  // of the network's outputs; empty: the first alone
-  double drop_path = -1;             // with_drop_path() at this rate; below 0: as the network has it
-  double random_erasing = 0;         // share of the images that lose a rectangle
-  double mixup = 0, cutmix = 0;      // alpha of the beta distribution of the shares; 0: off
-  std::int64_t test_resize = 0;      // pixels of the short side before the centre crop of a test; 0: as it is
+  // One weight per output of the network; empty: only the first output has a loss.
+  std::vector<double> loss_weights;
+  // The rate for with_drop_path(); below 0: the network's own rate.
+  double drop_path = -1;
+  double random_erasing = 0;  // share of the images in which a rectangle is erased
+  // The alpha of the beta distribution from which shares are drawn; 0: off.
+  double mixup = 0, cutmix = 0;
+  // The pixels of the short side before the centre crop of a test; 0: images are not resized.
+  std::int64_t test_resize = 0;
   bool data_on_device = false;
 
-  // Length: exactly one of epochs and steps is not 0.
+  // The length of the run: exactly one of epochs and steps is not 0.
   std::int64_t epochs = 0, steps = 0;
   std::int64_t global_batch = 0;
-  std::int64_t accumulate = 1;  // parts of a global batch that a step computes one after the other
+  // The number of parts of a global batch that a step computes one after the other.
+  std::int64_t accumulate = 1;
 
   kernels::OptimizerKind optimizer = kernels::OptimizerKind::sgd;
   double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
   bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
-  double trust_coefficient = 0.001;                   // lars
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // for adamw
+  double trust_coefficient = 0.001;                   // for lars
   double clip_gradient_norm = 0;                      // 0: off
   double label_smoothing = 0;
-  std::vector<std::string> freeze;  // patterns of parameters' names
+  std::vector<std::string> freeze;  // patterns of parameter names
   bool freeze_batch_norm = false;
-  std::vector<std::string> rate;  // "PATTERN=FACTOR"
-  double ema = 0;                 // decay of the moving average of weights and statistics; 0: none
+  std::vector<std::string> rate;  // each is "PATTERN=FACTOR"
+  // The decay of the moving averages of weights and statistics; 0: no averages.
+  double ema = 0;
   bool sync_batch_norm = true;
 
   ScheduleKind schedule = ScheduleKind::constant;
@@ -97,56 +112,68 @@ struct TrainOptions {
   std::int64_t base_batch = 256;
   double warmup_epochs = 0;
   std::int64_t warmup_steps = 0;
-  std::vector<double> milestones;  // epochs where --epochs is given, steps where --steps is
+  // In epochs if --epochs is given, in steps if --steps is given.
+  std::vector<double> milestones;
   double gamma = 0.1, final_learning_rate = 0, power = 1;
   double one_cycle_rise = 0.3, one_cycle_initial_division = 25, one_cycle_final_division = 1e4;
   Anneal one_cycle_anneal = Anneal::cosine;
 
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  std::int64_t partition = 1;  // ranks that share one replica's step; 1: every rank trains a whole replica
-  std::uint64_t memory_limit = 0;      // bytes of one device; 0: none
-  std::int64_t host_memory = 0;        // bytes in which activations of one rank may wait; 0: none
-  std::string tuning_file;             // CUDA: measured choices of kernels; empty: none
-  std::int64_t lanes = kDefaultLanes;  // CUDA: operations that may run side by side
-  std::int64_t threads = 0;            // of one rank; 0: this host's cores divided by its ranks
+  // The number of ranks that share the step of one replica; 1: every rank trains a whole replica.
+  std::int64_t partition = 1;
+  std::uint64_t memory_limit = 0;  // most bytes of one device; 0: no limit
+  // Most bytes of one rank's activations that wait in host memory; 0: none.
+  std::int64_t host_memory = 0;
+  // CUDA: the file of measured kernel choices; empty: none.
+  std::string tuning_file;
+  // CUDA: the number of operations that may run at the same time.
+  std::int64_t lanes = kDefaultLanes;
+  // The number of threads of one rank; 0: the host's cores divided by its ranks.
+  std::int64_t threads = 0;
   std::int64_t seed = 1;
-  double timeout = 300;  // seconds that ranks wait for one that does not come
+  // The seconds that ranks wait for a rank that does not come.
+  double timeout = 300;
 
-  std::string members;       // what differs between trainings that run together; empty: one trains alone
-  std::int64_t halving = 0;  // epochs after which the worse half of the members stops; 0: off
+  // The differences between trainings that run together; empty: one training runs alone.
+  std::string members;
+  // The number of epochs after which the worse half of the members stops; 0: off.
+  std::int64_t halving = 0;
 
   bool resume = false, overwrite = false;
-  std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
+  // If checkpoint_every_steps is not 0, it overrides checkpoint_every_epochs.
+  std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;
   std::int64_t keep_checkpoints = 3;
-  std::int64_t log_every = 10;  // steps
-  std::string trace;            // file; empty: none
-  std::int64_t eval_every = 1;  // epochs; 0: at the end only
+  std::int64_t log_every = 10;  // in steps
+  std::string trace;            // a file; empty: no trace
+  std::int64_t eval_every = 1;  // in epochs; 0: only at the end
   bool stop_on_divergence = true;
 };
 
-// Throws UsageError unless the backend computes in this precision.
+// Throws UsageError if the backend cannot compute in this precision.
 void check_precision(kernels::Backend backend, Precision precision);
 
-// Checks options against each other. Throws UsageError, one line that names the flag.
+// Checks the options against each other. Throws UsageError, whose message is one line that names
+// the flag.
 void check_train_options(const TrainOptions& options, int ranks);
 
 inline std::chrono::milliseconds timeout_of(const TrainOptions& options) {
   return std::chrono::milliseconds(std::llround(options.timeout * 1000));
 }
 
-// Returns the steps of the whole run.
+// Returns the number of steps of the whole run.
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// Returns the schedule with milestones and warm-up in steps and the scaled rate. Throws UsageError
-// if they do not fit into the run.
+// Returns the schedule with the scaled rate, and with milestones and warm-up in steps. Throws
+// UsageError if these do not fit into the run.
 Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// The options as manifests and checkpoints hold them: keys are the flags without their dashes.
+// Returns the options as manifests and checkpoints hold them. Keys are the flags without their
+// dashes.
 nlohmann::json to_json(const TrainOptions& options);
-// Reads the output of to_json. A missing option has its default, as in a run of an older version;
-// unknown keys are passed over. Throws std::runtime_error naming `file` and the option if a value
-// is not valid.
+// Reads the output of to_json. A missing option has its default, since an older version may have
+// written the JSON. Unknown keys are ignored. Throws std::runtime_error that names `file` and the
+// option if a value is not valid.
 TrainOptions options_from_json(const nlohmann::json& json, const std::string& file);
 
 }  // namespace convoy::app

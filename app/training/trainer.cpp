@@ -12,7 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// Names the rank and the step in an error, as one rank alone may see the fault of its device.
+// Calls `body` and adds the rank and the step to its error, because a fault of a device may appear
+// on one rank only.
 template <typename Body>
 auto as_rank(const comm::MpiEnvironment& environment, std::int64_t step, const Body& body) {
   try {
@@ -58,7 +59,7 @@ int Trainer::run() {
   return 0;
 }
 
-// A run that was resumed after its last step keeps its results.
+// Ends the run. If it was resumed after its last step, its results stay as they are.
 void Trainer::finish() {
   if (members_) return finish_members();
   Training& training = *trainings_[0];
@@ -132,8 +133,8 @@ void Trainer::load_batches(std::int64_t part) {
   }
 }
 
-// Finishes steps until `left_in_flight` are left (with --accumulate, parts of steps). A step's time
-// is that from the end of the previous step to its own end.
+// Finishes steps until `left_in_flight` steps are in flight; with --accumulate it counts parts of
+// steps. The time of a step is measured from the end of the previous step to its own end.
 void Trainer::finish_steps(int left_in_flight) {
   while (session_->steps_in_flight() > left_in_flight) {
     StartedStep& first = in_flight_.front();
@@ -158,7 +159,7 @@ StartedStep Trainer::timed(StartedStep step) {
   last_finished_ = now;
   if (trace_) {
     trace_->end_step(step.step - 1, trainings_[0]->report().plan().ranks);
-    // No step pays for the time to write the file, unless a device computes meanwhile.
+    // The time to write the file counts for no step, unless a device computes meanwhile.
     if (session_->steps_in_flight() == 0) last_finished_ = Clock::now();
   }
   return step;
@@ -230,8 +231,8 @@ bool Trainer::evaluate() {
   return world_.all_reduce(better, comm::ReduceOp::max, "better members") != 0;
 }
 
-// Members are saved together, so that all can resume from one step. Between such steps those that
-// are better than before save their best checkpoint only.
+// Saves checkpoints of all members together, so that all can resume from the same step. With
+// `only_best`, saves only best.h5 of each member that has become better.
 void Trainer::save_checkpoints(bool only_best) {
   using Keep = Training::Keep;
   const auto save = [&] {

@@ -1,8 +1,8 @@
-// Runs a training, or many members of one: epochs of steps, evaluation, checkpoints and metrics.
-// Every rank runs the same code.
-// Members are spread over the ranks, and each rank trains its own alone, as if it were the only
-// rank of their runs. The ranks agree after every step whether to stop, so they are always at the
-// same step.
+// Runs one training, or many members that train at once: epochs of steps, evaluation, checkpoints
+// and metrics. Every rank runs the same code.
+//
+// Members are spread over the ranks. Each rank trains its members alone, as if it were the only
+// rank. After every step the ranks agree whether to stop, so they are always at the same step.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,8 @@ namespace convoy::app {
 
 class Trainer {
  public:
-  // Decides and checks everything before the first step. `members`: the options of every member,
-  // with the same `out` as `options`; empty if one trains alone. Collective.
+  // Makes all decisions and checks before the first step. `members` has the options of every
+  // member, with the `out` of `options`; it is empty if one training runs alone. Collective.
   Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals,
           std::vector<TrainOptions> members = {});
 
@@ -41,13 +41,14 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Set-up (trainer_setup.cpp).
+  // The set-up (trainer_setup.cpp and trainer_session.cpp).
   void check_ranks();
   void open_data();
   void make_trainings();
   void make_session();
   Network make_replica_network() const;
-  Network trained(Network network) const;  // with the outputs and the drop path of the options
+  // Returns the network with the outputs and the drop path that the options request.
+  Network trained(Network network) const;
   void prepare(Network& network);
   StepOptions session_options() const;
   void bind_session(const Network& network, const StepOptions& options);
@@ -62,13 +63,14 @@ class Trainer {
   const TrainOptions& options_of(std::size_t own) const;
   std::vector<std::vector<int>> data_groups() const;
 
-  // Resuming, members and the end (trainer_members.cpp).
+  // Resuming, members and the end of a run (trainer_members.cpp).
   void resume();
   std::int64_t common_checkpoint() const;
   void agree_to_go_on();
   void note_results();
   void retire(std::size_t own, std::int64_t step, const std::string& reason);
-  bool halve();  // returns whether members were stopped and the session was made anew
+  // Returns whether members were stopped and the session was made again.
+  bool halve();
   void finish_members();
   void say(const std::string& line);
 
@@ -82,9 +84,10 @@ class Trainer {
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool halving_is_due() const;
-  bool evaluate();  // returns whether a training is the best so far
+  // Returns whether a training has its best accuracy so far.
+  bool evaluate();
   void save_checkpoints(bool only_best);
-  // Calls body(member of the session) for those that have not diverged.
+  // Calls body(index in the session) for each member that has not diverged.
   template <typename Body>
   void for_live(const Body& body) {
     for (std::size_t i = 0; i < own_.size(); ++i)
@@ -92,21 +95,25 @@ class Trainer {
   }
   double data_wait_ms() const;
 
-  TrainOptions options_;          // with members those of the first one, in the folder of all
-  std::string structure_sha256_;  // of a model file
+  // With members: the options of the first member, with the folder of all members.
+  TrainOptions options_;
+  std::string structure_sha256_;  // structure of a model file, else empty
   comm::MpiEnvironment& environment_;
   const StopSignals& signals_;
   const comm::Communicator& world_;
-  std::unique_ptr<Members> members_;        // null if one trains alone
-  std::optional<comm::Communicator> solo_;  // with members: this rank
-  const comm::Communicator* ranks_;         // that run a training together: the world, or this rank
+  std::unique_ptr<Members> members_;  // null if one training runs alone
+  // With members: a communicator of this rank alone.
+  std::optional<comm::Communicator> solo_;
+  // The ranks that run a training together: all ranks, or with members this rank.
+  const comm::Communicator* ranks_;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
-  std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;  // of members with other seeds, by seed
+  // By seed: synthetic data of members with other seeds.
+  std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // One for the members of a session that see the same batches. They outlive the session, whose
-  // device may hold batches.
+  // A source of batches for the members of a session that see the same batches. Sources outlive the
+  // session, whose device may hold batches.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;
@@ -116,23 +123,30 @@ class Trainer {
   std::int64_t frozen_parameters_ = 0;
   FitRows initial_weights_;
   std::unique_ptr<Session> session_;  // null on a rank without members
-  // By member of the session.
-  std::vector<int> own_;                               // its number in members_
-  std::vector<std::unique_ptr<SessionState>> states_;  // until a training takes it
+  // The vectors below are by member of the session.
+  std::vector<int> own_;  // the member's number in members_
+  // The states, until a training takes them.
+  std::vector<std::unique_ptr<SessionState>> states_;
   std::vector<std::unique_ptr<Training>> trainings_;
-  std::vector<char> live_;              // false: it diverged
-  std::vector<char> better_;            // at the last test
-  std::unique_ptr<RunLock> lock_;       // with members, on rank 0
-  std::unique_ptr<Progress> progress_;  // likewise
+  std::vector<char> live_;  // false if the member diverged
+  // Whether the last test was the member's best.
+  std::vector<char> better_;
+  // With members, on rank 0: the lock of the whole run's folder.
+  std::unique_ptr<RunLock> lock_;
+  // With members, on rank 0: the progress of the whole run.
+  std::unique_ptr<Progress> progress_;
   RecentRate rate_;
-  std::unique_ptr<Trace> trace_;       // with --trace
-  std::deque<StartedStep> in_flight_;  // oldest first
+  std::unique_ptr<Trace> trace_;       // null without --trace
+  std::deque<StartedStep> in_flight_;  // in the order of their starts
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
-  std::int64_t all_live_ = 1;    // members that train, on all ranks
-  std::int64_t resumed_ = 0;     // step of the checkpoint that the run went on from; 0: none
-  bool stop_requested_ = false;  // by any rank, in a finished step
-  bool halved_ = false;          // the session was made anew
+  // The number of members that train, over all ranks.
+  std::int64_t all_live_ = 1;
+  // The step of the checkpoint from which the run was resumed; 0 if there is none.
+  std::int64_t resumed_ = 0;
+  // Whether a rank requested a stop in a finished step.
+  bool stop_requested_ = false;
+  bool halved_ = false;  // whether --halving has made the session again
 };
 
 }  // namespace convoy::app

@@ -1,4 +1,5 @@
-// How the trainer resumes, and what it does with members: they stop alone, by halving or together.
+// Implements how the trainer resumes and how members stop: alone, by halving, or together at the
+// end.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -13,7 +14,7 @@
 
 namespace convoy::app {
 
-// Returns the newest step that all trainings have a whole checkpoint of; 0 if there is none.
+// Returns the newest step for which all trainings have a whole checkpoint, or 0.
 std::int64_t Trainer::common_checkpoint() const {
   std::int64_t bound = std::numeric_limits<std::int64_t>::max();
   while (true) {
@@ -47,7 +48,8 @@ void Trainer::resume() {
   });
 }
 
-// A signal stops all ranks after the step that follows. Collective.
+// Agrees with the other ranks whether a signal came and how many members train. After a signal, all
+// ranks stop after the next step. Collective.
 void Trainer::agree_to_go_on() {
   std::array<std::int64_t, 2> counts{signals_.received() != 0 ? 1 : 0, std::ranges::count(live_, 1)};
   world_.all_reduce(std::span<std::int64_t>(counts), comm::ReduceOp::sum, "members that train");
@@ -82,8 +84,9 @@ void Trainer::note_results() {
   });
 }
 
-// The results are written first: if the process is killed before the checkpoints are, the members
-// that go on resume from the checkpoint before, and this round is not held again.
+// Stops the worse half of the members and makes the session again for the others. It writes the
+// results before the checkpoints. So if the process is killed in between, this halving is not done
+// again, and the remaining members resume from their previous checkpoints.
 bool Trainer::halve() {
   const std::vector<int> stopped = members_->halve(step_);
   if (stopped.empty()) return false;

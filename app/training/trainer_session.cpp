@@ -1,4 +1,4 @@
-// The network, the compiled steps and the session of a trainer.
+// Makes the network, the compiled steps and the session of a trainer.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ Member member_of(const TrainOptions& options) {
 
 std::int64_t available_memory(const StepOptions& options, int ranks_on_host) {
   if (options.memory_limit > 0) return options.memory_limit;
-  // A captured graph and the libraries need some memory of the device, too.
+  // Leave 3 % of the device's memory for captured graphs and libraries.
   if (options.backend == kernels::Backend::cuda) return kernels::free_gpu_memory() / 100 * 97;
   return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / ranks_on_host;
 }
@@ -68,7 +68,7 @@ Network Trainer::trained(Network network) const {
   return network;
 }
 
-// Decides which parameters are trained and what they start from.
+// Decides which parameters are trained and sets their initial values.
 void Trainer::prepare(Network& network) {
   const int overridden = set_rates(network, options_);
   if (overridden > 0 && world_.rank() == 0)
@@ -134,7 +134,7 @@ void Trainer::make_session() {
   });
 }
 
-// Collective over the ranks that run a training together.
+// Compiles the steps and makes the session. Collective over the ranks that run a training together.
 void Trainer::bind_session(const Network& network, const StepOptions& options) {
   const RankGroups& groups = run_ranks_->groups();
   std::optional<PlannedStep> planned;
@@ -184,7 +184,8 @@ void Trainer::check_members_fit(const CompiledSteps& steps, const StepOptions& o
       available >> 20, fit));
 }
 
-// The network has the first values of the first member's --init.
+// Initialises the members whose --init differs from the first member's. The session already has the
+// initial values of the first member.
 void Trainer::draw_other_weights() {
   for (std::size_t i = 0; i < own_.size(); ++i) {
     if (options_of(i).init == options_.init) continue;

@@ -1,4 +1,4 @@
-// The trainer before the first step: ranks, data, and the trainings with their folders.
+// Sets the trainer up before the first step: ranks, data, and the trainings with their folders.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -18,14 +18,16 @@
 namespace convoy::app {
 namespace {
 
-// The run is valid, but its rate and its scaled learning rate are not those of the requested batch.
+// Warns if a global batch is larger than the training set. The run is valid, but its rate and its
+// scaled learning rate are not those of the requested batch.
 void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
   if (global_batch > train_images)
     spdlog::warn("--global-batch: found {}, but there are {} training images; a step sees each of them once",
                  global_batch, train_images);
 }
 
-// The options that decide which samples a batch has and what augmentation does to them.
+// Returns the values of the options that decide which samples a batch has and how they are
+// augmented. Members with equal values share batches.
 std::string data_key(const TrainOptions& options) {
   static constexpr std::string_view kKeys[] = {
       "seed",         "crop-padding", "cutout",         "flip",  "random-resized-crop",
@@ -107,7 +109,8 @@ void Trainer::open_data() {
   });
 }
 
-// Synthetic images are drawn from the seed.
+// Returns the data of a member. Synthetic images are drawn from the seed, so members with different
+// seeds have different data.
 Dataset& Trainer::dataset_of(const TrainOptions& options) {
   if (options.data != "synthetic" || options.seed == options_.seed) return *dataset_;
   std::unique_ptr<Dataset>& own = synthetic_[options.seed];
@@ -115,7 +118,8 @@ Dataset& Trainer::dataset_of(const TrainOptions& options) {
   return *own;
 }
 
-// Makes the session and the trainings of this rank, with the state of the step to resume from.
+// Makes the session and the trainings of this rank, and restores the state of the step to resume
+// from.
 void Trainer::make_trainings() {
   own_ = members_ ? members_->of_rank(world_.size(), world_.rank()) : std::vector{0};
   live_.assign(own_.size(), 1);
@@ -171,8 +175,8 @@ const TrainOptions& Trainer::options_of(std::size_t own) const {
   return members_ ? members_->options(own_.at(own)) : options_;
 }
 
-// Ends the process on a signal: before the first step there is nothing to keep in a checkpoint.
-// Collective, as signals reach ranks at different times.
+// Ends the process if a signal came: before the first step there is nothing to save in a
+// checkpoint. Collective, since signals reach ranks at different times.
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;
   if (world_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
@@ -180,8 +184,8 @@ void Trainer::obey_signals() const {
   throw ExitStatus{kRequeueStatus};
 }
 
-// Refuses early, before anything takes time. If the earlier run is still active, its lock gives the
-// error.
+// Refuses a folder with results before anything takes time. If the earlier run is still active, the
+// error of its lock is thrown instead.
 void Trainer::refuse_second_run() const {
   if (world_.rank() != 0 || options_.resume || options_.overwrite || !holds_a_run(options_.out)) return;
   const RunLock lock(options_.out);

@@ -37,9 +37,9 @@ Training::Training(TrainOptions options, const comm::Communicator& ranks, const 
       last_loss_(std::numeric_limits<double>::quiet_NaN()),
       last_accuracy_(std::numeric_limits<double>::quiet_NaN()) {}
 
-// Every rank of a run that resumes reads the folder, so that all resume from the same step.
-// --overwrite removes the checkpoints of the replaced run, which a later --resume would take for
-// its own.
+// Opens the folder on rank 0, and on every rank if the run resumes, so that all ranks resume from
+// the same step. With --overwrite it removes the checkpoints of the replaced run; otherwise a later
+// --resume would take them for its own.
 void Training::open_folder() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
@@ -92,7 +92,7 @@ void Training::save_checkpoint(std::int64_t step, Keep keep) {
 }
 
 // Checks that images and classes are those of the first run. Labels are not compared if they were
-// renumbered: a file with another order of classes may have another order of images.
+// renumbered, because a file with another order of classes may have another order of images.
 void Training::check_data(Dataset& dataset, const CheckpointState& state,
                           const std::filesystem::path& path) const {
   const auto saved = nlohmann::json::parse(state.options_json);
@@ -156,7 +156,8 @@ bool Training::evaluated(std::int64_t step, const StepMetrics& test,
 
 bool Training::keeps_results() const {
   if (!report_->nothing_to_do()) return false;
-  const std::int32_t has_summary = report_->has_summary() ? 1 : 0;  // as rank 0 sees the folder
+  // Rank 0 decides by what it finds in the folder.
+  const std::int32_t has_summary = report_->has_summary() ? 1 : 0;
   return ranks_.all_reduce(ranks_.rank() == 0 ? has_summary : 0, comm::ReduceOp::max, "results") == 1;
 }
 

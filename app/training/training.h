@@ -1,5 +1,5 @@
-// One training as its user sees it: options, learning rates, folder, report and checkpoints. The
-// trainer runs its steps, alone or with other members of a session.
+// One training with its options, learning rates, folder, report and checkpoints. The trainer runs
+// its steps, alone or together with other members of a session.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@
 
 namespace convoy::app {
 
-// A step of all trainings of a session, from its start to its end.
+// A step that all trainings of a session have started.
 struct StartedStep {
-  std::int64_t step = 0;        // of the whole run, from 1
-  std::int64_t parts_left = 1;  // not yet finished
+  // The number of the step in the whole run, from 1.
+  std::int64_t step = 0;
+  std::int64_t parts_left = 1;  // the number of parts that are not finished
   StepTiming timing;
 };
 
 class Training {
  public:
-  // `ranks` run the training together. The step counts, and the SHA-256 of a model file's
-  // structure, are those of the run. Throws UsageError if the schedule does not fit into the run.
+  // `ranks` run the training together. `structure_sha256` is that of a model file. Throws
+  // UsageError if the schedule does not fit into the run.
   Training(TrainOptions options, const comm::Communicator& ranks, const Dataset& dataset,
            std::int64_t steps_per_epoch, std::string structure_sha256);
 
@@ -38,32 +39,36 @@ class Training {
 
   // Locks the folder and opens its checkpoints.
   void open_folder();
-  // The session's tensors of this training. `captures`: this rank is one of those that save them.
+  // Gives the training its tensors in the session. `captures` says whether this rank is one of
+  // those that save tensors.
   void bind(std::unique_ptr<SessionState> state, bool captures);
-  // Returns the step of the newest whole checkpoint of at most this step, 0 if there is none.
+  // Returns the step of the newest whole checkpoint of a step up to `at_most`, or 0 if there is
+  // none.
   std::int64_t newest_checkpoint(std::int64_t at_most) const;
-  // Takes the state of the checkpoint that newest_checkpoint() finds.
+  // Restores the state of the checkpoint that newest_checkpoint() finds.
   void resume(Dataset& dataset, std::int64_t at_most);
   void start_report(const RunPlan& plan, const Session& session, RunReport::Output output);
 
-  // Adds the metrics of a finished part of the oldest step. If it is the last part, reports the
-  // step and then throws DivergenceError if its loss is not finite and --stop-on-divergence is on.
+  // Adds the metrics of a finished part of the oldest step. After the last part it reports the
+  // step. Then it throws DivergenceError if the loss is not finite and --stop-on-divergence is on.
   void finish_part(const StartedStep& step, const StepMetrics& metrics);
-  // Returns whether the accuracy (with --ema, the moving average's) is the best so far.
+  // Reports a test. Returns whether the accuracy is the best so far; with --ema the accuracy of the
+  // moving average counts.
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
-  // Rank 0 writes the parameters, which are the same on all replicas. The others wait, at most
-  // --timeout. Collective, like finish().
+  // Saves a checkpoint on rank 0; the parameters are the same on all replicas. The other ranks
+  // wait, at most for --timeout. Collective, as is finish().
   enum class Keep : std::uint8_t { newest, newest_and_best, best };
   void save_checkpoint(std::int64_t step, Keep keep);
   void finish(std::int64_t step, std::int64_t arena_bytes);
-  // Whether the run was resumed after its last step and still has its results. Collective.
+  // Returns whether the run was resumed after its last step and still has its results. Collective.
   bool keeps_results() const;
 
   RunReport& report() { return *report_; }
   double last_loss() const { return last_loss_; }  // NaN before the first step
   double last_accuracy() const { return last_accuracy_; }
-  double best_accuracy() const { return best_accuracy_; }                      // -1 before the first test
-  const std::string& parameters_sha256() const { return parameters_sha256_; }  // after finish()
+  double best_accuracy() const { return best_accuracy_; }  // -1 before the first test
+  // Known after finish().
+  const std::string& parameters_sha256() const { return parameters_sha256_; }
 
  private:
   void describe(CheckpointState& state, std::int64_t step) const;
@@ -75,12 +80,13 @@ class Training {
   const std::int64_t steps_per_epoch_;
   const std::string structure_sha256_;
   Schedule schedule_;
-  std::unique_ptr<RunLock> lock_;                  // on rank 0
-  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; on all ranks of a run that resumes
+  std::unique_ptr<RunLock> lock_;  // only on rank 0
+  // On rank 0, and on all ranks of a run that resumes.
+  std::unique_ptr<CheckpointFolder> checkpoints_;
   std::unique_ptr<SessionState> state_;
   bool captures_ = true;
   std::unique_ptr<RunReport> report_;
-  StepMetrics parts_;  // of the oldest step's finished parts
+  StepMetrics parts_;  // sums over the finished parts of the oldest step
   double last_loss_, last_accuracy_;
   double best_accuracy_ = -1;
   std::string parameters_sha256_;

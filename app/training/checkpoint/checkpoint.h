@@ -1,4 +1,4 @@
-// A run's state between two steps, as one HDF5 file:
+// Saves and loads the state of a run between two steps, as one HDF5 file with this content:
 //   bytes 0..511     the seal (sealed_file.h)
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
 //                    best_accuracy, mean and std [C], options (JSON text)
@@ -19,16 +19,16 @@
 namespace convoy::app {
 
 struct TensorName {
-  std::string name;  // without '/'
+  std::string name;  // the name of the tensor, without '/'
   kernels::Shape shape;
   bool operator==(const TensorName&) const = default;
 };
 
 struct SavedTensor : TensorName {
-  std::vector<float> values;  // row-major
+  std::vector<float> values;  // in row-major order
 };
 
-// The facts in which a checkpoint and the network that it is loaded into must agree.
+// The properties in which a checkpoint and the network that loads it must agree.
 struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;
@@ -39,38 +39,41 @@ struct ModelFingerprint {
 struct CheckpointState {
   std::string model;
   std::int64_t classes = 0;
-  std::vector<std::string> class_names;  // by label; empty: not known
+  std::vector<std::string> class_names;  // names by label; empty if they are not known
   kernels::Shape input_shape;            // [C, H, W]
   std::vector<SavedTensor> parameters;
-  std::vector<SavedTensor> statistics;  // batch normalisation's running means and variances
-  std::vector<SavedTensor> optimizer;   // momenta
-  std::vector<SavedTensor> averages;    // of parameters, then of statistics; empty without --ema
-  std::int64_t epoch = 0;               // epochs finished
-  std::int64_t step = 0;                // steps finished, of the whole run
-  std::int64_t sample = 0;              // samples of the current epoch already used
+  std::vector<SavedTensor> statistics;  // running means and variances of batch norms
+  std::vector<SavedTensor> optimizer;   // momenta and other states of the optimizer
+  // Averages of the parameters, then of the statistics; empty without --ema.
+  std::vector<SavedTensor> averages;
+  std::int64_t epoch = 0;  // the number of finished epochs
+  std::int64_t step = 0;   // the number of finished steps of the whole run
+  // The number of samples of the current epoch that are already used.
+  std::int64_t sample = 0;
   std::uint64_t seed = 0;
   double best_accuracy = 0;
-  std::vector<float> mean, std;  // the normalisation that the network was trained with, per channel
+  // The normalisation that the network was trained with, per channel.
+  std::vector<float> mean, std;
   std::string options_json;
 };
 
-// Writes the file whole or not at all: until it is complete the old file at `path` stays. HDF5
-// builds the file in memory, which takes as many bytes, because it damages itself on a full disk.
-// Throws std::runtime_error, one line naming the file, and std::invalid_argument for tensors whose
-// values do not fill their shape or whose names are not valid.
+// Writes the file whole or not at all: the old file at `path` stays until the new file is complete.
+// HDF5 builds the file in memory, which needs as many bytes as the file, because HDF5 would leave a
+// damaged file on a full disk. Throws std::runtime_error in one line that names the file. Throws
+// std::invalid_argument if a tensor's values do not fill its shape or its name is not valid.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
-// Throws std::runtime_error, one line that names the file and the part of it that is missing or
-// wrong.
+// Loads a checkpoint. Throws std::runtime_error in one line that names the file and the part of it
+// that is missing or wrong.
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
-// Throws std::runtime_error that names `path` and the models or the first tensor in which they
-// differ. Optimizer tensors and averages are compared only if `expected` lists any: evaluation has
-// none.
+// Throws std::runtime_error unless `state` fits `expected`. The message names `path` and the
+// models, or the first tensor in which they differ. Optimizer tensors and averages are compared
+// only if `expected` lists any, since evaluation has none.
 void check_fingerprint(const std::filesystem::path& path, const CheckpointState& state,
                        const ModelFingerprint& expected);
 
-// Returns the SHA-256 of the values, row-major float32, little-endian, in the order of the model.
+// Returns the SHA-256 of the values as row-major, little-endian float32, in the order of the model.
 std::string parameters_sha256(std::span<const SavedTensor> parameters);
 
 }  // namespace convoy::app

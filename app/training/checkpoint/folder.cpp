@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the step in a file's name, nothing for other files. Long runs have more than eight
-// digits.
+// Returns the step in a checkpoint's file name, or nothing for other files. A step has at least
+// eight digits.
 std::optional<std::int64_t> step_of(const fs::path& path) {
   const std::string name = path.filename().string();
   constexpr std::string_view kBefore = "step-", kAfter = ".h5";
@@ -80,7 +80,7 @@ void CheckpointFolder::make_best(const fs::path& checkpoint) const {
   data::AtomicFile file(best());
   std::error_code error;
   fs::remove(file.path(), error);
-  // A second name for the same bytes; file systems without hard links get a copy.
+  // Gives the checkpoint a second name. A file system without hard links gets a copy.
   fs::create_hard_link(checkpoint, file.path(), error);
   if (error) fs::copy_file(checkpoint, file.path(), fs::copy_options::overwrite_existing, error);
   if (error) {
@@ -104,8 +104,8 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   std::vector<fs::path> old;
   std::size_t kept = 0;
   for (const auto& path : newest_first()) {
-    // Checkpoints of later steps belong to an abandoned run; a resumed run would take them for its
-    // own.
+    // Remove checkpoints of later steps. They belong to an abandoned run, but a resumed run would
+    // take them for its own.
     if (*step_of(path) > current_step || ++kept > keep_) old.push_back(path);
   }
   for (const auto& entry : fs::directory_iterator(folder_)) {

@@ -1,4 +1,5 @@
-// The folder of a run's checkpoints: the last few of step-00001200.h5 and so on, and best.h5.
+// Manages the folder of a run's checkpoints. It holds the newest checkpoints, such as
+// step-00001200.h5, and the best, best.h5.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +12,36 @@
 
 namespace convoy::app {
 
-// Returns the best checkpoint for the folder of a run or of its checkpoints, else the path itself.
+// Returns the path of best.h5 if `path` is the folder of a run or of its checkpoints. Else returns
+// `path`.
 std::string checkpoint_file(const std::string& path);
 
 class CheckpointFolder {
  public:
-  // Keeps the newest `keep` (at least one) and best.h5. Makes the folder. Throws std::runtime_error
-  // naming the folder if that fails.
+  // Makes the folder. It keeps the newest `keep` checkpoints, at least one, and best.h5. Throws
+  // std::runtime_error that names the folder if it cannot be made.
   CheckpointFolder(std::filesystem::path folder, int keep);
 
-  // Removes all checkpoints, those of a run that this one replaces.
+  // Removes all checkpoints. They are those of a run that this run replaces.
   void clear() const;
 
-  // Saves step-XXXXXXXX.h5, also as best.h5 if it is `best`, and then removes checkpoints that are
-  // too old or of later steps, and files that killed processes left. The folder holds a whole
-  // checkpoint at every moment.
+  // Saves step-XXXXXXXX.h5 and, if `best` is set, the same checkpoint as best.h5. Then removes
+  // checkpoints that are too old or of later steps, and partial files of killed processes. The
+  // folder holds a whole checkpoint at every moment.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
-  // Saves best.h5 alone.
+  // Saves only best.h5.
   void save_best(const CheckpointState& state) const { save_checkpoint(best(), state); }
 
-  // Returns the newest checkpoint of at most this step whose seal holds, nothing if there are no
-  // checkpoints. Passes over a damaged one, with a warning on standard error if it `speaks`. Throws
-  // the error of the newest if all are damaged.
+  // Returns the newest checkpoint of a step up to `at_most` whose seal is valid, or nothing if
+  // there are no checkpoints. Skips damaged checkpoints, with a warning on standard error if
+  // `speaks` is set. If all are damaged, throws the error of the newest.
   std::optional<std::filesystem::path> latest(
       bool speaks = true, std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
   static std::int64_t step_in_name(const std::filesystem::path& checkpoint);
 
-  std::filesystem::path best() const { return folder_ / "best.h5"; }  // need not exist
+  // Returns the path of best.h5, which need not exist.
+  std::filesystem::path best() const { return folder_ / "best.h5"; }
   const std::filesystem::path& path() const { return folder_; }
 
  private:

@@ -30,7 +30,8 @@ hid_t stored() {
   if constexpr (std::is_same_v<Number, std::uint64_t>) return H5T_STD_U64LE;
 }
 
-// Refuses another stored type: HDF5 would silently convert text or half precision to numbers.
+// Throws if the stored type is not the expected one. HDF5 would silently convert text or half
+// precision to numbers.
 void require_type(hid_t type, hid_t expected, const std::string& what) {
   if (H5Tequal(type, expected) <= 0) throw std::runtime_error(what + ": found another type than expected");
 }
@@ -190,8 +191,8 @@ CheckpointImage::CheckpointImage(std::string file, const CheckpointState& state)
 
 void CheckpointImage::write_tensors(const std::string& group_name, const std::vector<SavedTensor>& tensors) {
   const auto what = file_name_ + ": /" + group_name;
-  // HDF5 lists tensors in the order of their creation, which is the model's, only if it is told to
-  // keep it.
+  // Let HDF5 remember the order in which tensors are created, which is the model's order. Without
+  // this it lists them by name.
   const auto creation = hdf5::own(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, what);
   hdf5::check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
               what);
@@ -210,7 +211,7 @@ void CheckpointImage::write_tensors(const std::string& group_name, const std::ve
   }
 }
 
-// Written as a dataset, because an attribute holds at most 64 KiB.
+// Writes the texts as a dataset, because an attribute holds at most 64 KiB.
 void CheckpointImage::write_texts(const std::string& dataset, const std::vector<std::string>& texts) {
   const std::string what = file_name_ + ": /" + dataset;
   std::size_t longest = 1;
@@ -228,8 +229,8 @@ void CheckpointImage::write_texts(const std::string& dataset, const std::vector<
 
 std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
-  // The core driver's handle points to its buffer, which includes the user block. Only
-  // H5Fget_file_image, which leaves the user block out, tells where the file in it ends.
+  // Find the file in the buffer of HDF5's core driver. The handle points to the buffer, which
+  // starts with the user block. H5Fget_file_image gives the file's length without the user block.
   void* handle = nullptr;
   hdf5::check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), file_name_);
   const ssize_t bytes = H5Fget_file_image(file_.get(), nullptr, 0);

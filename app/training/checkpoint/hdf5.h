@@ -1,5 +1,5 @@
-// Reads and writes the HDF5 objects of checkpoints: attributes and groups of tensors. Internal to
-// app/training. Callers hold a data::hdf5::Session.
+// Reads and writes the HDF5 objects of checkpoints: attributes and groups of tensors. Used only by
+// app/training. Callers must hold a data::hdf5::Session.
 #pragma once
 
 #include <hdf5.h>
@@ -15,7 +15,7 @@
 
 namespace convoy::app {
 
-// The attributes of one HDF5 object. Errors name the file and the attribute.
+// Reads and writes the attributes of one HDF5 object. Errors name the file and the attribute.
 class Attributes {
  public:
   Attributes(std::string file, hid_t object) : file_(std::move(file)), object_(object) {}
@@ -42,16 +42,16 @@ class Attributes {
   hid_t object_;
 };
 
-// An HDF5 file that is built in memory.
+// Builds an HDF5 file in memory.
 class CheckpointImage {
  public:
-  // `file` is for messages only; the size of `state` tells how much memory to reserve at once.
+  // `file` is used in messages only. The size of `state` tells how much memory to reserve.
   CheckpointImage(std::string file, const CheckpointState& state);
   Attributes& root() { return root_; }
   void write_tensors(const std::string& group, const std::vector<SavedTensor>& tensors);
   void write_texts(const std::string& dataset, const std::vector<std::string>& texts);
-  // Returns the file's bytes; the first kSealBytes are reserved for the seal. They live as long as
-  // this object.
+  // Returns the bytes of the file. The first kSealBytes are reserved for the seal. The bytes live
+  // as long as this object.
   std::span<std::byte> finish();
 
  private:

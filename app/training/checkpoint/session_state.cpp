@@ -58,7 +58,8 @@ SessionState::SessionState(Session& session, const StepGraph& whole,
   find_owners();
 }
 
-// Every stage names the tensors that it holds.
+// Finds which stage holds each tensor. Every stage sends the names of its tensors to the first
+// stage.
 void SessionState::find_owners() {
   std::string mine;
   for (const auto* list : {&parameters_, &statistics_, &optimizer_, &averages_})
@@ -75,7 +76,8 @@ void SessionState::find_owners() {
     for (OwnedTensor& tensor : *list) tensor.stage = owner.at(tensor.name);
 }
 
-// Each owner sends its tensors in the network's order.
+// Collects the tensors on the first stage. Every other stage sends those that it holds, in the
+// network's order.
 std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& tensors) const {
   std::vector<SavedTensor> gathered;
   for (const OwnedTensor& tensor : tensors) {

@@ -1,5 +1,6 @@
-// Saves and restores the tensors of a session. A partitioned run saves those of all stages in the
-// network's order, as if one rank held them, so any run can resume from its checkpoint.
+// Saves and restores the tensors of a session. The first stage of a partitioned run saves the
+// tensors of all stages in the network's order. Its checkpoint is that of a run on one rank, so any
+// run can resume from it.
 #pragma once
 
 #include <filesystem>
@@ -16,27 +17,29 @@ namespace convoy::app {
 
 class SessionState {
  public:
-  // `session` holds all tensors of its network, here those of one member, and outlives this object.
+  // For a session that holds all tensors of its network; the object saves those of one member.
+  // `session` must outlive it.
   explicit SessionState(Session& session, int member = 0);
-  // `session` runs a stage of the training step `whole`. `stages`, the ranks of one replica,
-  // outlive this object. Collective over `stages`.
+  // For a session that runs a stage of the training step `whole`. `stages` are the ranks of one
+  // replica; they and `session` must outlive the object. Collective over `stages`.
   SessionState(Session& session, const StepGraph& whole, const kernels::OptimizerProblem& optimizer,
                const comm::Communicator& stages);
 
-  // Fills in the tensors of `state` on the first stage and changes nothing on the others.
+  // Stores the tensors in `state` on the first stage. Changes nothing on the other stages.
   // Collective over the stages.
   void capture(CheckpointState& state) const;
-  // Returns the SHA-256 of all parameters on the first stage, an empty text on the others.
-  // Collective over the stages.
+  // Returns the SHA-256 of all parameters on the first stage, and an empty text on the other
+  // stages. Collective over the stages.
   std::string parameters_sha256() const;
-  // Takes this rank's tensors from `state`. `model`, `classes` and `input_shape` describe the
-  // session. Throws std::runtime_error naming `path` if the checkpoint is of another model.
+  // Copies this rank's tensors from `state` to the session. `model`, `classes` and `input_shape`
+  // describe the session. Throws std::runtime_error that names `path` if the checkpoint is of
+  // another model.
   void restore(const CheckpointState& state, const std::filesystem::path& path, const std::string& model,
                std::int64_t classes, const kernels::Shape& input_shape);
 
  private:
   struct OwnedTensor : TensorName {
-    int stage = 0;  // known on the first stage
+    int stage = 0;  // the stage that holds the tensor; known on the first stage
   };
   bool on_first_stage() const { return stages_ == nullptr || stages_->rank() == 0; }
   std::vector<SavedTensor> gather(const std::vector<OwnedTensor>& tensors) const;
@@ -44,13 +47,15 @@ class SessionState {
 
   Session& session_;
   const int member_ = 0;
-  const comm::Communicator* stages_ = nullptr;  // null if the session holds everything
-  std::unique_ptr<comm::Collectives> host_;     // between the stages, for values in host memory
+  // The ranks of the replica; null if the session holds all tensors.
+  const comm::Communicator* stages_ = nullptr;
+  // Sends values in host memory between the stages.
+  std::unique_ptr<comm::Collectives> host_;
   std::vector<OwnedTensor> parameters_, statistics_, optimizer_, averages_;
 };
 
-// Replaces parameters and statistics by their moving averages. Throws std::runtime_error naming
-// `path` if the run kept none.
+// Replaces parameters and statistics by their moving averages. Throws std::runtime_error that names
+// `path` if the checkpoint has no averages.
 void use_averages(CheckpointState& state, const std::filesystem::path& path);
 
 }  // namespace convoy::app

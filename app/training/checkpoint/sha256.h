@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) by OpenSSL's libcrypto, over bytes that are added step by step.
+// Computes SHA-256 (FIPS 180-4) with OpenSSL's libcrypto. Bytes can be added step by step.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void update(const void* data, std::size_t bytes);
-  std::string hex_digest();  // 64 lower-case digits; ends the use of the object
+  // Returns 64 lower-case digits. The object cannot be used afterwards.
+  std::string hex_digest();
 
  private:
   evp_md_ctx_st* context_;

@@ -1,4 +1,5 @@
-// The version, libraries and settings of this build, for --version, info --build and manifests.
+// Returns the version, libraries and settings of this build, for --version, info --build and
+// manifests.
 #pragma once
 
 #include <string>
@@ -7,13 +8,15 @@
 
 namespace convoy::app {
 
-const char* convoy_version();  // "0.1.0"
-const char* git_hash();        // twelve digits, followed by "-dirty" if the tree differed; or "unknown"
+const char* convoy_version();  // for example "0.1.0"
+// Twelve digits, with "-dirty" at the end if the tree had changes; or "unknown".
+const char* git_hash();
 
-// Pairs of name and version. Most versions are those of the library that is loaded.
+// Returns pairs of name and version. Most versions are those of the libraries that are loaded at
+// run time.
 std::vector<std::pair<std::string, std::string>> library_versions();
 
-// Compiler, build type and so on: "compiler" -> "GCC 12.2.0".
+// Returns compiler, build type and so on, for example "compiler" and "GCC 12.2.0".
 std::vector<std::pair<std::string, std::string>> build_settings();
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// Measures how far the steady clocks of ranks are apart, after Cristian ("Probabilistic clock
-// synchronization", 1989).
+// Measures the offsets between the steady clocks of ranks, as in Cristian, "Probabilistic clock
+// synchronization", 1989.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// A rank's clock reads `ns` nanoseconds more than rank 0's. The truth is within `error_ns` of it,
-// half of the fastest round trip.
+// The clock of a rank shows `ns` nanoseconds more than that of rank 0. The true offset differs by
+// at most `error_ns`, which is half of the fastest round trip.
 struct ClockOffset {
   double ns = 0, error_ns = 0;
 };

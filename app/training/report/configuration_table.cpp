@@ -11,9 +11,10 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::size_t kJoinMoreThan = 16;  // ranks
+// If there are more ranks than this, ranks share rows.
+constexpr std::size_t kJoinMoreThan = 16;
 
-// Counts characters, not bytes: continuation bytes of UTF-8 take no column.
+// Returns the number of characters, not bytes. Continuation bytes of UTF-8 need no column.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -24,7 +25,7 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(width > used ? width - used : 0, ' ');
 }
 
-// Breaks at spaces into lines of at most `width`. Longer words stay whole.
+// Breaks a text at spaces into lines of at most `width` characters. A longer word stays whole.
 std::vector<std::string> wrap(const std::string& text, std::size_t width) {
   std::vector<std::string> lines{""};
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -83,7 +84,7 @@ std::string learning_rate_row(const TrainOptions& o, std::int64_t steps_per_epoc
   return text;
 }
 
-// "every epoch", "every 5 epochs", "at the end".
+// Returns, for example, "every epoch", "every 5 epochs" or "at the end".
 std::string every(std::int64_t count, const char* unit) {
   if (count == 0) return "at the end";
   return count == 1 ? fmt::format("every {}", unit) : fmt::format("every {} {}s", count, unit);
@@ -137,7 +138,7 @@ std::string ConfigurationTable::render(int columns) const {
     for (const auto& [name, value] : section.rows) name_width = std::max(name_width, width_of(name));
   }
   const std::size_t width = static_cast<std::size_t>(std::max(columns, 40));
-  const std::size_t indent = name_width + 4;  // two before the name, two after it
+  const std::size_t indent = name_width + 4;  // two spaces before the name and two after it
   const std::size_t value_width = width > indent + 20 ? width - indent : 20;
   std::string text;
   for (const auto& section : sections_) {

@@ -1,4 +1,4 @@
-// A table of the configuration of a run, printed before the first step:
+// Makes the table of a run's configuration, which is printed before the first step:
 //
 //   Model ──────────────────────────────────
 //     network            resnet18
@@ -18,17 +18,20 @@
 
 namespace convoy::app {
 
-std::string with_thousands(std::int64_t number);  // "11,173,962"
-std::string format_bytes(std::uint64_t bytes);    // "512 B", "1.50 GiB"
+// Returns, for example, "11,173,962".
+std::string with_thousands(std::int64_t number);
+// Returns, for example, "512 B" or "1.50 GiB".
+std::string format_bytes(std::uint64_t bytes);
 
 class ConfigurationTable {
  public:
-  void section(std::string title);  // the rows that follow belong to it
+  // Starts a section, which holds the rows that follow.
+  void section(std::string title);
   void row(std::string name, std::string value);
-  // Adds one row a rank. With more than sixteen ranks, neighbours on one host with the same device
-  // and number of cores share a row.
+  // Adds one row per rank. With more than sixteen ranks, consecutive ranks on one host share a row
+  // if they have the same device and number of cores.
   void ranks(const std::vector<RankPlace>& places);
-  // Returns the table, wrapped to `columns`, with a newline at its end.
+  // Returns the table with a newline at its end. Lines are wrapped to `columns`.
   std::string render(int columns = 80) const;
 
  private:
@@ -39,13 +42,13 @@ class ConfigurationTable {
   std::vector<Section> sections_;
 };
 
-// Returns name and value of the rows on optimizer, learning rate, loss, tests and checkpoints. The
-// values are those in force, such as the scaled rate.
+// Returns names and values of the rows on optimizer, learning rate, loss, tests and checkpoints.
+// The values are the effective ones; for example the learning rate is the scaled one.
 std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
                                                                std::int64_t steps_per_epoch);
 
-// Returns name and value of the rows on how a step was made to fit into its memory limit; none if
-// nothing had to be done.
+// Returns names and values of the rows on how a step was made to fit into its memory limit. Returns
+// none if the step fits without a change.
 std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fit);
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-// How often a network takes one class for another.
+// Counts how often a network takes one class for another.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::vector<std::string> classes);
 
-  // Counts the rows that have a label; probabilities [rows, classes]. Throws std::runtime_error if
-  // those of such a row are not numbers.
+  // Counts the rows that have a label. `probabilities` is [rows, classes]. Throws
+  // std::runtime_error if a probability of such a row is NaN.
   void add(std::span<const std::int32_t> labels, std::span<const float> probabilities);
-  // Adds the counts of all ranks at rank 0. Collective.
+  // Adds the counts of all ranks on rank 0. Collective.
   void sum(const comm::Communicator& ranks);
 
   std::int64_t count(std::size_t label, std::size_t predicted) const {
     return counts_[label * classes_.size() + predicted];
   }
-  // Writes to `folder`, which is made if need be:
-  //   confusion.csv  a row for each class, a column for each class that the network named instead
+  // Writes two files to `folder`, which is made if it does not exist:
+  //   confusion.csv  one row per class and one column per predicted class
   //   classes.csv    class, images, correct, accuracy (empty without images), most_confused_with
-  //                  (the first class with the most errors; empty without one), confused_images
+  //                  (the first class with the most errors; empty if there are none), confused_images
   // Throws std::runtime_error that names the file.
   void write(const std::filesystem::path& folder) const;
 
@@ -36,7 +36,7 @@ class ConfusionMatrix {
   std::string classes_csv() const;
 
   std::vector<std::string> classes_;
-  std::vector<std::int64_t> counts_;  // [classes, classes]: label, predicted
+  std::vector<std::int64_t> counts_;  // [classes, classes]: by label and predicted class
 };
 
 }  // namespace convoy::app

@@ -73,7 +73,8 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
                  {"ema_test_top1", average->top1},
                  {"ema_test_top5", average->top5}});
   const std::string text = line.dump() + "\n";
-  // Each line is one call, so that a reader, or a killed process, leaves whole lines.
+  // Write each line with one call, so that a reader never sees a part of a line, even if the
+  // process is killed.
   ssize_t written;
   do {
     written = ::write(descriptor_, text.data(), text.size());
@@ -84,7 +85,7 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
 
 void check_loss(double loss, std::int64_t step, double learning_rate) {
   if (std::isfinite(loss)) return;
-  // The sign of a NaN says nothing.
+  // Print a NaN without its sign, which has no meaning.
   throw DivergenceError(fmt::format(
       "step {}: found a loss of {}, expected a finite one: training diverged at learning rate {:.6g}; a "
       "lower --learning-rate, warm-up or --clip-gradient-norm may help",

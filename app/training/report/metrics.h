@@ -1,4 +1,4 @@
-// Writes metrics.jsonl, one JSON object a line:
+// Writes metrics.jsonl, with one JSON object per line:
 //   every logged step   {"step", "epoch", "loss", "learning_rate", "images_per_second", "step_ms",
 //                        "data_wait_ms", "exposed_comm_ms", "top1", "top5"}
 //   every test          {"step", "epoch", "test_loss", "test_top1", "test_top5"}; with --ema also
@@ -27,15 +27,15 @@ struct TestMetricsLine {
 
 class MetricsWriter {
  public:
-  // Starts a new file, or continues that of a run resumed after `resumed_step` steps. Lines of
-  // later steps and a half-written last line are then removed. Throws std::runtime_error naming the
-  // file.
+  // Starts a new file. If the run was resumed after `resumed_step` steps, continues the old file,
+  // without its lines of later steps and without a half-written last line. Throws
+  // std::runtime_error that names the file.
   MetricsWriter(std::filesystem::path path, std::optional<std::int64_t> resumed_step);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
-  // Appends one line and flushes it at once. Throws std::runtime_error naming the file.
+  // Appends one line and flushes the file. Throws std::runtime_error that names the file.
   void write(std::int64_t step, double epoch, const std::optional<StepMetricsLine>& train,
              const std::optional<TestMetricsLine>& test = std::nullopt,
              const std::optional<TestMetricsLine>& average = std::nullopt);
@@ -49,7 +49,8 @@ struct DivergenceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws DivergenceError that names step, loss and learning rate if `loss` is NaN or infinite.
+// Throws DivergenceError if `loss` is NaN or infinite. The message names step, loss and learning
+// rate.
 void check_loss(double loss, std::int64_t step, double learning_rate);
 
 }  // namespace convoy::app

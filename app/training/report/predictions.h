@@ -1,4 +1,4 @@
-// The most probable classes of images, and the table that holds them.
+// Finds the most probable classes of images and writes them as a table.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct RankedClass {
 };
 
 // Fills `top` with the most probable classes, at most as many as there are. If classes are equally
-// probable, the lower number comes first. NaN is less probable than anything.
+// probable, the lower number comes first. NaN is less probable than any number.
 void rank_classes(std::span<const float> probabilities, std::span<RankedClass> top);
 
-// One line for each image: as CSV (RFC 4180, lines end with LF, with a header) the image and then
-// name and probability of each class; or one JSON object {"path": …, "classes": [{"class",
-// "probability"}, …]}. Probabilities are the shortest decimals that give back the float; NaN is
-// null in JSON.
+// A table with one line per image. In CSV (RFC 4180, lines end with LF, with a header) a line has
+// the image and then the name and the probability of each class. In JSON a line is an object
+// {"path": …, "classes": [{"class", "probability"}, …]}. A probability is the shortest decimal
+// number that is read back as the same float; NaN is null in JSON.
 class PredictionTable {
  public:
   enum class Form : std::uint8_t { csv, json };
-  // Writes to standard output if `out` is "-". A file appears when finish() is called. `key` names
-  // the images' column ("path"). Throws std::runtime_error that names the file if it cannot be
-  // opened.
+  // Writes to standard output if `out` is "-"; else to a file, which appears when finish() is
+  // called. `key` is the name of the column with the images, such as "path". Throws
+  // std::runtime_error that names the file if it cannot be opened.
   PredictionTable(const std::string& out, Form form, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
 
-  // Throws std::runtime_error that names the file if it cannot be written.
+  // Add a line. Throw std::runtime_error that names the file if it cannot be written.
   void add(const std::string& image, std::span<const RankedClass> top);
   void add(std::int64_t image, std::span<const RankedClass> top);
   void finish();
@@ -50,9 +50,9 @@ class PredictionTable {
   const std::string out_;
   const Form form_;
   const std::string key_;
-  std::vector<std::string> classes_;  // quoted for the form
+  std::vector<std::string> classes_;  // the names, quoted as CSV or JSON needs
   std::optional<data::AtomicFile> file_;
-  std::unique_ptr<std::FILE, Close> stream_;  // null: standard output
+  std::unique_ptr<std::FILE, Close> stream_;  // null if standard output is used
 };
 
 }  // namespace convoy::app

@@ -12,7 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// A person sees no faster changes, and redrawing this rarely costs nothing.
+// The time between redraws. A person sees no faster changes, and ten redraws per second cost next
+// to nothing.
 constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 
 Terminal terminal_at(int descriptor) {
@@ -64,7 +65,7 @@ std::string Progress::line_of(const ProgressStep& step, Clock::time_point now) c
 }
 
 void Progress::draw(const std::string& line) {
-  // A line that wraps could not be overwritten.
+  // Shorten the line to the terminal's width, since a wrapped line could not be overwritten.
   drawn_ = line.substr(0, static_cast<std::size_t>(std::max(options_.terminal.columns - 1, 1)));
   *out_ << '\r' << drawn_ << "\x1b[K" << std::flush;
 }

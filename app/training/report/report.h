@@ -1,5 +1,5 @@
-// Writes manifest.json before the first step and summary.json after the last, whole or not at all.
-// Errors are std::runtime_error naming the file.
+// Writes manifest.json before the first step and summary.json after the last step, each whole or
+// not at all. Errors are std::runtime_error that names the file.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@ namespace convoy::app {
 
 // The host, device and cores of one rank.
 struct RankPlace {
-  std::string host, device;  // device: "cpu" or "cuda:0 NVIDIA H200"
+  std::string host, device;  // for example "cpu" or "cuda:0 NVIDIA H200"
   std::vector<int> cores;
 };
 
 struct Manifest {
   std::vector<std::string> command_line;
-  std::vector<RankPlace> ranks;  // by rank
+  std::vector<RankPlace> ranks;  // the place of each rank
   std::chrono::system_clock::time_point start_time;
   std::optional<std::int64_t> resumed_step;
 };
@@ -33,7 +33,7 @@ struct Manifest {
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
                     const nlohmann::json& options);
 
-// Means over one rank's steps: compute + exposed communication + data wait = step.
+// Mean times of one rank's steps. compute + exposed communication + data wait = step.
 struct RankTimes {
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
 };
@@ -41,41 +41,47 @@ struct RankTimes {
 struct Summary {
   std::string model, backend, precision;
   int ranks = 1;
-  std::vector<std::string> devices;  // one a rank
+  std::vector<std::string> devices;  // the device of each rank
   std::int64_t global_batch = 0;
-  std::int64_t epochs = 0, steps = 0;                                 // finished
-  double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;  // after warm-up
-  std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
+  std::int64_t epochs = 0, steps = 0;  // the numbers of finished epochs and steps
+  // Over the steps after the warm-up.
+  double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;
+  // The partitioner's prediction; set in a partitioned run.
+  std::optional<double> predicted_step_ms;
   double train_loss = 0;
-  double test_accuracy = 0;                 // top-1, 0 to 1; NaN (null in the file) if nothing was tested
-  std::optional<double> ema_test_accuracy;  // of the moving average, if there is one
-  double exposed_comm_ms = 0, data_wait_ms = 0;             // means of a step
+  // Top-1 accuracy from 0 to 1; NaN (null in the file) if nothing was tested.
+  double test_accuracy = 0;
+  // The same for the moving average, if there is one.
+  std::optional<double> ema_test_accuracy;
+  double exposed_comm_ms = 0, data_wait_ms = 0;             // mean milliseconds per step
   std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // as in PeakMemory
-  std::vector<MemoryUse> memory_bytes;  // of the first rank's arena, by purpose; an object in the file
-  std::string limited_by;               // "compute", "communication", "input", "stragglers"
+  // The first rank's arena by purpose; a JSON object in the file.
+  std::vector<MemoryUse> memory_bytes;
+  // "compute", "communication", "input" or "stragglers".
+  std::string limited_by;
   int slowest_rank = 0;
-  std::vector<RankTimes> rank_times;  // by rank
+  std::vector<RankTimes> rank_times;  // the times of each rank
   std::string parameters_sha256;
 };
 
 struct PeakMemory {
-  // The largest arena of a rank. It is reserved once on the device and limited by --memory-limit;
-  // host backends reserve it in the host's memory.
+  // The bytes of the largest arena of a rank. An arena is reserved once, on the device or for host
+  // backends in host memory. --memory-limit limits it.
   std::int64_t device_bytes = 0;
-  // The largest resident set of a rank's process: touched pages of the arena, batches, libraries,
-  // and memory that ranks share.
+  // The bytes of the largest resident set of a rank's process: used pages of the arena, batches,
+  // libraries, and memory that ranks share.
   std::int64_t host_bytes = 0;
 };
 
-// Returns the peak resident set of this process so far (VmHWM of /proc/self/status), 0 if the
-// system does not tell.
+// Returns the largest resident set of this process so far (VmHWM of /proc/self/status), or 0 if it
+// is not known.
 std::int64_t peak_resident_bytes();
 
 // Returns on all ranks the largest arena and the largest resident set of any rank. Collective.
 PeakMemory largest_peaks(const comm::Communicator& ranks, std::int64_t arena_bytes);
 
-// Writes one key for each member, under its name; predicted_step_ms and ema_test_accuracy only if
-// they are known.
+// Writes one key per field of Summary, with the field's name. Leaves out predicted_step_ms and
+// ema_test_accuracy if they are not known.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 }  // namespace convoy::app

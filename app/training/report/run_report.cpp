@@ -42,7 +42,7 @@ std::string augmentation_of(const TrainOptions& options) {
   return text.empty() ? "none" : text.substr(0, text.size() - 2);
 }
 
-// Tells which work on images the host does and which the device does.
+// Returns a text that tells which work on images the host does and which the device does.
 std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
   const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
   if (options.backend != kernels::Backend::cuda) return workers + " read, decode, augment and normalise";
@@ -70,8 +70,8 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   write_manifest(out / "manifest.json",
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
-  if (!nothing_to_do())
-    std::filesystem::remove(out / "summary.json");  // it belongs to an earlier or a shorter run
+  // The summary is that of an earlier or a shorter run.
+  if (!nothing_to_do()) std::filesystem::remove(out / "summary.json");
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   if (prints_) print_configuration(dataset, session);
 }
@@ -86,7 +86,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   return parameters;
 }
 
-// Describes each stage and the predicted time.
+// Adds a row per stage and the predicted time.
 void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;

@@ -1,5 +1,5 @@
-// A run's output on rank 0: the configuration before the first step, progress, metrics.jsonl, and
-// summary.json at the end.
+// Writes a run's output on rank 0: the configuration before the first step, progress,
+// metrics.jsonl, and summary.json at the end.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,14 @@ namespace convoy::app {
 class ConfigurationTable;
 
 struct StepRecord {
-  std::int64_t step = 0;  // finished, of the whole run
+  // The number of finished steps of the whole run.
+  std::int64_t step = 0;
   StepMetrics metrics;
   double learning_rate = 0;
   StepTiming timing;
 };
 
-// The facts about a run that are known before its first step.
+// Describes a run as far as it is known before the first step.
 struct RunPlan {
   std::vector<RankPlace> ranks;
   int threads = 1;
@@ -38,13 +39,14 @@ struct RunPlan {
   std::optional<PartitionPlan> partition;
   std::int64_t frozen_parameters = 0;
   FitRows initial_weights;  // empty without --init
-  std::string members;      // describes those that train together; empty if one trains alone
+  // Describes the members that train together; empty if one training runs alone.
+  std::string members;
 };
 
 class RunReport {
  public:
-  // Says whether this rank writes and prints a report (`all`), writes it only (`files`), or does
-  // neither. Members and trainings alone both use it.
+  // Says whether this rank writes the files and prints (`all`), only writes the files (`files`), or
+  // does neither (`none`). Members use `files`; a training alone uses `all` on rank 0.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
@@ -52,15 +54,17 @@ class RunReport {
   void print_configuration(const Dataset& dataset, const Session& session) const;
 
   void step(const StepRecord& record);
-  // `average`: the result of the moving average, if there is one.
+  // Reports a test. `average` is the result of the moving average, if there is one.
   void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
-  bool nothing_to_do() const;  // the run was resumed after its last step
+  // Returns whether the run was resumed after its last step.
+  bool nothing_to_do() const;
   bool has_summary() const;
-  // `ranks`: every rank's times; used on the rank that speaks.
+  // Writes the summary. `ranks` are the times of all ranks, which only rank 0 uses.
   void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks,
               const PeakMemory& peak);
-  RankTimes rank_times() const;  // this rank's
+  // Returns the mean times of this rank.
+  RankTimes rank_times() const;
   const RunPlan& plan() const { return plan_; }
 
  private:

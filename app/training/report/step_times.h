@@ -1,4 +1,5 @@
-// Statistics of step times without the first steps, during which caches, pages and clocks settle.
+// Computes statistics of step times without the first steps, in which caches, pages and clock rates
+// settle.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +9,19 @@
 namespace convoy::app {
 
 struct StepTiming {
-  double step_ms = 0;          // from one step's start to the next one's, waiting included
-  double data_wait_ms = 0;     // the time of it that the rank waited for the batch
-  double exposed_comm_ms = 0;  // the time of it that the rank waited for others with nothing to compute
-  std::int64_t images = 0;     // over all ranks
+  // Milliseconds from the start of a step to the start of the next, including waiting.
+  double step_ms = 0;
+  // The part of step_ms in which the rank waited for the batch.
+  double data_wait_ms = 0;
+  // The part of step_ms in which the rank waited for other ranks and computed nothing.
+  double exposed_comm_ms = 0;
+  // The number of images over all ranks.
+  std::int64_t images = 0;
 };
 
-// The rate over all steps since the last line of a log, as a short last batch of an epoch would
-// distort the rate of one step. The run's first step takes long and is not averaged with others.
+// Computes the rate over all steps since the last line of a log. The rate of a single step would be
+// distorted by a short last batch of an epoch. The run's first step takes long, so it is not
+// averaged with others.
 class RecentRate {
  public:
   double add(const StepTiming& timing);
@@ -28,16 +34,16 @@ class RecentRate {
 
 class StepTimes {
  public:
-  // Reserves room for `expected_steps`, so that adding them allocates nothing.
+  // Reserves memory for `expected_steps` steps, so that adding them allocates nothing.
   explicit StepTimes(std::int64_t expected_steps, std::int64_t warmup_steps = 10);
 
   void add(const StepTiming& timing);
 
-  // Figures over the steps after warm-up, over all steps if there are none after it; 0 before the
-  // first step.
+  // The functions below cover the steps after the warm-up, or all steps if there are none after it.
+  // They return 0 before the first step.
   double median_ms() const { return quantile_ms(0.5); }
   double p95_ms() const { return quantile_ms(0.95); }
-  double images_per_second() const;  // images / time, over all ranks
+  double images_per_second() const;  // images per second over all ranks
   double mean_step_ms() const;
   double mean_data_wait_ms() const;
   double mean_exposed_comm_ms() const;
@@ -55,7 +61,7 @@ class StepTimes {
   const Totals& totals() const { return settled_.steps > 0 ? settled_ : all_; }
 
   std::size_t warmup_steps_;
-  std::vector<float> step_ms_;  // of every step
+  std::vector<float> step_ms_;  // the time of each step
   Totals all_, settled_;
 };
 

@@ -57,7 +57,8 @@ void Trace::instrument() {
   for (const Instruction& instruction : instructions) {
     layers_.push_back(instruction.layer), kinds_.push_back(instruction.kind);
   }
-  // Room for two each: a bucket is an instruction and an event of its own.
+  // Reserve two events per instruction: a gradient bucket has an event for the instruction that
+  // starts it and an event for itself.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
   if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
@@ -105,8 +106,8 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
     events_[open_buckets_[closed_buckets_]].end = now;
 }
 
-// An instruction that only starts a bucket is drawn as the bucket, from its start to its end, next
-// to the lanes.
+// Converts the device's times to events. An instruction that only starts a bucket becomes an event
+// of the bucket, from its start to its end, in the row for communication.
 void Trace::note_device_steps() {
   const auto& instructions = session_.train_program().instructions();
   const std::vector<TracedStep> steps = session_.traced_steps();
@@ -165,8 +166,8 @@ std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) c
       lines += text(json) + ",\n";
       continue;
     }
-    // Buckets overlap each other, so they are asynchronous events, which viewers draw in rows of
-    // their own.
+    // Buckets overlap each other, so they become asynchronous events, which viewers draw in
+    // separate rows.
     json["name"] = *event.name == "metrics" ? *event.name : fmt::format("bucket {}", event.bucket);
     json["id"] = fmt::format("{}.{}", rank, &event - events_.data());
     json["ph"] = "b", json["args"] = {{"after", *event.name}};

@@ -1,12 +1,14 @@
-// `--trace FILE` writes a few steps of every rank as a Chrome trace (chrome://tracing,
-// ui.perfetto.dev) on rank 0's clock.
+// Implements `--trace FILE`, which writes a few steps of every rank as a Chrome trace
+// (chrome://tracing, ui.perfetto.dev). All times are on the clock of rank 0.
 //
-// Each rank is a process with the threads steps, compute (one event an operation: layer and kind),
-// communication (waiting for other ranks) and loader. A gradient bucket is an event from its start
-// until the rank saw it finished.
-// Operations are timed during the traced steps only; a run without --trace has none of this. On a
-// GPU each lane is a thread, timed by the device. Its traced steps are captured again with time
-// stamps around every operation, which cost a few microseconds each.
+// Each rank is a process with four threads: steps, compute (one event per operation, with layer and
+// kind), communication (waiting for other ranks) and loader. A gradient bucket is an event that
+// lasts from its start until the rank saw that it was finished. On a GPU each lane is a thread,
+// with times of the device.
+//
+// Operations are timed only during the traced steps, so other steps and runs without --trace have
+// no cost. A GPU captures the traced steps again with time stamps around every operation. They cost
+// a few microseconds each.
 #pragma once
 
 #include <chrono>
@@ -30,10 +32,12 @@ class Trace {
   Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
         std::int64_t total_steps);
 
-  void begin_step(std::int64_t step);    // several may have begun before the first of them ends
-  void loaded(Clock::time_point since);  // a batch has arrived; the rank has waited for it since then
-  // Writes the file on rank 0 if this is the last traced step; collective then. `places` is the
-  // result of places_of.
+  // Several steps may begin before the first of them ends.
+  void begin_step(std::int64_t step);
+  // Notes that a batch has arrived for which the rank has waited since the time `since`.
+  void loaded(Clock::time_point since);
+  // Ends a step. If it is the last traced step, writes the file on rank 0; the call is then
+  // collective. `places` is the result of places_of().
   void end_step(std::int64_t step, const std::vector<RankPlace>& places);
 
  private:
@@ -41,7 +45,8 @@ class Trace {
     std::int64_t begin, end;  // nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
-    int bucket = -1;  // number of a bucket, which runs next to the lanes
+    // The number of a bucket, whose event is not in a lane; -1 for other events.
+    int bucket = -1;
   };
 
   void instrument();
@@ -55,12 +60,14 @@ class Trace {
   Session& session_;
   const comm::Communicator& ranks_;
   const bool on_device_;
-  std::int64_t first_, last_;  // the traced steps, both included
+  std::int64_t first_, last_;  // the first and the last traced step
   bool active_ = false;
   std::int64_t step_began_ = 0;
-  std::vector<std::string> step_names_, layers_, kinds_;  // the events point into them
+  // The texts that events point to.
+  std::vector<std::string> step_names_, layers_, kinds_;
   std::vector<Event> events_;
-  std::vector<std::size_t> open_buckets_;  // of this step, in starting order: indices into events_
+  // Indices into events_ of this step's buckets, in the order in which they start.
+  std::vector<std::size_t> open_buckets_;
   std::size_t closed_buckets_ = 0;
 };
 
