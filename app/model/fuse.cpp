@@ -1,4 +1,5 @@
-// Implements fuse(): one walk plans which layers are replaced, a second builds the new network.
+// Implements fuse(). A first walk plans which layers are replaced; a second walk builds the new
+// network.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -37,7 +38,8 @@ class Fuser {
  private:
   const Layer& at(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
-  // Returns the only reader of a layer; -1 if there are several or it is an output.
+  // Returns the only layer that reads a layer. Returns -1 if several do or if the layer is an
+  // output.
   LayerId only_consumer(LayerId id) const {
     const auto& readers = consumers_[static_cast<std::size_t>(id)];
     return readers.size() == 1 ? readers[0] : -1;
@@ -52,7 +54,8 @@ class Fuser {
     const auto* pool = op<Pool>(id);
     return pool != nullptr && pool->kind == kernels::PoolKind::max && !pool->relu;
   }
-  // Returns the layer with its name and parameters, but another operation and other inputs.
+  // Returns a layer with the name and parameters of layer `id`, but with another operation and
+  // other inputs.
   Layer changed(LayerId id, LayerOp op, std::vector<LayerId> inputs) const {
     Layer layer = at(id);
     layer.op = std::move(op);
@@ -65,8 +68,8 @@ class Fuser {
     return changed(max_pool, pool, std::move(inputs));
   }
 
-  // Puts a fused layer in the place of the last layer that it absorbs. All of its inputs come
-  // before.
+  // Plans that the fused layer replaces the layer `place`, which is the last of the layers that it
+  // absorbs. So all of its inputs come before it.
   void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
     replacement_[place] = std::move(layer);
     for (const LayerId id : absorbed) absorbed_[static_cast<std::size_t>(id)] = true;
@@ -78,7 +81,7 @@ class Fuser {
     if (const auto* activation = op<Activation>(next)) return plan_activation(id, next, *activation);
     if (op<Relu>(next) == nullptr) return;
     if (const LayerId pool = only_consumer(next); op<Conv2d>(id) != nullptr && is_max_pool(pool)) {
-      // A ReLU may come after the maximum as well, where it has fewer elements.
+      // The ReLU moves after the maximum, where there are fewer elements.
       replace(pool, rectified(pool, {id}), {next});
     } else if (is_max_pool(id)) {
       replace(next, rectified(id, at(id).inputs), {id});
@@ -103,8 +106,8 @@ class Fuser {
     replace(next, changed(id, fused, at(id).inputs), {id});
   }
 
-  // Fuses relu(norm(x) + residual). Either term may be the batch norm. If both are, the later one
-  // is fused: the caches may still have its values.
+  // Fuses relu(norm(x) + residual). Either term may be the batch norm. If both terms are, fuses the
+  // later one, because the caches may still hold its values.
   void plan_residual(LayerId add, LayerId relu) {
     const auto& terms = at(add).inputs;
     if (terms.size() != 2) return;

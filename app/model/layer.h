@@ -1,5 +1,5 @@
-// The members that every layer type provides. A layer is a struct of attributes. It has no base
-// class: op_table.h lists the types in a variant, and a missing member is a compile error:
+// Lists the members that every layer type has. A layer is a struct of attributes. It has no base
+// class: op_table.h lists all types in a variant, and a missing member is a compile error:
 //
 //   static constexpr std::string_view kKind;                        // "conv2d"
 //   using Nodes = std::tuple<Conv2dForward, ...>;                   // operations that it appends
@@ -26,24 +26,26 @@
 
 namespace convoy::app {
 
-class Emitter;  // app/graph/emitter.h
+class Emitter;  // defined in app/graph/emitter.h
 
 using kernels::Shape;
 using Shapes = std::span<const Shape>;
 
-// Says how a layer's inputs or attributes are wrong. The network puts the layer's name in front.
+// Says what is wrong with a layer's inputs or attributes. Network::add() puts the layer's name
+// before the message.
 struct ShapeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Both throw ShapeError: unless there are `count` inputs, and unless `shape` is [N, C, H, W].
+// Throw ShapeError: the first unless there are `count` inputs, the second unless `shape` has the
+// form [N, C, H, W].
 void expect_inputs(Shapes inputs, std::size_t count);
 void expect_image(const Shape& shape);
 
-// Returns "3" for {3, 3}, and "3x1" for {3, 1}.
+// Returns, for example, "3" for {3, 3} and "3x1" for {3, 1}.
 std::string extents(const std::array<int, 2>& height_and_width);
 
-// Returns whether `shape` has one value for each sample and channel of the images `of`.
+// Returns whether `shape` has one value per sample and channel of images of shape `of`.
 bool is_gate(const Shape& shape, const Shape& of);
 
 }  // namespace convoy::app

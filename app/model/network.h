@@ -1,5 +1,5 @@
-// A network is a list of layers, each reading the outputs of earlier ones. It is built for one
-// input shape, so every shape is known and checked when a layer is added.
+// A network is a list of layers. Each layer reads the outputs of earlier layers. A network is built
+// for one input shape, so the shapes of a layer are known and checked when it is added.
 #pragma once
 
 #include <string>
@@ -10,35 +10,37 @@
 
 namespace convoy::app {
 
-using LayerId = int;  // the network's input is layer 0
+using LayerId = int;  // index of a layer; 0 is the network's input
 
 struct Layer {
   std::string name;
   LayerOp op;
   std::vector<LayerId> inputs;
   Shape output;
-  // Those that the operation declares, in its order. Their names are "layer.key".
+  // The parameters and states that the operation declares, in its order. Their names are
+  // "layer.key".
   std::vector<ParameterSpec> parameters, states;
 };
 
 class Network {
  public:
-  // `input` is [N, C, H, W]; N is the number of samples that one rank processes at once.
+  // `input` is [N, C, H, W]. N is the number of samples that one rank processes at once.
   Network(std::string name, const Shape& input);
 
   LayerId input() const { return 0; }
-  // Infers the layer's shape and returns its id. Throws std::runtime_error, which names network and
-  // layer.
+  // Adds a layer, infers its shape and returns its id. Throws std::runtime_error that names network
+  // and layer.
   LayerId add(std::string name, LayerOp op, std::vector<LayerId> inputs);
   LayerId add(std::string name, LayerOp op, LayerId input) {
     return add(std::move(name), std::move(op), std::vector{input});
   }
 
-  // Appends a layer of another network with its parameters. Only its output's shape is inferred.
+  // Appends a layer of another network with its parameters. Only the shape of its output is
+  // inferred again.
   LayerId append(Layer layer);
 
-  // The layers that give logits: those of the last set_outputs(), else the last layer. The first
-  // one is the main output, which evaluation reads; the others are auxiliary classifiers.
+  // Returns the layers that give logits: those of the last set_outputs(), or else the last layer.
+  // The first is the main output, which evaluation reads. The others are auxiliary classifiers.
   std::vector<LayerId> outputs() const;
   void set_outputs(std::vector<LayerId> layers) { outputs_ = std::move(layers); }
 
@@ -46,20 +48,20 @@ class Network {
   const std::vector<Layer>& layers() const { return layers_; }
   const Shape& shape(LayerId layer) const { return layers_[static_cast<std::size_t>(layer)].output; }
   std::vector<Shape> input_shapes(const Layer& layer) const;
-  // Returns those of all layers in order.
+  // Returns the parameters of all layers in order.
   std::vector<ParameterSpec> parameters() const;
   std::int64_t parameter_count() const;
-  // Returns a layer's parameter or state, to give it another name or first values. Throws
-  // std::logic_error if the layer has none of that key.
+  // Returns a layer's parameter or state, so that the caller can change its name or initial values.
+  // Throws std::logic_error if the layer has none with that key.
   ParameterSpec& parameter(LayerId layer, std::string_view key);
 
-  // Tells the user something about the network, for example that a layer is drawn anew.
+  // Adds a message for the user, for example that a layer gets new initial values.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const std::vector<std::string>& notes() const { return notes_; }
-  // The structure of the network of a model file, as text; empty for networks of the zoo.
+  // Stores the structure of a model file's network as a text. It is empty for networks of the zoo.
   void set_file_structure(std::string text) { file_structure_ = std::move(text); }
   const std::string& file_structure() const { return file_structure_; }
-  // Forgets the first values of a model file: the initializers draw them.
+  // Removes the values of a model file. The initializers then draw the initial values.
   void reinitialise();
 
  private:
@@ -75,12 +77,12 @@ class Network {
 // Returns for each layer whether one of `outputs` depends on it.
 std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs);
 
-// Returns an equal network without the layers on which no output depends.
+// Returns the network without the layers on which no output depends.
 Network without_unused(const Network& network);
 
 // Returns an equal network with fewer passes over memory. A ReLU moves into the convolution, batch
-// norm or max pool next to it, another activation into a batch norm, and batch norm, add and ReLU
-// become one layer. Parameters keep their names.
+// norm or max pool next to it. Another activation moves into the batch norm before it. Batch norm,
+// add and ReLU become one layer. Parameters keep their names.
 Network fuse(const Network& network);
 
 }  // namespace convoy::app

@@ -1,14 +1,15 @@
-// The operations that layers add to the step graph. Each is a struct that holds the problem of one
-// kernel, so a pass over the graph changes a node by editing an attribute of its problem.
+// Declares the operations that layers add to the step graph. Each operation is a struct that holds
+// the problem (the parameters) of one kernel. So a pass over the graph changes a node by changing
+// its problem.
 #pragma once
 
 #include <string_view>
 
 #include "kernels/device/kernel.h"
 
-// Declares struct Name, the operation that runs kernels::kernel on a kernels::Problem. Use it in
-// convoy::app, above the layer that lists Name in its Nodes. Recomputed nodes have a name of their
-// own.
+// Declares struct Name, the operation that runs kernels::kernel with a kernels::Problem. Use the
+// macro in convoy::app, before the layer that lists Name in its Nodes. A recomputed node has
+// kRecomputedName.
 #define CONVOY_NODE(Name, kernel, Problem)                                                  \
   struct Name {                                                                             \
     static constexpr std::string_view kName = #kernel;                                      \

@@ -1,5 +1,5 @@
-// The table of all layer types. A new type needs its include and its row here, and nothing else:
-// the step graph takes the operations from the types' Nodes.
+// Lists all layer types. A new type needs only its include and its row here. The step graph finds
+// the operations in the Nodes of the types.
 #pragma once
 
 #include <variant>

@@ -1,4 +1,5 @@
-// Parameters and running statistics, which a layer keeps between steps, and their first values.
+// Describes parameters and running statistics, which a layer keeps between steps, and their initial
+// values.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +21,35 @@ struct Initializer {
   static Initializer constant(double value) { return {Kind::constant, value}; }
   static Initializer normal(double deviation) { return {Kind::normal, deviation}; }
   static Initializer uniform(double half_width) { return {Kind::uniform, half_width}; }
-  // Returns a normal one with variance 2 / fan, for layers before a ReLU (He et al. 2015).
+  // Returns a normal initializer with variance 2 / fan, for layers before a ReLU (He et al. 2015).
   static Initializer he_normal(double fan);
 };
 
 struct ParameterSpec {
-  std::string name;  // "weight" in a layer, "conv1.weight" in a network
+  std::string name;  // for example "weight" in a layer, "conv1.weight" in a network
   kernels::Shape shape;
   Initializer initializer;
-  bool decay = false;  // weight decay and LARS scaling apply
-  float rate = 1;      // factor of the learning rate; 0: frozen, it has no gradient
-  // The name within the layer. A model file may give the network's parameter any other name.
+  bool decay = false;  // whether weight decay and LARS scaling apply
+  // Factor on the learning rate. 0 means frozen: the parameter has no gradient.
+  float rate = 1;
+  // The name within the layer. `name` differs from "layer.key" if a model file uses another name.
   std::string key = {};
-  // The shape in model files, for the same elements in the same order; empty if it is `shape`.
+  // The shape in model files, which have the same elements in the same order; empty if it is
+  // `shape`.
   kernels::Shape file_shape = {};
-  // The first values in row-major order, from a model file; null if the initializer draws them.
+  // The initial values from a model file in row-major order; null if the initializer draws them.
   std::shared_ptr<const std::vector<float>> values = nullptr;
 
   const kernels::Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : shape; }
   bool frozen() const { return rate == 0; }
 };
 
-// Returns the FNV-1a hash. std::hash may differ between standard libraries.
+// Returns the FNV-1a hash. std::hash is not used, since it may differ between standard libraries.
 std::uint64_t hash_of(std::string_view text);
 
-// Fills `values` in row-major order: with spec.values if there are any. A drawn element depends
-// only on seed, name and its index, so it is the same on every rank and backend.
+// Fills `values` in row-major order, with spec.values if they exist, else with drawn numbers. A
+// drawn element depends only on the seed, the name and its index. So it is the same on every rank
+// and backend.
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values);
 
 }  // namespace convoy::app

@@ -11,7 +11,6 @@ namespace convoy::app {
 // Throws UsageError if members must not differ in this option, because it is not data that a step
 // or a batch reads at run time. The message says why in one line.
 void check_member_key(const std::string& key);
-// A number that switches a part of the step off is 0 for all members or for none.
 // Throws UsageError if a number is 0 for some members but not for all, and 0 leaves out a part of
 // the step.
 void check_member_structure(const std::vector<TrainOptions>& options);

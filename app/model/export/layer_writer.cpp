@@ -131,7 +131,7 @@ void LayerWriter::write(const BatchNorm& norm) {
       .set("momentum", static_cast<float>(1 - norm.momentum));
 }
 
-// ONNX normalises over the last axes.
+// ONNX normalises over the last axes, so the channels become the last axis meanwhile.
 void LayerWriter::write(const LayerNorm& norm) {
   const bool image = shape().rank() == 4;
   const std::string rows = image ? part("channels_last") : input(),
@@ -143,12 +143,12 @@ void LayerWriter::write(const LayerNorm& norm) {
   if (image) graph_.node("Transpose", {result}, output()).set("perm", Dims{0, 3, 1, 2});
 }
 
-// A group becomes one channel of an instance norm. ONNX's own group norm has another meaning of its
-// scale in each opset.
+// Writes a group norm as an instance norm in which each group is one channel. ONNX has a group
+// norm, too, but its scale means something else in each opset.
 void LayerWriter::write(const GroupNorm& norm) {
   const std::vector<float> ones(static_cast<std::size_t>(norm.groups), 1.0f), zeros(ones.size(), 0.0f);
   Dims whole = dims_of(shape());
-  whole[0] = 0;  // as it is
+  whole[0] = 0;  // 0 keeps the extent of the batch
   graph_.node("Reshape", {input(), graph_.constant(part("groups"), {0, norm.groups, -1})}, part("grouped"));
   graph_
       .node("InstanceNormalization",
@@ -198,7 +198,7 @@ void LayerWriter::write(const Activation& activation) {
   throw std::logic_error("an activation that export does not know");
 }
 
-// As PyTorch writes them: x (1 + erf(x / sqrt(2))) / 2, and the form with tanh.
+// Writes GELU as PyTorch does: x (1 + erf(x / sqrt(2))) / 2, or the form with tanh.
 void LayerWriter::write_gelu(bool tanh) {
   std::string inner = part("scaled");
   if (tanh) {
@@ -252,7 +252,7 @@ void LayerWriter::write(const ChannelShuffle& shuffle) {
   const Shape& x = shape();
   const std::int64_t pixels = x.rank() == 4 ? x[2] * x[3] : 1;
   Dims whole = dims_of(x);
-  whole[0] = 0;  // as it is
+  whole[0] = 0;  // 0 keeps the extent of the batch
   const std::string groups =
       graph_.constant(part("groups"), {0, shuffle.groups, x[1] / shuffle.groups, pixels});
   graph_.node("Reshape", {input(), groups}, part("grouped"));
@@ -267,8 +267,9 @@ void LayerWriter::write(const Pad& pad) {
   graph_.node("Pad", {input(), amounts, graph_.scalar(part("value"), p.value)}, output());
 }
 
-// Convoy and PyTorch leave out a window that would start in the padding at the end; ONNX does not.
-// A pool with such a window is written with explicit padding instead of ceil_mode.
+// Returns the padding at the end. Convoy and PyTorch leave out a window that would start in the
+// padding at the end; ONNX does not. If a pool has such a window, explicit padding replaces
+// ceil_mode.
 std::array<std::int64_t, 2> LayerWriter::end_padding(const Pool& pool, bool& ceil_mode) const {
   std::array<std::int64_t, 2> end{pool.padding[0], pool.padding[1]};
   if (!pool.ceil_mode) return end;
@@ -316,7 +317,7 @@ void LayerWriter::write(const LocalResponseNorm& norm) {
       .set("bias", norm.k);
 }
 
-// Both forms pass everything on at inference. ONNX has no stochastic depth.
+// Dropout does nothing at inference. ONNX has no stochastic depth, so that becomes an identity.
 void LayerWriter::write(const Dropout& dropout) {
   if (dropout.whole_samples)
     graph_.node("Identity", {input()}, output());

@@ -1,4 +1,4 @@
-// Writes the layers of a network as ONNX nodes. Internal to app/model/export.
+// Writes the layers of a network as ONNX nodes. Used only in app/model/export.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@ class LayerWriter {
  public:
   LayerWriter(onnx::GraphProto& graph, const Network& network, bool fold_batch_norm);
 
-  // Writes all layers, then input and output of the graph.
+  // Writes all layers, then the input and the outputs of the graph.
   void write();
 
  private:
-  // One for each type of layer; a type that has none does not compile.
+  // Write a layer. If a type of layer has no function here, the program does not compile.
   void write(const Input&);
   void write(const Conv2d&);
   void write(const BatchNorm&);
@@ -45,7 +45,8 @@ class LayerWriter {
   void find_folded();
   void write_gelu(bool tanh);
   void write_convolution(const Conv2d& conv, const std::vector<std::string>& inputs);
-  // Pads of a pool at its end, {height, width}.
+  // Returns the padding {height, width} at the end of a pool's input. Sets `ceil_mode` to the
+  // attribute that the ONNX node needs.
   std::array<std::int64_t, 2> end_padding(const Pool& pool, bool& ceil_mode) const;
 
   const Layer& layer(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
@@ -54,21 +55,24 @@ class LayerWriter {
   std::string input(int index = 0) const;
   std::vector<std::string> inputs() const;
   const std::string& output() const { return value_.back(); }
-  // Returns a name for a value or constant within the layer.
+  // Returns the name of a value or constant that is part of the layer.
   std::string part(const char* name) const { return layer().name + "/" + name; }
   const ParameterSpec& spec(std::string_view key) const;
-  // Adds a parameter as an initialiser. `dims`: its shape in the file, if that is not its own.
+  // Adds a parameter as an initialiser and returns its name. `dims` is its shape in the file; empty
+  // means its own shape.
   std::string parameter(std::string_view key, Dims dims = {});
-  // The shape of a parameter [C] that meets the channels of this layer's input.
+  // Returns the shape with which a parameter [C] is broadcast over the channels of this layer's
+  // input.
   Dims over_channels(std::int64_t count) const;
 
   OnnxGraph graph_;
   onnx::GraphProto& proto_;
   const Network& network_;
   const bool fold_;
-  std::map<LayerId, LayerId> norm_of_;  // convolutions and the batch norms that they take in
+  // By convolution: the batch norm that is folded into it.
+  std::map<LayerId, LayerId> norm_of_;
   LayerId id_ = 0;
-  std::vector<std::string> value_;  // by layer: its output
+  std::vector<std::string> value_;  // the name of each layer's output
 };
 
 }  // namespace convoy::app::onnx_export

@@ -1,5 +1,5 @@
 // Writes a network with its values as an ONNX file (https://onnx.ai/onnx/repo-docs/IR.html) of
-// opset 17. Inputs are images [batch, C, H, W], normalised as in training, outputs logits
+// opset 17. The input is images [batch, C, H, W], normalised as in training. The output is logits
 // [batch, classes]; auxiliary classifiers are left out. Parameters keep their names.
 #pragma once
 
@@ -12,14 +12,14 @@
 namespace convoy::app {
 
 struct OnnxOptions {
-  // Puts a batch norm into the convolution that it follows, which then has a bias.
+  // Folds a batch norm into the convolution before it, which then has a bias.
   bool fold_batch_norm = false;
   std::map<std::string, std::string> metadata;
 };
 
-// `network` is as make_network() returns it: not fused. Parameters without values are drawn from
-// seed 1. Throws std::runtime_error that names the file if it cannot be written, or if the
-// parameters take 2 GiB or more, which no ONNX file of one piece can hold.
+// Writes the file. `network` is a result of make_network() that was not fused. Parameters without
+// values are drawn from seed 1. Throws std::runtime_error that names the file if it cannot be
+// written or if the parameters take 2 GiB or more, which a single ONNX file cannot hold.
 void write_onnx(const std::filesystem::path& path, const Network& network, const OnnxOptions& options);
 
 }  // namespace convoy::app

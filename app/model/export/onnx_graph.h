@@ -1,4 +1,5 @@
-// Nodes and constants of an ONNX graph that is being written. Internal to app/model/export.
+// Builds the nodes and constants of an ONNX graph that is being written. Used only in
+// app/model/export.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -31,13 +32,14 @@ class OnnxGraph {
  public:
   explicit OnnxGraph(onnx::GraphProto& graph) : graph_(graph) {}
 
-  // Appends a node whose name is that of its output. An input without a name is left out.
+  // Appends a node, which gets the name of its output. An empty input name means an absent input.
   OnnxNode node(const char* op, const std::vector<std::string>& inputs, const std::string& output);
-  // Both add an initialiser and return its name.
+  // Add an initialiser and return its name.
   std::string constant(const std::string& name, const Dims& dims, std::span<const float> values);
   std::string constant(const std::string& name, const Dims& integers);
   std::string scalar(const std::string& name, float value) { return constant(name, {}, {&value, 1}); }
-  // Declares the graph's input or output. The first extent is the batch and stays open.
+  // Declares the graph's input or output. The first extent is the batch, which the file leaves
+  // open.
   static void declare(onnx::ValueInfoProto& value, const std::string& name, const kernels::Shape& shape);
 
  private:

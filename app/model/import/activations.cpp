@@ -1,4 +1,4 @@
-// Imports functions of one element, dropout and softmax.
+// Imports elementwise functions, dropout and softmax.
 #include <fmt/format.h>
 
 #include <limits>
@@ -55,7 +55,8 @@ void import_prelu(Importer& importer, const FileNode& node) {
 }
 
 void import_activation(Importer& importer, const FileNode& node) {
-  if (node.real("alpha", 1) != 1) node.fail("alpha is not 1, which is not supported");  // Swish
+  // ONNX's Swish has a factor alpha.
+  if (node.real("alpha", 1) != 1) node.fail("alpha is not 1, which is not supported");
   const ActivationKind kind = node.op == "Sigmoid"     ? ActivationKind::sigmoid
                               : node.op == "HardSwish" ? ActivationKind::hard_swish
                                                        : ActivationKind::silu;
@@ -89,7 +90,8 @@ void import_identity(Importer& importer, const FileNode& node) {
 }
 
 void import_cast(Importer& importer, const FileNode& node) {
-  constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;  // TensorProto::DataType
+  // Values of TensorProto::DataType.
+  constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const std::int64_t to = node.integer("to", kFloat);
   if (to != kFloat && to != kHalf && to != kDouble && to != kBfloat)
     node.fail(fmt::format("makes values of type {}, expected real numbers", to));

@@ -6,7 +6,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// One input is a constant: a number that changes nothing, or a weight for each channel.
+// Imports a node with a constant as one input. The constant is `neutral`, so that the node changes
+// nothing, or a weight with one value per channel.
 void give_with_constant(Importer& importer, const FileNode& node, std::size_t which, double neutral) {
   const Constant constant = importer.constant(node, which);
   const bool is_sum = neutral == 0;
@@ -27,7 +28,7 @@ void give_with_constant(Importer& importer, const FileNode& node, std::size_t wh
   importer.bind(node, layer, is_sum ? "bias" : "weight", constant);
 }
 
-// Returns whether `gate` has one value where `image` has pixels, in the same order of axes.
+// Returns whether `gate` has one value per channel of `image`, with the axes in the same order.
 bool is_gate_of(const Value& gate, const Value& image) {
   const Dims &layer = gate.view.layer(), &other = image.view.layer();
   return layer.size() == 4 && other.size() == 4 && layer[2] * layer[3] == 1 && layer[1] == other[1] &&

@@ -12,7 +12,7 @@ std::int64_t product(const std::vector<Factor>& factors) {
   return size;
 }
 
-// Appends a factor, as one with the factor before it if the two are neighbours in their axis.
+// Appends a factor. If it continues the last factor on the same axis, joins the two.
 void append(std::vector<Factor>& factors, const Factor& next) {
   if (!factors.empty()) {
     Factor& last = factors.back();
@@ -24,8 +24,8 @@ void append(std::vector<Factor>& factors, const Factor& next) {
   factors.push_back(next);
 }
 
-// Takes factors of `size` elements from the front, which may split one. Returns nothing if that
-// does not come out even.
+// Removes factors with `size` elements in total from the front, and returns them. It may split a
+// factor. Returns nothing if no factors have exactly this size.
 std::optional<std::vector<Factor>> take(std::deque<Factor>& from, std::int64_t size) {
   std::vector<Factor> taken;
   if (size == 1 && !from.empty() && from.front().size == 1) {

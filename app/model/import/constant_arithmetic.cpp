@@ -8,9 +8,10 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-constexpr std::int64_t kMostComputed = 1 << 16;  // elements: shapes are small
+// The most elements of a computed constant; shapes have only a few.
+constexpr std::int64_t kMostComputed = 1 << 16;
 
-// Integers wrap as they do on every machine, without undefined behaviour.
+// Computes with integers. They wrap as on every machine, but without undefined behaviour.
 std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b) {
   const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
   const std::string& op = node.op;
@@ -27,7 +28,8 @@ std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b
     return op == "Mod" ? 0 : static_cast<std::int64_t>(0 - ua);
   }
   if (op == "Div") return a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b;  // Mod has the divisor's sign
+  // The result of Mod has the sign of the divisor.
+  return a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b;
 }
 
 float real_result(const std::string& op, float a, float b) {
@@ -89,7 +91,7 @@ std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
   if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
-  // Weights are trained as they are: no expression of them becomes one.
+  // Weights must stay as they are to be trained. An expression of weights is not evaluated.
   if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
     return std::nullopt;
   const bool for_integers = node.op != "Pow",
@@ -128,7 +130,8 @@ std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
 }
 
 std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
-  constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;  // TensorProto::DataType
+  // Values of TensorProto::DataType.
+  constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const Constant& from = need(node, inputs, 0);
   const std::int64_t to = node.integer("to", kFloat);
   const bool to_real = to == kFloat || to == kHalf || to == kDouble || to == kBfloat;

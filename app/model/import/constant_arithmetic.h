@@ -1,5 +1,5 @@
-// The arithmetic of constants, element by element, and what the evaluation of all operations
-// shares. Internal to the evaluation (constants.h).
+// Computes with constants element by element, and has functions that all operations on constants
+// share. Used only by the evaluation (constants.h).
 #pragma once
 
 #include <optional>
@@ -9,19 +9,20 @@
 
 namespace convoy::app::onnx_import {
 
-using Inputs = std::vector<const Constant*>;  // of a node; null if absent
+using Inputs = std::vector<const Constant*>;  // the inputs of a node; null if absent
 
 // Returns an input. Fails if it is absent.
 const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t index);
-// Returns the number of elements. Fails if a computed constant would be larger than shapes are.
+// Returns the number of elements. Fails if it is larger than any shape needs.
 std::int64_t computed_elements(const FileNode& node, const Dims& dims);
-// Returns the extents of a and b combined, as NumPy broadcasts them.
+// Returns the extents of a and b after broadcasting as in NumPy.
 Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b);
-// Returns the index into a tensor of dims `of` for element i of one of dims `to`.
+// Returns the index into a tensor of dims `of` that broadcasting uses for element i of a tensor of
+// dims `to`.
 std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of);
 
-// Evaluate nodes of two inputs, of one, casts and Where. Nothing if they are not for such
-// constants.
+// Evaluate nodes of two inputs, nodes of one input, casts and Where. Return nothing if the
+// operation is not defined for such constants.
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs);
 std::optional<Constant> unary(const FileNode& node, const Inputs& inputs);
 std::optional<Constant> cast(const FileNode& node, const Inputs& inputs);

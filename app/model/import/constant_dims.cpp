@@ -1,4 +1,4 @@
-// Axes and extents of the operations that only change a shape.
+// Computes the axes and extents of the operations that only change a shape.
 #include <fmt/format.h>
 
 #include "app/model/import/constants.h"

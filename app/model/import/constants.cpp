@@ -34,7 +34,7 @@ Constant with_dims(Constant constant, Dims dims) {
   return constant;
 }
 
-// Elements between neighbours along each axis.
+// Returns the distance in elements of neighbours along each axis.
 Dims strides_of(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
@@ -121,7 +121,8 @@ std::optional<Constant> concat(const FileNode& node, const Inputs& inputs) {
   return result;
 }
 
-// Takes every step-th index of one axis from `start` to before `end`, which may count from the end.
+// Takes every step-th index of one axis, from `start` to before `end`. Both may count from the end
+// of the axis.
 Constant sliced(const FileNode& node, const Constant& from, std::int64_t axis, std::int64_t start,
                 std::int64_t end, std::int64_t step) {
   if (step == 0) node.fail("has a step of zero");
@@ -247,7 +248,8 @@ const std::map<std::string, Evaluator>& evaluators() {
            const Constant& from = need(node, in, 0);
            return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
          }},
-        // A copy of an initialiser is a parameter of its own: exporters merge equal values.
+        // A copy of an initialiser becomes a parameter of its own, because exporters merge
+        // parameters with equal values.
         {"Identity", [](const FileNode& node, const Inputs& in) {
            Constant copy = need(node, in, 0);
            if (!copy.name.empty()) copy.name = node.outputs.at(0);

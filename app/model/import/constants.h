@@ -9,20 +9,22 @@
 
 namespace convoy::app::onnx_import {
 
-// Returns the node's only output; null for an absent input. Nothing if this is no operation on
-// constants: one that is not known, or arithmetic with weights. A result of arithmetic has no name;
-// one that only moves elements keeps the name of its input. Throws std::runtime_error, which names
-// the node, if the inputs do not fit together.
+// Returns the output of the node, which must have only one. An absent input is null. Returns
+// nothing if the operation is unknown or is arithmetic with weights. The result of arithmetic has
+// no name. A result that only moves elements keeps the name of its input. Throws std::runtime_error
+// that names the node if the inputs do not fit together.
 std::optional<Constant> evaluate(const FileNode& node, const std::vector<const Constant*>& inputs);
 
-// Returns the index of an axis that may count from the end. Fails for others.
+// Returns the index of an axis, which may count from the end. Fails if there is no such axis.
 std::int64_t axis_of(const FileNode& node, std::int64_t axis, std::int64_t rank);
-// Returns the axes that an attribute, or in newer opsets an input, lists; nothing if it is absent.
+// Returns the axes that an attribute lists, or in newer opsets an input. Returns nothing if both
+// are absent.
 std::optional<Dims> axes_of(const FileNode& node, const Constant* input);
-// Returns the dims that Reshape gives to a tensor: 0 keeps an extent, and -1 takes the rest.
+// Returns the extents after Reshape. In `target` 0 keeps an extent, and -1 takes the remaining
+// elements.
 Dims reshaped_dims(const FileNode& node, const Dims& from, const Dims& target);
-// Return what Unsqueeze and Squeeze make. Squeeze without axes removes those of extent 1 from the
-// place `first` on.
+// Return the extents after Unsqueeze and Squeeze. Squeeze without axes removes the axes of extent 1
+// from axis `first` on.
 Dims unsqueezed_dims(const FileNode& node, const Dims& from, const Constant* axes);
 Dims squeezed_dims(const FileNode& node, const Dims& from, const Constant* axes, std::size_t first);
 // Returns the tensor with its axes in this order.

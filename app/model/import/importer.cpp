@@ -10,7 +10,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-constexpr std::int64_t kOpenBatch = 2;  // stands for a batch that the file leaves open
+// Stands for a batch that the file leaves open.
+constexpr std::int64_t kOpenBatch = 2;
 
 kernels::Shape shape_of(const Dims& dims) {
   kernels::Shape shape;
@@ -34,14 +35,15 @@ Dims dims_of(const kernels::Shape& shape) {
   return dims;
 }
 
-// Names of layers and parameters are paths in checkpoints, so they have no slashes.
+// Removes slashes, because checkpoints use the names of layers and parameters as paths.
 std::string without_slashes(std::string name) {
   name.erase(0, name.find_first_not_of('/'));
   std::ranges::replace(name, '/', '.');
   return name;
 }
 
-// Makes of PyTorch's "/layer1/layer1.0/conv1/Conv" the module's name, layer1.0.conv1.
+// Returns the name of the module for a node of PyTorch: layer1.0.conv1 for
+// "/layer1/layer1.0/conv1/Conv".
 std::string module_name(const std::string& node) {
   std::string module;
   std::string last;
@@ -102,7 +104,8 @@ void Importer::read_input() {
 }
 
 Network Importer::run() {
-  for (const FileNode& node : graph_.nodes)  // a bias may come after the layer that takes it
+  // A bias may come after the layer that takes it, so constants are read first.
+  for (const FileNode& node : graph_.nodes)
     if (node.op == "Constant" || node.op == "Identity") try_constant(node);
   for (const FileNode& node : graph_.nodes)
     if (!done_.contains(&node) && !try_constant(node)) import_node(node);
@@ -116,7 +119,7 @@ Network Importer::run() {
   return std::move(*network_);
 }
 
-// Checkpoints find parameters and states by their names.
+// Throws if two parameters or states have the same name, because checkpoints find them by name.
 void Importer::require_own_names() const {
   std::set<std::string> names;
   for (const Layer& layer : network_->layers())
@@ -127,7 +130,7 @@ void Importer::require_own_names() const {
               fmt::format("layer {}: another parameter has the name '{}'", layer.name, spec.name));
 }
 
-// Returns the layer of an output, [N, classes].
+// Returns the layer of an output, which must be [N, classes].
 LayerId Importer::output_layer(const std::string& name) {
   const FileNode reader{{}, "Flatten", {}, {name}, {}, {}, 0};
   const Value& output = activation(reader, 0);
@@ -315,7 +318,7 @@ const Constant* Importer::take_bias(const FileNode& node, int place, int rank, s
 
 void Importer::give_with_bias(const FileNode& node, Value value) {
   const auto found = bias_of_.find(&node);
-  give(node, value);  // whose shape may be read
+  give(node, value);  // later nodes may read the shape of this value
   if (found != bias_of_.end()) give(*found->second, std::move(value));
 }
 

@@ -1,5 +1,5 @@
-// Makes a network of a file's nodes, one after the other. The files of this folder that import an
-// operation use this class.
+// Makes a network from a file's nodes, one after the other. The files of this folder that import
+// operations use this class.
 #pragma once
 
 #include <functional>
@@ -18,54 +18,59 @@ struct Value {
   std::optional<Constant> constant;
   LayerId layer = 0;
   Arrangement view;
-  std::optional<kernels::PadProblem> pad = std::nullopt;  // not done yet: the reader may do it itself
+  // A pad that no layer does yet, because the node that reads the value may do it itself.
+  std::optional<kernels::PadProblem> pad = std::nullopt;
 
-  Dims dims() const;  // as the file sees it; a pad that is not done must not exist
+  // Returns the extents in the file. Must not be called while there is such a pad.
+  Dims dims() const;
 };
 
 class Importer {
  public:
   explicit Importer(const FileGraph& graph);
-  // Throws std::runtime_error that names the node.
+  // Imports all nodes. Throws std::runtime_error that names the node.
   Network run();
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // Return an input of a node. All fail if it is absent or of the other kind.
+  // Return an input of a node. Fail if it is absent or not a constant.
   const Constant& constant(const FileNode& node, std::size_t index) const;
-  const Constant* optional_constant(const FileNode& node, std::size_t index) const;  // null if absent
+  // Null if absent.
+  const Constant* optional_constant(const FileNode& node, std::size_t index) const;
   bool is_constant(const FileNode& node, std::size_t index) const;
-  // Settles what is pending: pads and shuffled channels become layers.
+  // Returns an input that is the output of a layer. A pad or a channel shuffle that was postponed
+  // becomes a layer first. Fails if the input is absent or a constant.
   const Value& activation(const FileNode& node, std::size_t index);
-  // Returns what activation() returns. Throws unless it is [N, C, H, W] in this order.
+  // Returns the layer of the same input. Fails unless it is an image [N, C, H, W] in this order.
   LayerId image(const FileNode& node, std::size_t index);
-  // As image(), but leaves a pad to the caller.
+  // Does the same as image(), but leaves a postponed pad to the caller.
   Value unpadded_image(const FileNode& node, std::size_t index);
   Dims shape(LayerId layer) const;
 
-  // Appends a layer that reads these. Its name comes from that of the weight, if it has one, or of
-  // the node.
+  // Appends a layer that reads these inputs. Its name is that of the weight, if that has a name;
+  // else that of the node.
   LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs,
               const Constant* weight = nullptr);
-  // Gives a layer's parameter or state the name and values of a constant with as many elements.
+  // Gives a layer's parameter or state the name and values of a constant, which must have as many
+  // elements.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
-  // Says what the node's output is: the layer as it is, or as `view` shows it.
+  // Sets the output of a node: the output of a layer, unchanged or as the value's `view` shows it.
   void give(const FileNode& node, LayerId layer, std::size_t output = 0);
   void give(const FileNode& node, Value value, std::size_t output = 0);
-  // Appends a layer of one input that keeps its shape, and gives its output in the input's
-  // arrangement.
+  // Appends a layer that reads the node's first input and keeps its shape. Sets the output of the
+  // node, in the arrangement of the input.
   LayerId give_elementwise(const FileNode& node, LayerOp op, const Constant* weight = nullptr);
 
-  // Returns the only node that reads a value and not its shape alone; null if there are more or if
-  // it is an output of the file.
+  // Returns the only node that reads a value; reading its shape does not count. Returns null if
+  // several nodes read it or if it is an output of the file.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
-  // Returns the vector that the node's only reader adds to its output, one value for each of so
-  // many channels at the place of the value's axis; that reader is then done. Null if there is
-  // none.
+  // Looks for a bias: a vector that the node's only reader adds to its output. It must have one
+  // value per channel on axis `place`. If there is one, the reader counts as imported, and the
+  // vector is returned; else null.
   const Constant* take_bias(const FileNode& node, int place, int rank, std::int64_t channels);
-  // Whether nothing but a change of shape is between the node and the file's output.
+  // Returns whether only changes of shape come between the node and the file's output.
   bool is_last(const FileNode& node) const;
-  // As give(), also for the reader that take_bias() did.
+  // Does the same as give(). Also sets the output of the node whose bias take_bias() took.
   void give_with_bias(const FileNode& node, Value value);
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const FileGraph& graph() const { return graph_; }
@@ -87,14 +92,16 @@ class Importer {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> layer_names_;
-  std::map<std::string, std::string> claimed_;          // parameters, and the nodes that have them
-  std::map<const FileNode*, const FileNode*> bias_of_;  // nodes that take_bias() did, by the node before
+  // By name of a parameter: the node that uses it.
+  std::map<std::string, std::string> claimed_;
+  // By node: the node after it whose bias take_bias() took.
+  std::map<const FileNode*, const FileNode*> bias_of_;
   std::set<const FileNode*> done_;
   std::vector<std::string> notes_;
 };
 
-// Whether the constant has one value for each channel of a value of these dims, at the place of its
-// axis of channels, or one for all.
+// Returns whether the constant has one value for all channels, or one value per channel on axis
+// `place` of a value of these dims.
 bool is_per_channel(const Constant& constant, const Dims& dims, int place);
 
 }  // namespace convoy::app::onnx_import

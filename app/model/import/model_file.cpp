@@ -14,8 +14,8 @@ namespace {
 using onnx_import::FileGraph;
 using onnx_import::FileNode;
 
-// Exporters fold batch norm into the convolution before it. Its weights then have other names than
-// the module's, or a bias that the module does not have.
+// Returns whether an exporter seems to have folded batch norms into convolutions. The weights then
+// have other names than those of a module, or a bias that the module does not have.
 bool looks_folded(const FileGraph& graph) {
   constexpr std::string_view kWeight = ".weight";
   bool folded = false;
@@ -39,7 +39,8 @@ Network import_graph(FileGraph graph) {
   return network;
 }
 
-// Imports all outputs if they are classifiers, else the first one.
+// Imports all outputs. If that fails, imports only the first, because the others may not be
+// classifiers.
 Network import_outputs(FileGraph graph) {
   const std::vector<std::string> outputs = graph.outputs;
   if (outputs.size() == 1) return import_graph(std::move(graph));
@@ -74,8 +75,8 @@ bool has_weights(const Layer& layer) {
   return std::holds_alternative<Linear>(layer.op) || std::holds_alternative<Conv2d>(layer.op);
 }
 
-// Returns the layer that makes an output's logits, with none but layers without parameters after
-// it; -1 if there is no such layer.
+// Returns the layer that computes the logits of an output. Only layers without parameters may
+// follow it. Returns -1 if there is no such layer.
 LayerId head_of(const Network& network, LayerId output) {
   for (LayerId at = output; at > 0;) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(at)];
@@ -86,7 +87,7 @@ LayerId head_of(const Network& network, LayerId output) {
   return -1;
 }
 
-// Adds a layer with so many outputs in place of `head`, with new values under the old names.
+// Adds a layer with `classes` outputs in place of `head`. It has the old names but new values.
 void add_head(Network& network, const Layer& head, int classes) {
   LayerOp op = head.op;
   if (auto* linear = std::get_if<Linear>(&op))
@@ -101,7 +102,7 @@ void add_head(Network& network, const Layer& head, int classes) {
   }
 }
 
-// Throws unless the layer's parameters have the shapes that its inputs ask for.
+// Throws unless the layer's parameters have the shapes that its inputs require.
 void require_shapes(const Network& network, const Layer& layer, const Shape& image) {
   const auto inputs = network.input_shapes(layer);
   const auto expected = std::visit([&](const auto& op) { return op.parameters(inputs); }, layer.op);

@@ -1,4 +1,4 @@
-// A network from a model file, for images and classes that may be others than the file's.
+// Makes a network from a model file. Its images and classes may differ from those in the file.
 #pragma once
 
 #include <string>
@@ -13,27 +13,27 @@ namespace onnx_import {
 struct FileGraph;
 }
 
-// Whether a name of --model is that of a file and not of a network of the zoo.
+// Returns whether --model names a file and not a network of the zoo.
 bool is_model_file(std::string_view name);
 
 class ModelFile {
  public:
-  // Reads an ONNX file. Throws std::runtime_error, one line that names the file and, for what is
-  // not supported, the node.
+  // Reads an ONNX file. Throws std::runtime_error in one line that names the file and, if something
+  // is not supported, the node.
   explicit ModelFile(const std::string& path);
-  // Takes what has been read of a file.
+  // Uses a graph that was read from a file.
   explicit ModelFile(onnx_import::FileGraph graph);
 
-  // The images [C, H, W] and the number of classes that the file was made for.
+  // Return the images [C, H, W] and the number of classes that the file was made for.
   Shape image() const;
   int classes() const;
-  // Returns the network with the file's values for a batch `input`, [N, C, H, W]. With another
-  // number of classes the last layer with weights is drawn anew. Throws std::runtime_error, which
-  // names the layer, if the network cannot take such images.
+  // Returns the network with the file's values, for a batch `input` of shape [N, C, H, W]. If the
+  // number of classes differs from the file's, the last layer with weights gets new initial values.
+  // Throws std::runtime_error that names the layer if the network cannot take such images.
   Network network(const Shape& input, int classes) const;
 
  private:
-  Network network_;  // as the file has it
+  Network network_;  // with the images and classes of the file
 };
 
 }  // namespace convoy::app

@@ -8,7 +8,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Returns the decimal number that a float of a file was before: 0.9 and not 0.8999999762.
+// Returns the decimal number that a float in a file stands for: 0.9, and not 0.8999999762.
 double as_written(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
 
 double without_rounding(double value) { return std::round(value * 1e9) / 1e9; }
@@ -18,7 +18,7 @@ void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
   importer.bind(node, layer, "bias", importer.constant(node, 2));
 }
 
-// Adds a layer norm over the channels, which are at `place` of the input's axes.
+// Adds a layer norm over `axis`, which must be the axis of the channels.
 void give_layer_norm(Importer& importer, const FileNode& node, std::int64_t axis) {
   const Value input = importer.activation(node, 0);
   const int place = input.view.place_of(1);
@@ -49,8 +49,8 @@ void import_batch_norm(Importer& importer, const FileNode& node) {
       node.fail("its statistics are read by another node, which is not supported");
   BatchNorm norm;
   norm.epsilon = as_written(node.real("epsilon", 1e-5));
-  norm.momentum =
-      without_rounding(1 - as_written(node.real("momentum", 0.9)));  // ONNX weighs the statistics before
+  // In ONNX momentum is the weight of the old statistics, here it is that of the batch.
+  norm.momentum = without_rounding(1 - as_written(node.real("momentum", 0.9)));
   const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
   bind_affine(importer, node, layer);
   importer.bind(node, layer, "running_mean", importer.constant(node, 3));

@@ -1,5 +1,5 @@
-// An ONNX file as plain values. ONNX's protobuf classes read it; they pass over fields that they do
-// not know, so files of newer versions open too.
+// Reads an ONNX file into plain values, with ONNX's protobuf classes. These ignore fields that they
+// do not know, so files of newer versions can be read, too.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,26 @@
 
 namespace convoy::app::onnx_import {
 
-using Dims = std::vector<std::int64_t>;  // empty for a scalar
+using Dims = std::vector<std::int64_t>;  // extents; empty for a scalar
 
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // of one tensor
+// The most elements of one tensor.
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
-// Returns the product. Throws std::runtime_error for negative extents or more than kMostElements.
+// Returns the product of the extents. Throws std::runtime_error if an extent is negative or the
+// product exceeds kMostElements.
 std::int64_t elements_of(const Dims& dims);
-std::string to_string(const Dims& dims);  // "2x3x32x32", "scalar"
+std::string to_string(const Dims& dims);  // for example "2x3x32x32" or "scalar"
 
-// A constant tensor in row-major order: of integers (booleans too) or of reals, which become
+// A constant tensor in row-major order. It holds integers (booleans, too) or reals, which become
 // float32.
 struct Constant {
   Dims dims;
   bool is_integer = false;
   std::vector<std::int64_t> integers;
   std::shared_ptr<const std::vector<float>> reals;
-  std::string name;  // that of the initialiser; empty if it was computed
-  Dims stored;       // the initialiser's dims for the same order of elements; else empty
+  std::string name;  // name of the initialiser; empty if the tensor was computed
+  // The initialiser's extents, if the elements still have its order; else empty.
+  Dims stored;
 
   std::int64_t size() const {
     return is_integer ? std::ssize(integers) : static_cast<std::int64_t>(reals->size());
@@ -46,21 +49,22 @@ struct Constant {
 };
 
 using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
-                               std::vector<float>, Constant, std::monostate>;  // monostate: a graph or so
+                               // monostate: another kind, such as a graph.
+                               std::vector<float>, Constant, std::monostate>;
 
 struct FileNode {
-  std::string name, op, domain;  // the domain is empty for ONNX's own operations
+  std::string name, op, domain;  // `domain` is empty for ONNX's own operations
   std::vector<std::string> inputs, outputs;
   std::map<std::string, Attribute> attributes;
-  std::size_t index = 0;  // in the file
+  std::size_t index = 0;  // index in the file
 
-  // Returns "node NAME (OP)", or "node 17 (OP)" if it has no name.
+  // Returns "node NAME (OP)", or for example "node 17 (OP)" if the node has no name.
   std::string label() const;
   bool has_input(std::size_t index) const { return index < inputs.size() && !inputs[index].empty(); }
-  // Throws std::runtime_error that starts with label().
+  // Throws std::runtime_error whose message starts with label().
   [[noreturn]] void fail(const std::string& message) const;
 
-  // Return the attribute or what stands in for it. Fail if it has another type.
+  // Return the attribute, or `otherwise` if it is absent. Fail if it has another type.
   std::int64_t integer(const std::string& name, std::int64_t otherwise) const;
   double real(const std::string& name, double otherwise) const;
   std::string text(const std::string& name, const std::string& otherwise) const;
@@ -69,23 +73,23 @@ struct FileNode {
 
 struct FileInput {
   std::string name;
-  Dims dims;  // -1 if the file leaves an extent open
+  Dims dims;  // -1 for an extent that the file leaves open
 };
 
 struct FileGraph {
   std::string path;
   std::int64_t opset = 0;
-  std::vector<FileNode> nodes;  // each after those whose outputs it reads
+  std::vector<FileNode> nodes;  // each node comes after the nodes whose outputs it reads
   std::map<std::string, Constant> initialisers;
-  std::vector<FileInput> inputs;  // those that are not initialisers
+  std::vector<FileInput> inputs;  // without the initialisers
   std::vector<std::string> outputs;
 };
 
-// Reads a file and the files of its external data, which must be in its folder. Throws
-// std::runtime_error, one line that names the file.
+// Reads a file and the files of its external data, which must be in the same folder. Throws
+// std::runtime_error in one line that names the file.
 FileGraph read_onnx_file(const std::filesystem::path& path);
 
-// Reads the bytes of a file whose external data are in `folder`.
+// Reads a file from memory. Its external data are in `folder`.
 FileGraph parse_onnx(std::span<const std::uint8_t> bytes, const std::string& path,
                      const std::filesystem::path& folder);
 

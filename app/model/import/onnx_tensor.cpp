@@ -59,7 +59,8 @@ bool is_real(std::int32_t type) {
          type == TensorProto::BFLOAT16;
 }
 
-// Puts the elements into `values` as they are in memory, each converted by `convert`.
+// Reads elements of type Stored from `bytes` and stores them in `values`, each converted by
+// `convert`.
 template <typename Stored, typename Values, typename Convert>
 void take(const std::string& bytes, Values& values, const Convert& convert) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -108,7 +109,8 @@ std::int64_t number_of(const TensorProto& tensor, const std::string& key, const 
   return number;
 }
 
-// Returns the path of a file of external data. It must be in the model's folder, links included.
+// Returns the path of a file of external data. Fails unless the file is in the model's folder, even
+// after links are followed.
 std::filesystem::path inside(const TensorProto& tensor, const std::filesystem::path& folder,
                              const std::string& location) {
   const std::filesystem::path root = std::filesystem::weakly_canonical(folder.empty() ? "." : folder);
@@ -153,7 +155,8 @@ void take_field(const TensorProto& tensor, const Field& field, Values& values, c
     values[static_cast<std::size_t>(i)] = static_cast<typename Values::value_type>(convert(field[i]));
 }
 
-// Values in one of the repeated fields, which may be wider than the type.
+// Reads values from one of the repeated fields of the tensor. A field's type may be wider than the
+// tensor's type.
 void take_fields(const TensorProto& tensor, Constant& constant, std::vector<float>& reals) {
   const auto plain = [](auto value) { return value; };
   const auto half = [](std::int32_t bits) { return from_half(static_cast<std::uint16_t>(bits)); };

@@ -1,4 +1,4 @@
-// Tensors of an ONNX file as constants.
+// Reads tensors of an ONNX file as constants.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@ class TensorProto;
 
 namespace convoy::app::onnx_import {
 
-// Reads all encodings of integers, booleans and real numbers, also from a file of external data in
-// `folder`. Throws std::runtime_error, which names the tensor, if it is of another type or its
-// values do not fill its shape.
+// Reads integers, booleans and real numbers in all their encodings, also from a file of external
+// data in `folder`. Throws std::runtime_error that names the tensor if it has another type or if
+// its values do not fill its shape.
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& folder);
 
 }  // namespace convoy::app::onnx_import

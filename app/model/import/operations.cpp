@@ -65,10 +65,11 @@ const std::vector<Operation>& operations() {
   return table;
 }
 
-// Names that patterns.h gives to operations that ONNX has not.
+// Returns whether the name is one that patterns.h uses for an operation that ONNX does not have.
 bool is_own(std::string_view op) { return op == "ChannelNorm" || op == "GroupNorm" || op == "Silu"; }
 
-// Returns which networks have such an operation, if that helps the reader.
+// Returns which kind of network has such an operation, for a message. Returns an empty text if that
+// is not known.
 std::string_view kind_of(std::string_view op) {
   struct Kind {
     std::string_view ops, what;

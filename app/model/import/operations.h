@@ -1,4 +1,4 @@
-// The operations of ONNX that a network can have, by kind. Each function imports one node.
+// Declares the import of every supported ONNX operation. Each function imports one node.
 #pragma once
 
 #include <string>
@@ -12,22 +12,23 @@ namespace convoy::app::onnx_import {
 struct Operation {
   std::string_view op;
   void (*import)(Importer& importer, const FileNode& node);
-  std::vector<std::string_view> attributes;  // a node with any other is refused
+  // A node with any other attribute is refused.
+  std::vector<std::string_view> attributes;
 };
 
 // Returns null if the operation is not known.
 const Operation* find_operation(std::string_view op);
-// Throws std::runtime_error that says what is supported.
+// Throws std::runtime_error that says which operations are supported.
 [[noreturn]] void refuse(const FileNode& node);
-// Throws std::runtime_error for attributes that the operation does not know.
+// Throws std::runtime_error if the node has attributes that the operation does not know.
 void check_attributes(const FileNode& node, const Operation& operation);
 
-// Products: convolutions and fully connected layers.
+// Import matrix products: convolutions and fully connected layers.
 void import_conv(Importer&, const FileNode&);
 void import_gemm(Importer&, const FileNode&);
 void import_matmul(Importer&, const FileNode&);
 
-// Normalisations.
+// Import normalisations.
 void import_batch_norm(Importer&, const FileNode&);
 void import_layer_norm(Importer&, const FileNode&);
 void import_channel_norm(Importer&, const FileNode&);
@@ -35,12 +36,12 @@ void import_group_norm(Importer&, const FileNode&);
 void import_instance_norm(Importer&, const FileNode&);
 void import_lrn(Importer&, const FileNode&);
 
-// Functions of one element, dropout and softmax.
+// Import elementwise functions, dropout and softmax.
 void import_relu(Importer&, const FileNode&);
 void import_clip(Importer&, const FileNode&);
 void import_leaky_relu(Importer&, const FileNode&);
 void import_prelu(Importer&, const FileNode&);
-void import_activation(Importer&, const FileNode&);  // those without attributes
+void import_activation(Importer&, const FileNode&);  // functions without attributes
 void import_hard_sigmoid(Importer&, const FileNode&);
 void import_gelu(Importer&, const FileNode&);
 void import_dropout(Importer&, const FileNode&);
@@ -48,20 +49,21 @@ void import_identity(Importer&, const FileNode&);
 void import_cast(Importer&, const FileNode&);
 void import_softmax(Importer&, const FileNode&);
 
-// Pools and pads.
+// Import pools and pads.
 void import_max_pool(Importer&, const FileNode&);
 void import_average_pool(Importer&, const FileNode&);
 void import_global_pool(Importer&, const FileNode&);
-void import_reduce(Importer&, const FileNode&);  // ReduceMean and ReduceMax over the pixels
+// ReduceMean and ReduceMax over the pixels.
+void import_reduce(Importer&, const FileNode&);
 void import_pad(Importer&, const FileNode&);
 
-// Sums and products of tensors and of constants.
+// Import sums and products of tensors and of constants.
 void import_add(Importer&, const FileNode&);
 void import_sub(Importer&, const FileNode&);
 void import_mul(Importer&, const FileNode&);
 void import_div(Importer&, const FileNode&);
 
-// Operations that move elements.
+// Import operations that move elements.
 void import_reshape(Importer&, const FileNode&);
 void import_flatten(Importer&, const FileNode&);
 void import_squeeze(Importer&, const FileNode&);
@@ -73,12 +75,13 @@ void import_slice(Importer&, const FileNode&);
 void import_gather(Importer&, const FileNode&);
 void import_shape(Importer&, const FileNode&);
 
-// Functions that several operations share.
+// The window of a pool or a convolution.
 struct Window {
   std::array<int, 2> kernel, stride, dilation;
-  kernels::PadProblem pads;  // as the node lists them, or as auto_pad asks
+  kernels::PadProblem pads;  // from the attribute pads, or computed for auto_pad
 };
-// Reads kernel_shape (else `kernel`), strides, dilations, pads and auto_pad for an image.
+// Reads kernel_shape (default: `kernel`), strides, dilations, pads and auto_pad of a node that
+// reads an image.
 Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel,
                  bool ceil_mode = false);
 int small(const FileNode& node, std::string_view what, std::int64_t value);

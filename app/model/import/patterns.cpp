@@ -12,7 +12,8 @@ namespace convoy::app::onnx_import {
 namespace {
 
 constexpr std::size_t kMostFactors = 6;
-constexpr int kDeepest = 16;  // nested products
+// The deepest nesting of products that is searched.
+constexpr int kDeepest = 16;
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
 
@@ -44,7 +45,8 @@ class Recogniser {
     return {{}, std::move(op), {}, std::move(inputs), {}, std::move(attributes), 0};
   }
 
-  // Returns the node that makes a value, without casts; null if it is none of `op`.
+  // Returns the node that computes a value, looking through casts. Returns null if it is not of the
+  // type `op`.
   const FileNode* maker(const std::string& value, std::string_view op) const {
     auto found = maker_.find(value);
     for (int casts = 0; found != maker_.end() && graph_.nodes[found->second].op == "Cast" && casts < 4;
@@ -63,7 +65,8 @@ class Recogniser {
     return node.op == op && node.domain.empty() && node.inputs.size() == 2;
   }
 
-  // Returns a constant of the file that needs no evaluation, or null.
+  // Returns a constant of the file. Returns nothing if the value is not constant or needs
+  // evaluation.
   std::optional<Constant> constant(const std::string& value) const {
     if (const auto found = graph_.initialisers.find(value); found != graph_.initialisers.end())
       return found->second;
@@ -75,7 +78,7 @@ class Recogniser {
     return found && found->size() == 1 ? std::optional(found->at(0)) : std::nullopt;
   }
 
-  // If one input of a node is a number, returns it and the other input.
+  // The input of a node that is a number, and the other input.
   struct WithNumber {
     std::string value;
     double number;
@@ -94,7 +97,7 @@ class Recogniser {
     return true;
   }
 
-  // The factors of a product, of which the numbers are multiplied.
+  // The factors of a product. All numbers among them are multiplied into one.
   struct Product {
     double number = 1;
     std::vector<std::string> values;
@@ -116,7 +119,8 @@ class Recogniser {
       product.values.push_back(value);
     }
   }
-  // Returns nothing if the node is neither a product nor a division by a number.
+  // Returns the factors of a node. Returns nothing if it is neither a product nor a division by a
+  // number.
   std::optional<Product> product_of(const FileNode& node) const {
     Product product;
     if (is_binary(node, "Mul")) {
@@ -143,7 +147,7 @@ class Recogniser {
     return std::nullopt;
   }
 
-  // A ReLU before a clip from 0 changes nothing.
+  // Removes a ReLU before a Clip with the minimum 0, because it changes nothing.
   Match clip_of_relu(const FileNode& node) const {
     const FileNode* relu = node.op == "Clip" && node.domain.empty() && !node.inputs.empty()
                                ? maker(node.inputs[0], "Relu")
@@ -153,12 +157,12 @@ class Recogniser {
     clip.inputs[0] = relu->inputs[0];
     return clip;
   }
-  // Returns a bound of a Clip, NaN if it has none.
+  // Returns a bound of a Clip, or NaN if it has none.
   double bound(const FileNode& clip, std::size_t input, const char* attribute) const {
     const auto given = clip.has_input(input) ? number(clip.inputs[input]) : std::nullopt;
     return given ? *given : clip.real(attribute, NAN);
   }
-  // Whether the value is min(max(x + 3, 0), 6).
+  // Returns whether the value is min(max(x + 3, 0), 6).
   bool is_shifted_clip(const std::string& value, std::string& x) const {
     const FileNode* clip = maker(value, "Clip");
     if (clip == nullptr) return false;
@@ -190,8 +194,8 @@ class Recogniser {
     return std::nullopt;
   }
 
-  // x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the factors
-  // in any order.
+  // Recognises x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+  // The factors may be in any order.
   Match gelu(const FileNode& node) const {
     const auto product = product_of(node);
     if (!product || !near(product->number, 0.5) || product->values.size() != 2) return std::nullopt;
@@ -212,7 +216,8 @@ class Recogniser {
     collect(value, product);
     return near(product.number, number) && all_are(product.values, x, 1);
   }
-  // Whether the value is sqrt(2 / pi) (x + 0.044715 x^3), or x is outside the parentheses.
+  // Returns whether the value is sqrt(2 / pi) (x + 0.044715 x^3), or the same with x as a factor
+  // before the parentheses.
   bool is_cubic(const std::string& value, const std::string& x) const {
     Product outer;
     collect(value, outer);
@@ -232,14 +237,15 @@ class Recogniser {
     return false;
   }
 
-  // The one axis that a ReduceMean with kept extents reduces.
+  // Returns the axis over which a ReduceMean averages. Returns nothing if there are several axes or
+  // if the node drops the axis.
   std::optional<std::int64_t> mean_axis(const FileNode& mean) const {
     const auto listed = mean.has_input(1) ? constant(mean.inputs[1]) : std::nullopt;
     const auto axes = listed && listed->is_integer ? std::optional(listed->integers) : mean.integers("axes");
     if (!axes || axes->size() != 1 || mean.integer("keepdims", 1) == 0) return std::nullopt;
     return (*axes)[0];
   }
-  // Whether the value is x - mean(x) over one axis.
+  // Returns whether the value is x - mean(x) over one axis. Sets `x` and `axis`.
   bool is_centred(const std::string& value, std::string& x, std::int64_t& axis) const {
     const FileNode* sub = binary(value, "Sub");
     const FileNode* mean = sub == nullptr ? nullptr : maker(sub->inputs[1], "ReduceMean");
@@ -249,7 +255,8 @@ class Recogniser {
     x = sub->inputs[0], axis = *found;
     return true;
   }
-  // Whether the value is sqrt(mean((x - mean(x))^2) + epsilon) over the axis.
+  // Returns epsilon if the value is sqrt(mean((x - mean(x))^2) + epsilon) over the axis; else
+  // nothing.
   std::optional<double> is_deviation(const std::string& value, const std::string& x,
                                      std::int64_t axis) const {
     const FileNode* root = maker(value, "Sqrt");
@@ -285,8 +292,8 @@ class Recogniser {
     return std::nullopt;
   }
 
-  // PyTorch writes group norm as an instance norm of [N, groups, -1], reshaped back, times weight,
-  // plus bias.
+  // Recognises PyTorch's group norm: an instance norm of [N, groups, -1], reshaped to the image,
+  // times a weight, plus a bias.
   Match group_norm(const FileNode& node) const {
     if (!is_binary(node, "Add")) return std::nullopt;
     for (const std::size_t scaled : {0u, 1u}) {

@@ -7,8 +7,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Returns the extents that auto_pad adds before and after an axis for an output of ceil(extent /
-// stride) positions.
+// Sets the padding before and after each axis that auto_pad requires. The output then has
+// ceil(extent / stride) positions.
 void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool upper) {
   std::array<int, 2> before{}, after{};
   for (std::size_t axis = 0; axis < 2; ++axis) {
@@ -23,14 +23,16 @@ void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool u
   window.pads = {before[0], after[0], before[1], after[1], 0};
 }
 
-// Returns the matrix [outputs, inputs] of a constant that is [inputs, outputs] if it is transposed.
+// Returns the matrix [outputs, inputs] of a constant, which is [inputs, outputs] if `is_transposed`
+// is set.
 Constant matrix_of(const FileNode& node, const Constant& weight, bool is_transposed) {
   if (weight.is_integer || weight.dims.size() != 2)
     node.fail(fmt::format("its weights have the shape {}, expected a matrix", to_string(weight.dims)));
   return is_transposed ? transposed(weight, {1, 0}) : weight;
 }
 
-// Whether a later node makes an image of the output, as squeeze-and-excitation does of its gates.
+// Returns whether a later node makes an image from the output, as for the gates of
+// squeeze-and-excitation.
 bool becomes_image(const Importer& importer, const FileNode& node) {
   const FileNode* at = &node;
   for (int steps = 0; at != nullptr && steps < 16; ++steps) {
@@ -42,7 +44,8 @@ bool becomes_image(const Importer& importer, const FileNode& node) {
   return false;
 }
 
-// Adds the layer of y = x W + b over the channels of a value. `matrix` is [outputs, inputs].
+// Adds a layer that computes y = W x + b over the channels of a value. `matrix` is W, [outputs,
+// inputs].
 void give_product(Importer& importer, const FileNode& node, const Constant& matrix, const Constant* bias) {
   const Value input = importer.activation(node, 0);
   const std::int64_t outputs = matrix.dims[0];
@@ -115,7 +118,7 @@ void import_conv(Importer& importer, const FileNode& node) {
   if (weight.dims.size() != 4)
     node.fail(fmt::format("its weights have the shape {}, expected those of a 2-D convolution",
                           to_string(weight.dims)));
-  // A convolution pads with zeros itself.
+  // A convolution can do a pad with zeros itself, but not other values or negative amounts.
   if (input.pad && (input.pad->value != 0 ||
                     std::min({input.pad->top, input.pad->bottom, input.pad->left, input.pad->right}) < 0)) {
     importer.image(node, 0);

@@ -1,4 +1,4 @@
-// The structure of a file's network as text, without its weights.
+// Writes the structure of a file's network as a text, without weights.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace convoy::app::onnx_import {
 
-// Returns the same text for two files if they hold the same network: inputs, nodes with their
-// attributes, the shapes of weights, and the values of all other constants.
+// Returns the text. It is the same for two files if they have the same inputs, nodes with
+// attributes, shapes of weights, and values of all other constants.
 std::string structure_of(const FileGraph& graph);
 
 }  // namespace convoy::app::onnx_import

@@ -1,4 +1,5 @@
-// Elementwise activation layer, y = f(x), for all but the ReLU (relu.h). It keeps the shape.
+// Elementwise activation layer y = f(x), for all functions but the ReLU (relu.h). The output has
+// the shape of the input.
 #pragma once
 
 #include "app/model/layer.h"
@@ -16,7 +17,7 @@ struct Activation {
 
   static Activation of(kernels::ActivationKind kind) { return {{.kind = kind}}; }
   static Activation relu6() { return {{.kind = kernels::ActivationKind::clip, .min = 0, .max = 6}}; }
-  // As PyTorch has it: x / 6 + 1/2 between 0 and 1.
+  // Returns PyTorch's hard sigmoid: x / 6 + 1/2, limited to the interval from 0 to 1.
   static Activation hard_sigmoid() {
     return {{.kind = kernels::ActivationKind::hard_sigmoid, .slope = 1.0f / 6, .offset = 0.5f}};
   }

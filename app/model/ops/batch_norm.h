@@ -1,7 +1,7 @@
 // Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
-// give it a second input, a residual that is added to the result, and a ReLU after that; or another
-// activation and no second input. If weight and bias are frozen, training uses the running
-// statistics and leaves them as they are.
+// give it a residual as a second input, which is added to the result, and a ReLU after the sum. Or
+// fuse() may give it another activation and no second input. If weight and bias are frozen,
+// training uses the running statistics and does not change them.
 #pragma once
 
 #include "app/model/layer.h"
@@ -20,9 +20,12 @@ struct BatchNorm {
   using Nodes = std::tuple<BatchNormStatistics, BatchNormForward, BatchNormInference, BatchNormBackwardReduce,
                            BatchNormBackward>;
   double epsilon = 1e-5;
-  double momentum = 0.1;       // weight of the batch in the running statistics
-  double initial_scale = 1.0;  // 0 makes a residual block start as the identity
-  bool relu = false;           // set by fuse(), as is the next
+  // The weight of the batch in the running statistics.
+  double momentum = 0.1;
+  // With 0 a residual block starts as the identity.
+  double initial_scale = 1.0;
+  // fuse() sets this or `activation`.
+  bool relu = false;
   std::optional<kernels::ActivationProblem> activation = std::nullopt;
 
   Shape infer(Shapes inputs) const;

@@ -1,4 +1,5 @@
-// Layers that copy channels: a slice of them, and the shuffle of ShuffleNet (Zhang et al. 2018).
+// Layers that copy channels: a slice of the channels, and the channel shuffle of ShuffleNet (Zhang
+// et al. 2018).
 #pragma once
 
 #include "app/model/layer.h"
@@ -13,7 +14,7 @@ CONVOY_NODE(ChannelShuffleForward, channel_shuffle, ShuffleProblem);
 struct Slice {
   static constexpr std::string_view kKind = "slice";
   using Nodes = std::tuple<SliceForward, SliceBackward>;
-  std::int64_t begin = 0, count = 1;  // channels
+  std::int64_t begin = 0, count = 1;  // the first channel and the number of channels
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
@@ -27,7 +28,7 @@ struct Slice {
 struct ChannelShuffle {
   static constexpr std::string_view kKind = "channel_shuffle";
   using Nodes = std::tuple<ChannelShuffleForward>;
-  int groups = 2;  // divides the channels
+  int groups = 2;  // must divide the number of channels
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

@@ -1,4 +1,4 @@
-// Concat layer: images of equal size joined along the channels.
+// Concat layer: joins images of equal size along the channels.
 #pragma once
 
 #include "app/model/layer.h"

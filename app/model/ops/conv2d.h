@@ -1,4 +1,5 @@
-// Convolution layer over [N, C, H, W] with weights [filters, C / groups, kernel, kernel].
+// Convolution layer over [N, C, H, W] with weights [filters, C / groups, kernel height, kernel
+// width].
 #pragma once
 
 #include <array>
@@ -17,11 +18,13 @@ struct Conv2d {
   static constexpr std::string_view kKind = "conv2d";
   using Nodes = std::tuple<Conv2dForward, Conv2dBackwardData, Conv2dBackwardWeights>;
   std::int64_t filters = 0;
-  std::array<int, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};  // height, width
+  // Each is {height, width}.
+  std::array<int, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
   int groups = 1;
   bool bias = false;
   bool relu = false;  // set by fuse()
-  // The default is normal by fan-out, for the ReLU that follows (He et al. 2015).
+  // By default weights are normal with a variance by fan-out, for a ReLU after the layer (He et al.
+  // 2015).
   std::optional<Initializer> weight_initializer = std::nullopt;
   Initializer bias_initializer = Initializer::constant(0);
 

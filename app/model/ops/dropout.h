@@ -1,5 +1,5 @@
-// Dropout layer. In training each element is zero with probability `rate`, and the others are
-// scaled by 1 / (1 - rate).
+// Dropout layer. In training each element becomes zero with probability `rate`, and the others are
+// multiplied by 1 / (1 - rate).
 #pragma once
 
 #include "app/model/layer.h"
@@ -14,7 +14,9 @@ struct Dropout {
   static constexpr std::string_view kKind = "dropout";
   using Nodes = std::tuple<DropoutForward, DropoutBackward>;
   float rate = 0.5f;
-  bool whole_samples = false;  // stochastic depth (Huang et al. 2016): a sample is kept or zero as a whole
+  // Stochastic depth (Huang et al. 2016): all elements of a sample are kept or become zero
+  // together.
+  bool whole_samples = false;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

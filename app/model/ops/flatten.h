@@ -1,4 +1,5 @@
-// Makes rows [N, C H W] of images [N, C, H, W]. Linear layers do so themselves.
+// Flatten layer: makes rows [N, C H W] of images [N, C, H, W]. A linear layer needs none, since it
+// does the same.
 #pragma once
 
 #include "app/model/layer.h"

@@ -1,5 +1,5 @@
-// Group normalisation of every sample over the pixels of a group of channels (Wu & He 2018). As
-// many groups as channels make it instance normalisation.
+// Group normalisation layer (Wu & He 2018). It normalises each sample over the pixels of a group of
+// channels. With as many groups as channels it is instance normalisation.
 #pragma once
 
 #include "app/model/layer.h"
@@ -13,7 +13,7 @@ CONVOY_NODE(GroupNormBackward, group_norm_backward, GroupNormProblem);
 struct GroupNorm {
   static constexpr std::string_view kKind = "group_norm";
   using Nodes = std::tuple<GroupNormForward, GroupNormBackward>;
-  int groups = 32;  // divides the channels
+  int groups = 32;  // must divide the number of channels
   float epsilon = 1e-5f;
 
   Shape infer(Shapes inputs) const;

@@ -1,5 +1,5 @@
-// Fully connected layer: [N, ...] -> [N, outputs], with weights [outputs, inputs] over the
-// flattened (c, h, w).
+// Fully connected layer: [N, ...] -> [N, outputs]. Its weights are [outputs, inputs], with the
+// inputs in the order (c, h, w).
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct Linear {
   using Nodes = std::tuple<LinearForward, LinearBackwardData, LinearBackwardWeights>;
   std::int64_t outputs = 0;
   bool bias = true;
-  // The default is uniform in ±1/sqrt(inputs), as in LeCun et al. 1998.
+  // By default weights and bias are uniform in ±1/sqrt(inputs), as in LeCun et al. 1998.
   std::optional<Initializer> weight_initializer = std::nullopt, bias_initializer = std::nullopt;
 
   Shape infer(Shapes inputs) const;

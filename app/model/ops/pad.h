@@ -1,4 +1,4 @@
-// Pads images in height and width with a constant. A negative amount cuts pixels off.
+// Pad layer: extends images in height and width with a constant. A negative amount removes pixels.
 #pragma once
 
 #include "app/model/layer.h"

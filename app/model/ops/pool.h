@@ -1,4 +1,4 @@
-// Pooling layer: maximum or average over windows, or the average over the whole image.
+// Pooling layer: maximum or average over windows, or average over the whole image.
 #pragma once
 
 #include <array>
@@ -15,11 +15,13 @@ struct Pool {
   static constexpr std::string_view kKind = "pool";
   using Nodes = std::tuple<PoolForward, PoolBackward>;
   kernels::PoolKind kind = kernels::PoolKind::max;
-  // Height and width. A window of 0 is the whole image.
+  // Each is {height, width}. A window of 0 is the whole image.
   std::array<int, 2> window{2, 2}, stride{2, 2}, padding{0, 0};
-  bool ceil_mode = false;         // keeps the last, partial window
-  bool count_include_pad = true;  // an average counts the padding's zeros
-  bool relu = false;              // applied to the maxima; set by fuse()
+  bool ceil_mode = false;  // keeps a last window that is only partly inside the image
+  // An average counts the zeros of the padding.
+  bool count_include_pad = true;
+  // The ReLU is applied to the maxima. Set by fuse().
+  bool relu = false;
 
   static Pool max(int window, int stride, int padding = 0, bool ceil_mode = false) {
     return {kernels::PoolKind::max, {window, window}, {stride, stride}, {padding, padding}, ceil_mode};

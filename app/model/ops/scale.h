@@ -1,4 +1,4 @@
-// Layers with one trained value a channel: Scale multiplies by it (ConvNeXt's layer scale), and
+// Layers with one trained value per channel: Scale multiplies by it (ConvNeXt's layer scale), and
 // Bias adds it.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace convoy::app {
 
 struct Scale {
   static constexpr std::string_view kKind = "scale";
-  using Nodes = std::tuple<>;  // those of Multiply
+  using Nodes = std::tuple<>;  // it uses the operations of Multiply
   double initial_value = 1;
 
   Shape infer(Shapes inputs) const {
@@ -28,7 +28,7 @@ struct Scale {
 
 struct Bias {
   static constexpr std::string_view kKind = "bias";
-  using Nodes = std::tuple<>;  // those of Add
+  using Nodes = std::tuple<>;  // it uses the operations of Add
 
   Shape infer(Shapes inputs) const {
     expect_inputs(inputs, 1);

@@ -1,4 +1,5 @@
-// Softmax over the channels inside a network. The loss has its own: a network ends in logits.
+// Softmax layer over the channels, for use inside a network. A network ends in logits, because the
+// loss has a softmax of its own.
 #pragma once
 
 #include "app/model/layer.h"

@@ -16,7 +16,8 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::size_t kLongestName = 256;  // longer ones are nobody's, and std::regex recurses
+// Longer names are not translated, because std::regex is recursive.
+constexpr std::size_t kLongestName = 256;
 
 using Names = std::vector<std::string>;
 
@@ -28,13 +29,13 @@ struct Rule {
 const std::vector<Rule>& rules() {
   using M = const std::smatch&;
   static const std::vector<Rule> all{
-      // DenseNet before torchvision 0.2.2
+      // DenseNet before torchvision 0.2.2.
       {std::regex(R"((.*denselayer\d+\.(?:norm|conv))\.([12]\..*))"),
        [](M m) { return m.str(1) + m.str(2); }},
-      // VGG
+      // VGG.
       {std::regex(R"(pre_logits\.fc1\.(.*))"), [](M m) { return "classifier.0." + m.str(1); }},
       {std::regex(R"(pre_logits\.fc2\.(.*))"), [](M m) { return "classifier.3." + m.str(1); }},
-      // ConvNeXt
+      // ConvNeXt.
       {std::regex(R"(stem\.([01]\..*))"), [](M m) { return "features.0." + m.str(1); }},
       {std::regex(R"(stages\.(\d)\.downsample\.([01]\..*))"),
        [](M m) { return fmt::format("features.{}.{}", 2 * std::stoi(m.str(1)), m.str(2)); }},
@@ -47,7 +48,7 @@ const std::vector<Rule>& rules() {
       {std::regex(R"(stages\.(\d)\.blocks\.(\d+)\.gamma)"),
        [](M m) { return fmt::format("features.{}.{}.layer_scale", 2 * std::stoi(m.str(1)) + 1, m.str(2)); }},
       {std::regex(R"(head\.norm\.(.*))"), [](M m) { return "classifier.0." + m.str(1); }},
-      // RegNet
+      // RegNet.
       {std::regex(R"(stem\.(conv|bn)\.(.*))"),
        [](M m) { return fmt::format("stem.{}.{}", m.str(1) == "conv" ? 0 : 1, m.str(2)); }},
       {std::regex(R"(s(\d)\.b(\d{1,4})\.conv([123])\.(conv|bn)\.(.*))"),
@@ -75,7 +76,8 @@ std::string by_rules(const std::string& name) {
   return name;
 }
 
-// "head.fc" is the last layer of several of timm's families, which have other names here.
+// Translates timm's names by the rules. `head` is the last layer's name here, which timm calls
+// "head.fc" in several families.
 Names by_rules(const Names& names, const std::string& head) {
   Names translated;
   for (const std::string& name : names)
@@ -83,15 +85,15 @@ Names by_rules(const Names& names, const std::string& head) {
   return translated;
 }
 
-// Splits "blocks.0.0.bn1.weight" before its last dot.
+// Splits a name such as "blocks.0.0.bn1.weight" at its last dot.
 std::pair<std::string, std::string> layer_and_key(const std::string& name) {
   const auto dot = name.rfind('.');
   if (dot == std::string::npos) return {name, ""};
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-// The place of a layer of timm's EfficientNet family among all of its network: part, stage, block,
-// place in the block. Nothing for other names.
+// The place of a layer of timm's EfficientNet family in its network: part, stage, block, place in
+// the block.
 using Place = std::tuple<int, int, int, int>;
 
 std::optional<int> place_in_block(const std::string& role, const std::set<std::string>& roles) {
@@ -137,9 +139,9 @@ std::map<Place, std::string> layers_of_efficientnet(const Names& names) {
   return places;
 }
 
-// timm numbers blocks within stages, torchvision does so differently in every network. But both
-// have the same layers in the same order. Returns the names unchanged if the numbers of layers
-// differ.
+// Translates names by the order of the layers, which is the same in timm and in torchvision. timm
+// numbers blocks within stages, but torchvision numbers them differently in every network. Returns
+// the names unchanged if the numbers of layers differ.
 Names by_order(const Names& names, const Network& network) {
   const std::map<Place, std::string> places = layers_of_efficientnet(names);
   std::vector<const Layer*> layers;
@@ -172,7 +174,7 @@ std::string without_wrappers(std::string name) {
 
 Names translated_names(const Names& names, const Network& network) {
   std::set<std::string> known;
-  std::string head;  // the last layer with parameters
+  std::string head;  // the name of the last layer with parameters
   for (const Layer& layer : network.layers())
     for (const auto* specs : {&layer.parameters, &layer.states})
       for (const ParameterSpec& spec : *specs) {

@@ -1,7 +1,7 @@
-// Names that other programs give to the weights of networks that the zoo has with torchvision's
-// names: timm's for VGG, ConvNeXt, RegNet and the family of MobileNet, EfficientNet and MNASNet,
-// and those of DenseNet in torchvision's older files. timm's ResNets, DenseNets and Inception have
-// torchvision's names.
+// Translates the names of weights in files of other programs to torchvision's names, which the zoo
+// uses. It knows timm's names of VGG, ConvNeXt, RegNet and the family of MobileNet, EfficientNet
+// and MNASNet, and DenseNet's names in old files of torchvision. timm's ResNets, DenseNets and
+// Inception already have torchvision's names.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace convoy::app {
 
-// Returns the given names, or other names for the same tensors, one for each: those of which the
-// network has most. Prefixes of wrapped models, "module." and "_orig_mod.", are left out.
+// Returns one name per given name: the name itself or its translation, whichever list has most
+// names in common with the network. Removes the prefixes "module." and "_orig_mod." of wrapped
+// models.
 std::vector<std::string> translated_names(const std::vector<std::string>& names, const Network& network);
 
 }  // namespace convoy::app

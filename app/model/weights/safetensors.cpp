@@ -29,7 +29,7 @@ constexpr std::int64_t kMostRank = 16;
 
 [[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
 
-// Returns the bytes of one element; nothing for a type that the format does not have.
+// Returns the bytes of one element. Returns nothing for a type that the format does not have.
 std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   constexpr std::pair<std::string_view, std::uint64_t> kTypes[] = {
       {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4},  {"I32", 4},  {"U32", 4},     {"F16", 2},    {"I16", 2},
@@ -39,7 +39,7 @@ std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   return found->second;
 }
 
-// Parses the header. JSON allows a name twice, of which a reader would take any.
+// Parses the header. Refuses a name that occurs twice, which JSON allows.
 json parse_header(std::string_view text) {
   std::set<std::string> names;
   const auto refuse_second = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -68,7 +68,7 @@ const json& field(const json& tensor, const std::string& name, const char* key) 
   return *found;
 }
 
-// Returns the bytes that type and shape ask for, and fills in both.
+// Reads the type and the shape of a tensor. Returns the bytes that it must have.
 std::uint64_t read_form(const json& entry, FileTensor& tensor) {
   const json& type = field(entry, tensor.name, "dtype");
   const auto element = type.is_string() ? bytes_of_type(type.get_ref<const std::string&>()) : std::nullopt;
@@ -107,7 +107,8 @@ FileTensor read_entry(const std::string& name, const json& entry, std::span<cons
   return tensor;
 }
 
-// Tensors must fill the data: a gap or an overlap shows that the header is not that of these bytes.
+// Throws unless the tensors fill the data exactly. A gap or an overlap shows that the header does
+// not belong to these data.
 void check_places(const std::vector<FileTensor>& tensors, std::span<const std::byte> data) {
   const std::byte* next = data.data();
   for (const FileTensor& tensor : tensors) {
@@ -188,7 +189,7 @@ std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file) {
   std::vector<FileTensor> tensors;
   for (const auto& [name, entry] : header.items())
     if (name != "__metadata__") tensors.push_back(read_entry(name, entry, data));
-  // An empty tensor comes before the one that starts where it ends.
+  // Sort an empty tensor before the tensor that starts at the same place.
   std::ranges::stable_sort(tensors, {}, [](const FileTensor& tensor) {
     return std::pair(tensor.bytes.data(), tensor.bytes.size());
   });

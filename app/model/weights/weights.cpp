@@ -35,14 +35,15 @@ Extents without_ones(Extents extents) {
   return extents;
 }
 
-// A linear layer's weights may be those of a convolution over its whole input.
+// Returns whether two shapes have the same elements in the same order. A linear layer's weights may
+// be those of a convolution over its whole input.
 bool same_elements(const Extents& a, const Extents& b) {
   if (without_ones(a) == without_ones(b)) return true;
   const bool flattened = std::min(a.size(), b.size()) == 2 && a[0] == b[0];
   return flattened && elements_of(a) == elements_of(b);
 }
 
-// Writes up to three names and how many more there are.
+// Returns a text with at most three names and the number of the others.
 std::string shortened(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 3;
   const std::span shown(names.data(), std::min(kMost, names.size()));
@@ -104,7 +105,7 @@ class Taker {
     ++taken_;
   }
 
-  // Returns whether the head is drawn: its classes are not those of the file.
+  // Returns whether the head gets new initial values, because its classes differ from the file's.
   bool takes_no_head(LayerId head, const Weight& weight, const Extents& expected) {
     const std::int64_t rows = weight.shape.empty() ? 1 : weight.shape[0];
     if (options_.redraw_head)
@@ -171,10 +172,12 @@ class Taker {
   Network& network_;
   const std::vector<Weight>& weights_;
   const WeightOptions& options_;
-  std::vector<std::string> names_;  // by weight: the name here
+  // By weight of the file: its name in the network.
+  std::vector<std::string> names_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<bool> used_;
-  std::vector<LayerId> heads_;  // the last layer with parameters before each output
+  // For each output: the last layer with parameters before it.
+  std::vector<LayerId> heads_;
   int taken_ = 0, expected_ = 0;
   std::vector<std::string> missing_, other_shape_;
   std::string head_text_, channels_text_;

@@ -1,4 +1,4 @@
-// Named tensors of a model file, and the first values that a network takes from them.
+// Reads the named tensors of a model file, and gives them to a network as initial values.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,37 @@ namespace convoy::app {
 struct Weight {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::function<std::vector<float>()> values;  // row-major; may throw std::runtime_error
+  // Returns the values in row-major order. May throw std::runtime_error.
+  std::function<std::vector<float>()> values;
 };
 
 std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
-  std::string file;  // for messages
-  // The file's row of the head for each class of the network. Empty: the same rows, if there are as
-  // many.
+  std::string file;  // used in messages
+  // The head is the last layer with parameters. For each class of the network: its row of the head
+  // in the file. If this is empty, the rows are the same, and there must be as many.
   std::vector<std::int64_t> head_rows;
-  bool redraw_head = false;  // the file's classes are others
+  // The classes of the file differ, so the head gets new initial values.
+  bool redraw_head = false;
 };
 
-// A line of the table that says how a file and a network fit: what it is about, and the names.
+// Rows of the table that tells how a file fits a network: the subject of the row, and names of
+// tensors.
 using FitRows = std::vector<std::pair<std::string, std::string>>;
 
-// Gives the network's parameters and statistics the file's values as their first ones. A name fits
-// as it is, or by the rules of foreign_names.h. Shapes must be equal up to extents of 1 and to
-// flattened inputs, with two exceptions: a head for another number of classes is drawn, and the
-// first convolution's channels are summed or repeated. Returns what was taken and what was not.
-// Throws std::runtime_error, one line that names the file, if nothing fits.
+// Gives the network's parameters and statistics the values of the file as initial values. Names
+// must be equal, or equal after the rules of foreign_names.h. Shapes must be equal except for
+// extents of 1 and flattened inputs. There are two exceptions: a head for another number of classes
+// is drawn, and the channels of the first convolution are summed or repeated. Returns which tensors
+// were used and which were not. Throws std::runtime_error in one line that names the file if no
+// tensor fits.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
 
-// Adapts the weights [filters, from, ...] of a first convolution to `to` channels, as timm does for
-// three: the sum for one channel, else the channels in turn, times from / to, so that an image with
-// equal channels gives the same result. `pixels`: elements of one channel of a filter.
+// Adapts the weights [filters, from, ...] of a first convolution to `to` input channels, as timm
+// does for three. One channel gets the sum over all channels. Otherwise channels are repeated in
+// turn, times from / to. So an image with equal channels gives the same result. `pixels` is the
+// number of elements in one channel of a filter.
 std::vector<float> adapt_channels(const std::vector<float>& values, std::int64_t from, std::int64_t to,
                                   std::int64_t pixels);
 

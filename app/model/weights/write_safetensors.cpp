@@ -13,13 +13,15 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::size_t kAlignment = 8;  // of the data; the header is padded with spaces
+// The data start at a multiple of this. The header is padded with spaces.
+constexpr std::size_t kAlignment = 8;
 
 std::span<const std::byte> bytes_of(const TensorToWrite& tensor) {
   return tensor.is_integer ? std::as_bytes(std::span(&tensor.integer, 1)) : std::as_bytes(tensor.values);
 }
 
-// Integers come first, as eight bytes each must be aligned whatever the other tensors' sizes are.
+// Returns the tensors with integers first, so that their eight-byte elements are aligned whatever
+// sizes the other tensors have.
 std::vector<const TensorToWrite*> in_file_order(const std::vector<TensorToWrite>& tensors) {
   std::vector<const TensorToWrite*> order;
   for (const bool integers : {true, false})

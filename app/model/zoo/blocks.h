@@ -1,4 +1,4 @@
-// Blocks that several mobile networks share, with torchvision's names.
+// Blocks that several mobile networks have in common, with torchvision's names.
 #pragma once
 
 #include <optional>
@@ -7,23 +7,26 @@
 
 namespace convoy::app::zoo {
 
-// Adds PREFIX.0, the convolution; PREFIX.1, the batch norm; and PREFIX.2, the activation if there
-// is one.
+// Adds three layers: the convolution PREFIX.0, the batch norm PREFIX.1 and, if there is an
+// activation, PREFIX.2.
 void add_conv_norm(Builder& net, const std::string& prefix, const Conv2d& conv, const BatchNorm& norm,
                    const std::optional<LayerOp>& activation);
 
-// Adds NAME.conv with normal weights, NAME.bn and NAME.relu, as the Inception networks do.
+// Adds the layers NAME.conv with normally distributed weights, NAME.bn and NAME.relu, as in the
+// Inception networks.
 void add_inception_conv(Builder& net, const std::string& name, Conv2d conv, double deviation);
 
-// Returns a convolution of every channel with a kernel of its own, without a bias.
+// Returns a convolution with a separate kernel for every channel, without a bias.
 Conv2d depthwise(std::int64_t channels, int kernel, int stride);
 
-// Adds squeeze-and-excitation (Hu et al. 2018) of the last layer: the average of every channel goes
-// through PREFIX.fc1, an activation, PREFIX.fc2 and a gate, and multiplies the channel.
+// Adds squeeze-and-excitation (Hu et al. 2018) after the last layer. The average of every channel
+// goes through PREFIX.fc1, an activation, PREFIX.fc2 and a gate. The result is a factor on the
+// channel.
 void add_squeeze_excitation(Builder& net, const std::string& prefix, std::int64_t squeezed,
                             const LayerOp& activation, const LayerOp& gate);
 
-// Rounds channels to the nearest multiple of `divisor`, but never down by more than a tenth.
+// Rounds a number of channels to the nearest multiple of `divisor`, but never down by more than a
+// tenth.
 std::int64_t rounded_channels(double channels, std::int64_t divisor = 8);
 
 }  // namespace convoy::app::zoo

@@ -1,4 +1,4 @@
-// Builds a network from a list of layers, most of which read the one before them.
+// Builds a network from a list of layers. Most layers read the layer before them.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@ class Builder {
  public:
   Builder(std::string name, const Shape& input) : network_(std::move(name), input) {}
 
-  // Both append a layer. It reads the last one, or the given ones.
+  // Append a layer, which reads the last layer or the given layers.
   Builder& add(std::string name, LayerOp op) { return add(std::move(name), std::move(op), {last_}); }
   Builder& add(std::string name, LayerOp op, std::vector<LayerId> inputs);
-  // Starts a branch: the next layer reads this one.
+  // Starts a branch: the next layer reads `layer`.
   Builder& from(LayerId layer);
 
-  // Returns a parameter of the last layer, to name it as a model file does.
+  // Returns a parameter of the last layer, for example to give it the name that a model file uses.
   ParameterSpec& parameter(std::string_view key) { return network_.parameter(last_, key); }
 
   LayerId last() const { return last_; }
@@ -35,13 +35,14 @@ class Builder {
   LayerId last_ = 0;
 };
 
-// Returns `conv` with weights and bias uniform in ±1/sqrt(fan-in). `channels` are those of its
-// input.
+// Returns `conv` with weights and bias uniform in ±1/sqrt(fan-in). `channels` is the number of its
+// input channels.
 Conv2d with_uniform_weights(Conv2d conv, std::int64_t channels);
 
-// Adds average pooling to extent × extent: no layer if the image has that size already, a plain
-// pool if its size is a multiple. Else it throws std::runtime_error, which names the input sizes
-// that work. `extent_of` gives the image's side here for a square network input of a given side.
+// Adds average pooling to extent × extent pixels. If the image has that size already, it adds no
+// layer. If the size is a multiple, it adds a plain pool. Otherwise it throws std::runtime_error
+// that names the sizes of input images that work. `extent_of` maps the side of a square input image
+// to the side of the image at this layer.
 void add_adaptive_average(Builder& net, const std::string& name, std::int64_t extent,
                           const std::function<std::int64_t(std::int64_t)>& extent_of);
 

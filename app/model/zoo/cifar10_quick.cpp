@@ -1,5 +1,5 @@
-// Caffe's "CIFAR-10 quick" network, after cuda-convnet's layers-80sec (Krizhevsky 2011). It has the
-// layers, names and initial weights that Caffe published.
+// Caffe's "CIFAR-10 quick" network, which follows cuda-convnet's layers-80sec (Krizhevsky 2011).
+// Layers, names and initial weights are those that Caffe published.
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 
@@ -25,7 +25,8 @@ Pool average() {
 }  // namespace
 
 Network cifar10_quick(const std::string& name, const Shape& input, int classes) {
-  // Caffe's 0.0001 is for pixels whose deviation is about 62. Here images have a deviation of one.
+  // Caffe's deviation of 0.0001 is for pixels with a deviation of about 62. Here images have
+  // deviation 1.
   const double first_deviation = 0.0001 * 62;
   return Builder(name, input)
       .add("conv1", conv(32, first_deviation))

@@ -1,5 +1,6 @@
 // ConvNeXt-T (Liu et al. 2022) with the names and initial weights of torchvision. Its linear layers
-// over pixels are 1x1 convolutions here. Stochastic depth grows with the block's depth up to 0.1.
+// over pixels are 1x1 convolutions here. The rate of stochastic depth grows from block to block, up
+// to 0.1.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// EfficientNet B0 to B4 (Tan & Le 2019) with the names and initial weights of torchvision.
-// Stochastic depth grows with the depth of the block up to 0.2.
+// EfficientNet B0 to B4 (Tan & Le 2019) with the names and initial weights of torchvision. The rate
+// of stochastic depth grows from block to block, up to 0.2.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,6 @@
-// GoogLeNet (Szegedy et al. 2015) in torchvision's form: batch norm follows every convolution, the
-// branch that has a 5x5 kernel in the paper has 3x3, and there are no auxiliary classifiers.
+// GoogLeNet (Szegedy et al. 2015) in torchvision's form. A batch norm follows every convolution.
+// The branch with a 5x5 kernel in the paper has a 3x3 kernel here. There are no auxiliary
+// classifiers.
 #include "app/model/zoo/blocks.h"
 #include "app/model/zoo/networks.h"
 
@@ -10,7 +11,8 @@ void add_conv(Builder& net, const std::string& name, int filters, int kernel, in
   add_inception_conv(net, name, Conv2d::square(filters, kernel, stride, kernel / 2), 0.01);
 }
 
-// The filters of the four branches. "reduce" is the 1x1 convolution before the other one.
+// The numbers of filters in the four branches. "reduce" is the 1x1 convolution before the other
+// convolution of a branch.
 struct Inception {
   int conv1, reduce2, conv2, reduce3, conv3, projection;
 };

@@ -1,5 +1,5 @@
-// Inception v3 (Szegedy et al. 2016) with the names and initial weights of torchvision and without
-// the auxiliary classifier. Images have 299 pixels a side, and at least 75.
+// Inception v3 (Szegedy et al. 2016) with the names and initial weights of torchvision, without the
+// auxiliary classifier. It was designed for images of 299 x 299 pixels and takes at least 75 x 75.
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +12,14 @@ namespace {
 
 constexpr double kDeviation = 0.1;
 
-// A convolution of a branch keeps the image's size, but with stride 2 it has no padding.
+// A convolution of a branch. With stride 1 it keeps the image's size; with stride 2 it has no
+// padding.
 struct Conv {
   std::string name;
   int filters, height, width, stride = 1;
 };
 
-// Collects the ends of the branches that start at the last layer.
+// Builds branches that start at the last layer, and collects their ends.
 class Block {
  public:
   Block(Builder& net, const std::string& name) : net_(net), prefix_(name + "."), start_(net.last()) {}
@@ -27,7 +28,8 @@ class Block {
   Block& pool_branch(const Pool& pool, const auto&... chain) {
     return end(net_.from(start_).add(prefix_ + "pool", pool).last(), chain...);
   }
-  // The chain ends in a 1x3 and a 3x1 convolution, named LASTa and LASTb, next to each other.
+  // Adds a chain of convolutions that ends in two parallel ones: 1x3, named LASTa, and 3x1, named
+  // LASTb.
   Block& split_branch(const std::string& last, const auto&... chain) {
     branch(chain...);
     const LayerId middle = ends_.back();

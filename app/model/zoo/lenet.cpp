@@ -1,5 +1,5 @@
-// LeNet (LeCun et al. 1998) in the wider form of framework tutorials: two 5x5 convolutions and 512
-// hidden units.
+// LeNet (LeCun et al. 1998) in the wider form of framework tutorials, with two 5x5 convolutions and
+// 512 hidden units.
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 

@@ -1,4 +1,5 @@
-// Networks without convolutions: softmax regression, and two hidden layers of 512 units.
+// Networks without convolutions: softmax regression, and a network with two hidden layers of 512
+// units.
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 

@@ -1,4 +1,4 @@
-// MNASNet-B1 (Tan et al. 2019) of widths 0.5 and 1.0 with the names and initial weights of
+// MNASNet-B1 (Tan et al. 2019) with widths 0.5 and 1.0 and the names and initial weights of
 // torchvision.
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// The networks, one file each. `name` is that of --model: a family tells its members by it.
+// Declares the networks, each of which has a file. `name` is the name in --model, by which the
+// function of a family chooses the network.
 #pragma once
 
 #include <string>

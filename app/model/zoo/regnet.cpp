@@ -1,5 +1,6 @@
 // RegNet X and Y (Radosavovic et al. 2020) with the names and initial weights of torchvision. The
-// widths of the stages come from a line, rounded in steps of w_m and to the groups' width.
+// width of a block is a linear function of its number. It is rounded to a power of w_m times w_0,
+// and then to a multiple of the groups' width.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ struct Variant {
   int depth, w_0;
   double w_a, w_m;
   int group_width;
-  double squeeze;  // of squeeze-and-excitation, relative to the block's input; 0: none
+  // The squeezed channels of squeeze-and-excitation relative to the block's input; 0: none.
+  double squeeze;
 };
 constexpr std::array kVariants{Variant{"regnet_x_400mf", 22, 24, 24.48, 2.54, 16, 0},
                                Variant{"regnet_y_400mf", 16, 48, 27.89, 2.09, 8, 0.25},
@@ -28,7 +30,7 @@ struct Stage {
 };
 
 std::vector<Stage> stages_of(const Variant& variant) {
-  std::vector<int> widths;  // of every block
+  std::vector<int> widths;  // the width of each block
   for (int block = 0; block < variant.depth; ++block) {
     const double line = block * variant.w_a + variant.w_0;
     const double step = std::round(std::log(line / variant.w_0) / std::log(variant.w_m));

@@ -1,8 +1,8 @@
 // Residual networks (He et al. 2016), ResNeXt (Xie et al. 2017) and wide ResNet-50 (Zagoruyko &
-// Komodakis 2016), with torchvision's names and initial weights. They have basic blocks up to depth
-// 34, and deeper ones have bottlenecks with the stride on their 3x3 convolution ("v1.5"), which
-// ResNeXt splits into groups. NAME_cifar has the stem for small images of He et al.'s section 4.2:
-// a 3x3 convolution without stride, and no max pool.
+// Komodakis 2016), with torchvision's names and initial weights. Networks up to depth 34 have basic
+// blocks. Deeper networks have bottlenecks with the stride in their 3x3 convolution ("v1.5"), which
+// ResNeXt splits into groups. NAME_cifar starts as the networks for small images in section 4.2 of
+// He et al.: with a 3x3 convolution without stride, and without a max pool.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 struct Variant {
   std::string_view name;
   bool bottleneck;
-  std::array<int, 4> blocks;  // in each stage
-  // A bottleneck's 3x3 convolution has so many groups, each with so many filters in the first
-  // stage.
+  std::array<int, 4> blocks;  // the number of blocks in each stage
+  // A bottleneck's 3x3 convolution has `groups` groups. In the first stage each group has
+  // `group_width` filters.
   int groups = 1, group_width = 64;
 };
 

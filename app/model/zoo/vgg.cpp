@@ -1,5 +1,5 @@
-// VGG-16, configuration D, with and without batch norm, and VGG-11, configuration A of Simonyan &
-// Zisserman 2015, with the names and initial weights of torchvision.
+// VGG-16 (configuration D of Simonyan & Zisserman 2015), with and without batch norm, and VGG-11
+// (configuration A), with the names and initial weights of torchvision.
 #include <fmt/format.h>
 
 #include "app/model/zoo/builder.h"

@@ -1,5 +1,6 @@
 // Wide residual networks (Zagoruyko & Komodakis 2016) for small images, of any depth 6n + 4 and any
-// width: pre-activation blocks of two 3x3 convolutions. "wrn28_10" has depth 28 and width 10.
+// width. They have pre-activation blocks of two 3x3 convolutions. For example "wrn28_10" has depth
+// 28 and width 10.
 #include <fmt/format.h>
 
 #include <charconv>
