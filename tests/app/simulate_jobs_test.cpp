@@ -1,4 +1,5 @@
-// `convoy simulate --jobs`: its table, its JSON and its files, and one line for what is wrong.
+// Tests `convoy simulate --jobs`: its table, its JSON and its files, and its messages of one line
+// for wrong input.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Suggestions that miss an obvious typo, or that name everything, help nobody.
+// Tests suggestions of similar names. They must find obvious typos, but must not list everything.
 #include "app/suggest.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ TEST(Suggest, EditDistanceCountsSwapsAsOne) {
   EXPECT_EQ(edit_distance("abc", ""), 3);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
   EXPECT_EQ(edit_distance("trian", "train"), 1);
-  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // the restricted distance: no edit inside a swap
+  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // the restricted distance allows no edit inside a swap
   EXPECT_EQ(edit_distance("ResNet18", "resnet18"), 0);
 }
 

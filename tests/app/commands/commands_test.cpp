@@ -1,4 +1,5 @@
-// The command line's contract with scripts: exit statuses, one line of error, near names.
+// Tests the contract of the command line with scripts: exit statuses, one line per error,
+// suggestions of similar names.
 #include "app/commands/commands.h"
 
 #include <fcntl.h>
@@ -62,7 +63,7 @@ TEST(Commands, HelpAndVersionSucceed) {
   EXPECT_EQ(run({"--version"}).status, 0);
 }
 
-// A full disk behind a redirection.
+// Output may be lost because it is redirected to a full disk.
 TEST(Commands, OutputThatIsLostIsAnError) {
   std::fflush(stdout);
   const int full = ::open("/dev/full", O_WRONLY), kept = ::dup(STDOUT_FILENO);
@@ -106,8 +107,8 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   EXPECT_EQ(run({"fly", "--height"}).status, 2);
 }
 
-// The parser would take the first for a value, the last for true, and has words of its own for the
-// others.
+// The parser alone would take the flag '--crash' for a value and '3' for true, and describe the
+// other mistakes in words of its own.
 TEST(Commands, ValuesTooFewTooManyOrMissing) {
   expect_failure({"fly", "--height", "--crash"}, 2,
                  "--height: found the flag '--crash', expected a value (in metres)");
@@ -172,8 +173,8 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-// Under a launcher one process speaks for those of its host, and where there is no other it must
-// not leave it to one.
+// Under a launcher one process per host prints a common error. This process has local rank 1, but
+// no other process exists, so it must print the error itself.
 TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);

@@ -1,5 +1,4 @@
-// `convoy data` and `convoy bench loader` as a user meets them: what they print and what they exit
-// with.
+// Tests the output and the exit statuses of `convoy data` and `convoy bench loader`.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -94,7 +93,8 @@ TEST_F(DataCommand, WrongFlagsExitWithTwo) {
   expect_flag("convert", "--test-share", "1", "a number in (0, 1)");
   expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
   expect_flag("synth", "--test", "0", "a whole number from 1 to 100000000");
-  expect_flag("synth", "--seed", "-1", "a whole number of at least 0");  // not 2^64 - 1
+  // -1 must not become 2^64 - 1.
+  expect_flag("synth", "--seed", "-1", "a whole number of at least 0");
   expect_flag("synth", "--seed", "abc", "a whole number of at least 0");
   EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);
   EXPECT_EQ(run({"data"}).status, 2);
@@ -143,7 +143,7 @@ TEST_F(DataCommand, TheClosingLineCountsWhatIsLeftOut) {
 }
 
 TEST_F(DataCommand, ConvertsWhatTheFlagsSay) {
-  // A CIFAR-10 set of one image a file.
+  // Write a CIFAR-10 set with one image per file.
   for (int i = 1; i <= 6; ++i) {
     const std::string name = i == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(i) + ".bin";
     std::filesystem::create_directories(folder_ / "cifar");

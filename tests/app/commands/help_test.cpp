@@ -1,4 +1,4 @@
-// The help of all verbs in one form, whoever wrote it.
+// Checks that the help texts of all verbs have the same form.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -25,21 +25,22 @@ std::vector<std::string> help_of(std::vector<std::string> words) {
   return lines;
 }
 
-constexpr std::size_t kColumn = 30;  // where descriptions begin
+constexpr std::size_t kColumn = 30;  // the column at which descriptions begin
 
 void expect_form(const std::string& line) {
   EXPECT_LE(line.size(), 120u) << line;
   EXPECT_FALSE(line.ends_with(' ')) << line;
   EXPECT_FALSE(std::regex_search(line, std::regex("(TEXT|INT|FLOAT|REQUIRED|Excludes|\\{false\\})"))) << line;
   if (line.size() <= kColumn + 1 || line[kColumn - 1] != ' ' || line[kColumn] == ' ') return;
-  // A phrase begins small; a name (HDF5, CUDA, Chrome, Nesterov) as it is written.
+  // A description begins with a lower-case letter, unless it begins with a name (HDF5, CUDA,
+  // Chrome, Nesterov).
   const std::string text = line.substr(kColumn);
   const bool sentence = std::isupper(static_cast<unsigned char>(text[0])) != 0 &&
                         std::islower(static_cast<unsigned char>(text[1])) != 0;
   EXPECT_TRUE(!sentence || text.starts_with("Chrome ") || text.starts_with("Nesterov ")) << line;
 }
 
-// Checks the flags of a verb and of all below it; returns how many verbs there were.
+// Checks the flags of a verb and of all verbs below it. Returns the number of these verbs.
 int check_help(const std::vector<std::string>& path) {
   int verbs = 1;
   bool flags = true;

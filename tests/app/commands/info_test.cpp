@@ -1,4 +1,5 @@
-// `convoy info` is read by people and by scripts: its figures must be the network's own.
+// Checks that the figures of `convoy info` are those of the network, since people and scripts rely
+// on them.
 #include "app/commands/info.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The specifications of --members, and what members must not differ in.
+// Tests the specifications of --members, and the options in which members must not differ.
 #include "app/commands/member_options.h"
 
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ TEST(Members, AreSpreadEvenlyOverRanks) {
   EXPECT_TRUE(members.of_rank(9, 8).empty());
 }
 
-// The worse half by accuracy; of equal ones the later.
+// The worse half by accuracy must stop. Of equally good members the later ones must stop.
 TEST(Members, AreHalvedOncePerRound) {
   Members members(member_options("seed=1..5", base()));
   const double accuracies[] = {0.5, 0.1, 0.5, 0.9, 0.5};

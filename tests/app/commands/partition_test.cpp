@@ -1,5 +1,5 @@
-// `convoy partition` and `convoy simulate`: one line that names the flag or the file for what
-// cannot be placed.
+// Tests that `convoy partition` and `convoy simulate` print one line that names the flag or the
+// file if something cannot be placed.
 #include <gtest/gtest.h>
 
 #include <filesystem>

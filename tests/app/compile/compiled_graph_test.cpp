@@ -1,5 +1,5 @@
-// Every network of the zoo must compile for the cpu backend and need no more memory than its
-// lifetimes.
+// Checks that every network of the zoo compiles for the CPU backend and needs hardly more memory
+// than the lifetimes of its buffers require.
 #include "app/compile/compiled_graph.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ CompiledGraph compile_on_cpu(const Network& network, const GraphOptions& options
   return compile_graph(build_step_graph(network, options), kernels::Backend::cpu);
 }
 
-// Returns the most bytes that are live at any node: a lower bound of the arena. Tensors that share
-// a buffer count once.
+// Returns the largest number of bytes that are live at the same node. This is a lower bound of the
+// arena. Tensors that share a buffer count once.
 std::int64_t most_live_bytes(const CompiledGraph& compiled) {
   const auto& nodes = compiled.graph.nodes;
   std::vector<int> first(compiled.descs.size(), -1), last(compiled.descs.size(), -1);
@@ -62,8 +62,8 @@ TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
   }
 }
 
-// A buffer's space must not be used again before `kReuseDelay` nodes have passed, so that readers
-// on other lanes are done.
+// A buffer's memory must not be reused before `kReuseDelay` nodes have passed, so that readers in
+// other lanes can finish.
 TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
   constexpr int kReuseDelay = 4;
   const Network network = fuse(make_network("googlenet", {2, 3, 64, 64}, 10));
@@ -84,7 +84,8 @@ TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
           const std::int64_t begin = graph.tensor_offset[static_cast<std::size_t>(id)];
           if (begin < 0) continue;
           const auto bytes = static_cast<std::int64_t>(graph.descs[static_cast<std::size_t>(id)].bytes());
-          const auto input = std::ranges::find_if(spans, [&](const Span& span) {  // the node works in place
+          // This finds an input whose buffer the node uses for its output, in place.
+          const auto input = std::ranges::find_if(spans, [&](const Span& span) {
             return span.begin == begin && span.end == begin + bytes && span.last == time;
           });
           const auto [at, is_new] = span_of.try_emplace(id, input - spans.begin());
@@ -122,7 +123,8 @@ TEST(CompiledGraph, AReuseDelayTakesLittleMemory) {
   EXPECT_NE(compiled.tensor_offset, tight.tensor_offset) << "the reuse delay has no effect";
 }
 
-// A layout left open would give a tensor no size. An inserted reorder must come before its reader.
+// A tensor whose layout is left open would have no size. An inserted reorder must come before its
+// reader.
 TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   for (const Network& network : {every_op(), residual(), grouped(), fuse(every_op()), fuse(rectifying())}) {
     const CompiledGraph compiled = compile_on_cpu(network);

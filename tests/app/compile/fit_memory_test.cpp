@@ -1,4 +1,5 @@
-// Steps that keep to a memory limit: they have the bits and the bytes that were promised.
+// Tests steps that keep to a memory limit: their results have the same bits, and they take the
+// planned bytes.
 #include "app/compile/fit_memory.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@
 namespace convoy::app {
 namespace {
 
-// Blocks whose memory need is set by their activations, not by the peak of backward.
+// Returns a network whose activations, and not the peak of backward, determine how much memory it
+// needs.
 Network deep() {
   Network net("deep", {4, 3, 12, 12});
   LayerId x = net.add("stem", Conv2d::square(8, 3, 1, 1), net.input());
@@ -48,8 +50,8 @@ partition::StepModel model_of(const CompiledGraph& step) {
   return step_model(step, estimated_node_ms(step, {}));
 }
 
-// Returns the schedule that runs all of forward that can run twice before every operation of
-// backward.
+// Returns a schedule in which all operations of forward that can be repeated run again before every
+// operation of backward.
 partition::StepSchedule everything_again(const partition::StepModel& model) {
   partition::StepSchedule schedule, forward;
   for (const partition::StepRun& run : single_runs(model)) {
@@ -63,8 +65,8 @@ partition::StepSchedule everything_again(const partition::StepModel& model) {
 
 void expect_same_bits(const CompiledGraph& step, const partition::StepSchedule& schedule,
                       const std::string& network) {
-  // Memory that was never written holds NaN, so reading too early shows. The second step shows
-  // whether running statistics were updated once.
+  // Memory that was not written holds NaN, so a read that comes too early changes the loss. The
+  // second step shows whether running statistics were updated only once.
   GraphRunner expected(step), actual(with_schedule(step, schedule, kernels::Backend::reference, 0));
   for (int run = 0; run < 2; ++run) EXPECT_EQ(actual.run(), expected.run()) << network;
   EXPECT_EQ(actual.gradients(), expected.gradients()) << network;
@@ -112,7 +114,7 @@ TEST(WithSchedule, PlansChangeNoBit) {
     }
 }
 
-// Whatever can wait in host memory does, also while other operations run again.
+// All tensors that can wait in host memory do so, also while other operations run again.
 TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
   const partition::HostLink link{1e3, 1e3, std::int64_t{1} << 30};
   for (const Network& network :
@@ -140,7 +142,7 @@ TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
 TEST(WithSchedule, PlansWithCopiesChangeNoBitAndTakeTheBytesThatTheySay) {
   for (const Network& network : {every_op(), residual(), modern(), deep()}) {
     const CompiledGraph step = compiled(network, true);
-    // Copies take less time than operations.
+    // With this link copies take less time than operations.
     const partition::StepModel model = step_model(step, std::vector<double>(step.graph.nodes.size(), 1.0));
     const partition::StepPlanner planner(model, {1e6, 1e6, std::int64_t{1} << 30});
     const partition::StepPlan least = planner.least();
@@ -158,7 +160,7 @@ TEST(WithSchedule, PlansWithCopiesChangeNoBitAndTakeTheBytesThatTheySay) {
   }
 }
 
-// The planner counts as live exactly the bytes that the compiled step's buffers take.
+// The planner must count exactly those bytes as live that the buffers of the compiled step take.
 TEST(WithSchedule, TakesTheBytesThatThePlanSays) {
   for (const char* name : {"resnet50", "googlenet", "wrn28_10"}) {
     const Network network = make_network(name, {4, 3, 64, 64}, 10);
@@ -184,7 +186,7 @@ class FitMemory : public testing::Test {
     options_.backend = kernels::Backend::reference;
     options_.synchronised_batch_norm = false;
   }
-  // Returns the losses of three steps, and all parameters and states after them.
+  // Returns the losses of three steps, and all parameters and states after the steps.
   auto run(std::int64_t limit) {
     options_.memory_limit = limit;
     Session session(network_, options_, ranks_);

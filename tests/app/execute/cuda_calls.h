@@ -1,4 +1,4 @@
-// Counts a test's calls of the CUDA runtime.
+// Counts the calls of the CUDA runtime that a test makes.
 #pragma once
 
 #include <memory>
@@ -6,17 +6,18 @@
 
 namespace convoy::test {
 
-// Counts the calls of all threads of this process while the object lives. Only one may live at a
-// time.
+// Counts the calls of all threads of this process while the object exists. Only one object may
+// exist at a time.
 class CudaCalls {
  public:
-  // Throws std::runtime_error if nothing can be counted, as in builds without CUDA.
+  // Throws std::runtime_error if calls cannot be counted, as in builds without CUDA.
   CudaCalls();
   ~CudaCalls();
   CudaCalls(const CudaCalls&) = delete;
   CudaCalls& operator=(const CudaCalls&) = delete;
 
-  int named(const std::string& part) const;  // calls whose name contains it
+  // Returns the number of calls whose name contains `part`.
+  int named(const std::string& part) const;
   std::string text() const;
 
  private:

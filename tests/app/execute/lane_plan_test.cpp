@@ -1,4 +1,5 @@
-// Lanes may change when instructions run, but never the data that they read.
+// Tests that lanes may change the time at which instructions run, but never the data that they
+// read.
 #include "app/execute/lane_plan.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,8 @@ bool conflict(const Instruction& a, const Instruction& b) {
   return touches(a, b) || touches(b, a);
 }
 
-// Returns before[i][j]: whether the lanes and events order instruction j before i.
+// Returns before[i][j]: whether the lanes and events ensure that instruction j ends before i
+// starts.
 std::vector<std::vector<bool>> order_of(const LanePlan& plan) {
   const std::size_t count = plan.steps.size();
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
@@ -73,7 +75,8 @@ TEST(Lanes, InstructionsThatTouchTheSameMemoryAreOrdered) {
   }
 }
 
-// A copy out, a copy back into other memory, and operations that need neither.
+// The program has a copy out, a copy back into other memory, and operations that do not depend on
+// either.
 TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
   for (const int lanes : {1, 3}) {
     Program program;
@@ -85,7 +88,8 @@ TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
     add({}, {range(0, 64)}, Engine::compute);
     add({range(0, 64)}, {range(1000, 64)}, Engine::copy_out);
     add({range(0, 64)}, {range(64, 64)}, Engine::compute);
-    add({range(64, 64)}, {range(0, 64)}, Engine::compute);  // needs the buffer that is copied
+    // It overwrites the buffer that is being copied.
+    add({range(64, 64)}, {range(0, 64)}, Engine::compute);
     add({range(1000, 64)}, {range(128, 64)}, Engine::copy_back);
     add({range(128, 64)}, {range(192, 64)}, Engine::compute);
     const LanePlan plan = plan_lanes(program, lanes);

@@ -1,4 +1,4 @@
-// Members of one session on a GPU train to the bits that they have alone, whether or not a kernel
+// Tests that members of one session on a GPU get the same bits as alone, whether or not a kernel
 // takes members.
 #include <fmt/format.h>
 
@@ -53,7 +53,7 @@ TEST_F(CudaMembers, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// All members read their pixels from one ring, which has a place for each group's batch.
+// All members read their pixels from one ring, which has a place for the batch of each group.
 TEST_F(CudaMembers, ShareTheirImages) {
   MembersRun run(residual(), options(Precision::fp32), 0, 5);
   const MemoryPlan& plan = run.session().memory().plan();

@@ -1,4 +1,4 @@
-// Sessions of several members and of each member alone, on the same batches.
+// Runs sessions of several members and of single members on the same batches.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace convoy::app {
 
-// No two members have the same numbers.
+// Returns a member whose numbers differ from those of every other member.
 inline Member numbered_member(int number) {
   const auto n = static_cast<float>(number);
   Member member;
@@ -34,8 +34,8 @@ inline Member numbered_member(int number) {
   return member;
 }
 
-// Trains the members from `first` on for some steps. Members with an even number share their
-// batches, and so do the others. Each group's batches are loaded once.
+// Trains `count` members from number `first` on. Members with even numbers share their batches, and
+// so do members with odd numbers. The batches of each group are loaded once.
 class MembersRun {
  public:
   MembersRun(const Network& network, StepOptions options, int first, int count) : first_(first) {
@@ -60,7 +60,8 @@ class MembersRun {
       loaders_.push_back(std::make_unique<data::Loader>(set_, feed));
     }
   }
-  ~MembersRun() { session_.reset(); }  // before the loaders, whose batches it holds
+  // The session ends before the loaders, whose batches it holds.
+  ~MembersRun() { session_.reset(); }
 
   void train(int steps) {
     for (int i = 0; i < steps; ++i, ++step_) {
@@ -77,7 +78,7 @@ class MembersRun {
   }
 
   Session& session() { return *session_; }
-  // Losses of an evaluation on the next batches, and all tensors, of one member.
+  // Returns the loss of a member in an evaluation on the next batches.
   double loss(int member) {
     std::vector<Session::MemberBatches> groups;
     for (std::size_t group = 0; group < loaders_.size(); ++group)
@@ -121,7 +122,7 @@ inline void expect_same_member(const CheckpointState& found, const CheckpointSta
   }
 }
 
-// Expects every `every`-th member to have the bits and the loss that it has alone.
+// Expects that each `every`-th member gets the same bits as alone.
 inline void expect_members_as_alone(const Network& network, const StepOptions& options, int count, int steps,
                                     int every = 1) {
   MembersRun all(network, options, 0, count);

@@ -1,4 +1,4 @@
-// Members of one session train to the bits that they have alone.
+// Tests that members of one session get the same bits as alone.
 #include "tests/app/execute/members_support.h"
 
 namespace convoy::app {
@@ -6,7 +6,8 @@ namespace {
 
 using kernels::OptimizerKind;
 
-// Batch norm, dropout, augmentation, clipping, averages and every hyperparameter.
+// The runs have batch norm, dropout, augmentation, clipping, averages and different values of every
+// hyperparameter.
 TEST(Members, HaveTheBitsOfATrainingAlone) {
   for (const Network& network : {every_op(), residual()})
     for (const int count : {1, 7}) expect_members_as_alone(network, {}, count, 5);
@@ -50,7 +51,8 @@ TEST(Members, ShareOneStrideAndEachHasItsControl) {
   EXPECT_EQ(&run.session().control(2), memory.of_member(memory.control(), 2));
 }
 
-// With a limit that makes the step recompute, the members still have their bits and fit together.
+// With a limit under which operations run again, all members together must fit and get the same
+// bits as before.
 TEST(Members, FitIntoAMemoryLimitTogether) {
   StepOptions limited;
   MembersRun roomy(residual(), limited, 0, 4);

@@ -1,4 +1,5 @@
-// Training steps that mix samples: their results, and where their nodes and parameters are.
+// Tests training steps that mix samples: their results, and the stages of their nodes and
+// parameters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +42,8 @@ std::vector<float> mixed_images(const std::vector<float>& images, const Shape& s
   return mixed;
 }
 
-// Expects the loss and gradients of the mixed images, shared between both labels.
+// Expects the loss and the gradients of the mixed images, with the loss divided between both
+// labels.
 void expect_shares(const Network& network, Backend backend, const MixParameters& mix, std::int32_t valid) {
   GraphRunner mixed(network, {.mixing = true}, backend);
   GraphRunner plain(network, {}, backend);
@@ -112,8 +114,8 @@ TEST(MixedStep, MixesInBf16WhereActivationsAre) {
   EXPECT_EQ(type_of(graph.mix_of_images), kernels::DType::i32);
 }
 
-// A partitioned step may have its first layer and its loss on different stages. The first layer of
-// evaluation must find the images.
+// The first layer and the loss may be on different stages of a partitioned step. The first layer of
+// evaluation must be on the stage that has the images.
 TEST(MixedStep, ImagesMixOnTheStageOfTheFirstLayerNotOfTheLoss) {
   const StepGraph graph = build_step_graph(fuse(residual()), {.mixing = true});
   const StepDependences dependences = find_dependences(graph);

@@ -1,4 +1,4 @@
-// The bytes that a run plans, and the source of the memory that ranks share.
+// Tests the bytes that a run plans, and where memory comes from that ranks share.
 #include "app/execute/model_memory.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(ModelMemory, CountsTheScratchOnlyIfGradientsAreShared) {
     return std::shared_ptr<std::byte>(std::shared_ptr<void>(), shared.data());
   };
   EXPECT_EQ(bytes(), plain + std::int64_t{kScratch});
-  // A plan above the limit must be refused before anything is reserved.
+  // A plan above the limit must be refused before any memory is reserved.
   options.memory_limit = plain + std::int64_t{kScratch} - 1;
   request.gradients = [](std::size_t) -> std::shared_ptr<std::byte> {
     ADD_FAILURE() << "shared gradients were reserved";
@@ -46,7 +46,8 @@ TEST(ModelMemory, CountsTheScratchOnlyIfGradientsAreShared) {
   EXPECT_THROW(bytes(), std::runtime_error);
 }
 
-// The regions' sizes, which the configuration table and summary.json show, add up to the arena.
+// The sizes of the regions, which the configuration table and summary.json show, must add up to the
+// arena.
 TEST(MemoryPlan, RegionsFollowEachOther) {
   const CompiledSteps steps(step(true), step(false), {});
   const MemoryPlan plan(steps, {}, {});

@@ -1,4 +1,4 @@
-// The probabilities that evaluations on a GPU hand out while later steps are in flight.
+// Tests the probabilities that evaluations on a GPU return while later steps are in flight.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ using kernels::Backend;
 
 constexpr std::int64_t kBatch = 32, kImages = 32 * 9 - 5;
 
-// `classes` decides how many threads publish the probabilities.
+// Returns a network for which `classes` decides how many threads copy the probabilities to the
+// host.
 Network small(int classes) {
   Network net("small", {kBatch, 3, 8, 8});
   const LayerId conv = net.add("conv", Conv2d::square(16, 3, 1, 1, true), net.input());
@@ -26,7 +27,7 @@ Network small(int classes) {
   return net;
 }
 
-// Evaluates random images and returns the probabilities of all in their order.
+// Evaluates random images and returns the probabilities of all images in their order.
 std::vector<float> probabilities(Backend backend, int classes) {
   comm::SingleRank ranks;
   const auto set = std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, classes, kImages, 3);

@@ -1,4 +1,4 @@
-// The probabilities that an evaluation hands out, batch by batch.
+// Tests the probabilities that an evaluation returns batch by batch.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,9 @@ StepOptions evaluation(bool keep) {
 struct Evaluated {
   StepMetrics sum;
   std::vector<std::int64_t> samples;
-  double loss = 0, hits = 0, most_off = 0;  // of the probabilities; the sums' distance from 1
+  // Loss and hits are computed from the probabilities. `most_off` is the largest distance of a
+  // row's sum from 1.
+  double loss = 0, hits = 0, most_off = 0;
 };
 
 Evaluated evaluate(std::shared_ptr<const data::ImageSet> set) {

@@ -1,4 +1,4 @@
-// The collectives of all ranks of a test on a backend. On CUDA every rank has a GPU of its own.
+// Makes the collectives of all ranks of a test on a backend. On CUDA every rank has its own GPU.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,14 +13,14 @@
 
 namespace convoy::test {
 
-// Returns why the test must be skipped, the same on all ranks; empty if every rank has what it
-// needs. Selects the rank's GPU. Collective.
+// Selects the rank's GPU. Returns why the test must be skipped, or an empty text if every rank has
+// a GPU. The result is the same on all ranks. Collective.
 inline std::string missing_devices(kernels::Backend backend) {
   if (backend != kernels::Backend::cuda) return {};
   std::int32_t here = 0;
   try {
     here = kernels::gpu_count();
-  } catch (const std::runtime_error&) {  // no driver means no device
+  } catch (const std::runtime_error&) {  // without a driver there is no GPU
   }
   const int ranks = world().local_size();
   const std::int32_t found = world().all_reduce(here, comm::ReduceOp::min, "devices");

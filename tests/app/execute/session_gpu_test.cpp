@@ -1,5 +1,5 @@
-// Whole training steps on a GPU: compared with the CPU and with other runs, and their CUDA runtime
-// calls.
+// Tests whole training steps on a GPU: compares them with the CPU and with other runs, and counts
+// their calls of the CUDA runtime.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,8 +103,8 @@ struct NamedNetwork {
 };
 void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.name; }
 
-// Each network is a test of its own, so that sanitizers, under which a step takes seconds, can run
-// them in parallel.
+// Each network is a separate test. So sanitizers, under which a step takes seconds, can run them in
+// parallel.
 class CudaSessionOf : public CudaSession, public testing::WithParamInterface<NamedNetwork> {};
 INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
                          testing::Values(NamedNetwork{"every_op", every_op},
@@ -137,7 +137,7 @@ struct Pretending {
   ~Pretending() { kernels::gemm::pretend_major(0); }
 };
 
-// Runs with this device's kernels, and with those for any device from sm_80 on.
+// Runs once with the kernels for this GPU, and once with the kernels for any GPU from sm_80 on.
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
   for (const Network& network : {residual(), grouped()}) {
     Session exact(network, options(Backend::cuda), ranks_);
@@ -183,8 +183,8 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
   }
 }
 
-// Traces the middle two of four steps. Their times must be between the host's start and finish of
-// them, and tracing must change no bit.
+// Traces steps 2 and 3 of 4. Their times must lie between the start and the finish that the host
+// measures, and tracing must not change any bit.
 TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
   const Network network = residual();
   const auto now = [] {
@@ -211,7 +211,8 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
     EXPECT_EQ(found, expected) << lanes << " lanes";
     const auto steps = traced.traced_steps();
     ASSERT_EQ(steps.size(), 2u);
-    constexpr std::int64_t kClocks = 200'000;  // nanoseconds by which the two clocks may differ
+    // The most nanoseconds by which the two clocks may differ.
+    constexpr std::int64_t kClocks = 200'000;
     for (std::size_t step = 0; step < 2; ++step) {
       ASSERT_GT(steps[step].size(), 10u);
       std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
@@ -231,7 +232,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
   }
 }
 
-// A memory limit gives up the reuse delay before anything is recomputed.
+// A memory limit must give up the reuse delay before operations run again.
 TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   const Network network = residual();
   StepOptions limited = options(Backend::cuda);
@@ -244,7 +245,8 @@ TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   expect_same_bits(state_of(tight), state_of(roomy));
 }
 
-// In fractions of the way from the least to what the step takes without a limit.
+// Tries limits from the least possible memory up to 70 % of the way to that of a step without a
+// limit.
 TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
   for (const Network& network : {every_op(), residual(), grouped()})
     for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
@@ -268,8 +270,8 @@ TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
     }
 }
 
-// Copies run on the copy engines while kernels run; several steps are in flight. A network as small
-// as these may have no copy that pays: the next test makes all of them.
+// Copies run on the copy engines while kernels run, with several steps in flight. In such small
+// networks the planner may find no copy useful; the next test makes all possible copies.
 TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
   for (const Network& network : {every_op(), residual(), grouped()})
     for (const Precision precision : {Precision::fp32, Precision::bf16})
@@ -296,7 +298,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
       }
 }
 
-// Everything that can wait in host memory does, whatever it costs.
+// All tensors that can wait in host memory do so, whatever it costs.
 TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const Network network = residual();
   const StepOptions all = options(Backend::cuda, Precision::bf16);
@@ -343,7 +345,8 @@ TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
   }
 }
 
-// A session and its augmented batches of random images, streamed or taken from the resident set.
+// A session with batches of random images that are augmented. The images are streamed, or selected
+// from the resident set.
 struct Fed {
   std::shared_ptr<data::RandomImages> set =
       std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 50, 3);
@@ -375,7 +378,7 @@ struct Fed {
     std::vector<std::uint8_t> scratch(192);
     for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->stored(i, scratch).data(), 1);
   }
-  ~Fed() { session.reset(); }  // before the loader, whose batches the session holds
+  ~Fed() { session.reset(); }  // the session ends before the loader, whose batches it holds
 
   void start() {
     session->control().learning_rate = 0.05f;
@@ -412,7 +415,8 @@ TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
     EXPECT_EQ(calls.named("cudaGraphLaunch"), kSteps) << calls.text();
     const bool streamed = kind == InputOptions::Kind::streamed;
     EXPECT_EQ(calls.named("cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
-    // A streamed step also calls for the copy, its event and the computation's wait for it.
+    // A streamed step also makes calls for the copy, for its event, and for the wait of the
+    // computation.
     EXPECT_EQ(calls.named("cuda"), streamed ? 4 * kSteps : kSteps) << calls.text();
   }
 }

@@ -1,4 +1,4 @@
-// Steps of a session on several ranks.
+// Tests the steps of a session on several ranks.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,8 +11,8 @@
 #include "tests/mpi/world.h"
 
 namespace {
-// The number of allocations of more than 1024 bytes. Smaller ones do not count, as oneDNN allocates
-// a small list of arguments at every call.
+// The number of allocations of more than 1024 bytes. Smaller allocations do not count, because
+// oneDNN allocates a small list of arguments in every call.
 std::atomic<long> allocation_count = 0;
 
 void count(std::size_t bytes) {

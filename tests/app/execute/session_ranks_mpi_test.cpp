@@ -1,5 +1,5 @@
-// Trains the same network on one rank and on all ranks, on the host and, if each rank has a GPU, on
-// GPUs.
+// Trains the same network on one rank and on all ranks. Does so on the host and, if each rank has a
+// GPU, on GPUs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,11 +18,12 @@ namespace {
 using kernels::Backend;
 using test::world;
 
-constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;  // images; divisible among 1, 2, 3, 4, 6 or 8 ranks
+// Images; a multiple of 1, 2, 3, 4, 6 and 8 ranks.
+constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;
 constexpr int kSteps = 12;
 
-// Returns a network with a batch norm between convolutions and a layer whose gradients fill several
-// buckets.
+// Returns a network with a batch norm between convolutions, and with a layer whose gradients fill
+// several buckets.
 Network network_of(std::int64_t batch) {
   Network net("ranks", {batch, 3, 8, 8});
   const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1), net.input());
@@ -136,8 +137,9 @@ TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
   }
 }
 
-// The global batch in three parts of 8, without batch norm, gives the losses of the whole batch on
-// every backend. The buckets start when the last part's gradients are finished.
+// Three parts of 8 images must give the losses of the whole global batch on every backend. The
+// network has no batch norm, whose statistics would be those of each part. The buckets start when
+// the gradients of the last part are finished.
 TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   constexpr std::int64_t kParts = 3, kPart = kGlobalBatch / kParts;
   if (kPart % world().size() != 0) GTEST_SKIP() << "the ranks do not divide a part of the batch";
@@ -189,7 +191,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   }
 }
 
-// Evaluations between two exchanges test the averages, and the exchanges change nothing else.
+// Between two exchanges evaluations must test the averages. The exchanges must change nothing else.
 TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   for (const Precision precision : precisions()) {
     StepOptions options;
@@ -228,8 +230,9 @@ TEST_P(SessionOnRanks, ReportsTheTimeWaitedForOtherRanks) {
   EXPECT_LT(all.exposed_ms, 60'000);
 }
 
-// Neither the sums nor the thread that watches over them call the CUDA runtime. (For the input of
-// one rank see CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput.)
+// A step must make no other call of the CUDA runtime, neither for the sums nor in the watchdog's
+// thread. CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput tests the calls for the input of one
+// rank.
 TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   if (GetParam() != Backend::cuda) GTEST_SKIP() << "steps on the host are not launched as a graph";
   StepOptions options;
@@ -252,8 +255,8 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   EXPECT_EQ(calls.named("cuda"), kCounted) << calls.text();
 }
 
-// The update's blocks fill the device. The stamps of its begin and of the waits' ends must not wait
-// for them.
+// The update fills the device with its thread blocks. The time stamps of its begin and of the
+// buckets' ends must not wait for these blocks.
 TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   if (GetParam() != Backend::cuda) GTEST_SKIP() << "only a device traces steps by stamps";
   const std::int64_t batch = kGlobalBatch / world().size();
@@ -277,8 +280,9 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   ASSERT_NE(update, instructions.end());
   for (const TracedStep& step : session.traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
-    constexpr double kBytesPerNanosecond = 10'000;  // more than any memory gives
-    constexpr std::uint64_t kStamps = 50'000;       // the most nanoseconds between stamps taken at one point
+    constexpr double kBytesPerNanosecond = 10'000;  // no memory is faster than this
+    // The most nanoseconds between time stamps that are taken at the same point of the program.
+    constexpr std::uint64_t kStamps = 50'000;
     EXPECT_GT(static_cast<double>(updated.end - updated.begin),
               static_cast<double>(update->bytes) / kBytesPerNanosecond);
     for (std::size_t i = 0; i < step.size(); ++i) {

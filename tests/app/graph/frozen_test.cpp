@@ -1,4 +1,4 @@
-// Steps in which a part of the network is frozen.
+// Tests steps in which a part of the network is frozen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace convoy::app {
 namespace {
 
-// Freezes the parameters for which `frozen` says so.
+// Freezes the parameters for which `frozen` returns true.
 Network freeze(Network network, const std::function<bool(const Layer&, const ParameterSpec&)>& frozen) {
   for (LayerId id = 0; id < std::ssize(network.layers()); ++id) {
     const Layer layer = network.layers()[static_cast<std::size_t>(id)];
@@ -61,7 +61,7 @@ TEST(FrozenParameters, ComeLastInTheFlatBuffers) {
     EXPECT_EQ(graph.parameters[static_cast<std::size_t>(order[i])].gradient < 0, i + 2 >= order.size()) << i;
 }
 
-// Every kind of layer with each of its parameters frozen alone, and every other layer as a whole.
+// Freezes each kind of parameter alone, and then every other layer as a whole.
 TEST(FrozenParameters, LeaveTheOtherGradientsAsTheyAre) {
   using Choice = std::function<bool(const Layer&, const ParameterSpec&)>;
   const std::vector<Choice> choices{
@@ -102,8 +102,8 @@ double slope_along(GraphRunner& runner, const TrainableParameter& parameter, std
   return (after - before) / (2 * kStep);
 }
 
-// Frozen batch norms with residuals, ReLUs and neither: gradients go through them as through the
-// affine map that they are, and their statistics stay.
+// Gradients must go through frozen batch norms (with a residual, with a ReLU, or plain) as through
+// an affine map. The statistics must not change.
 TEST(FrozenBatchNorms, AreAffineMaps) {
   for (const Network& plain : {residual(), fuse(residual()), modern(), fuse(modern())}) {
     const Network network = freeze(plain, [](const Layer& l, const auto&) { return is_norm(l); });
@@ -125,7 +125,7 @@ TEST(FrozenBatchNorms, AreAffineMaps) {
   }
 }
 
-// A gradient that nobody reads must stay float32, as the kernels write it.
+// A gradient that no node reads must stay float32, because the kernels write float32.
 TEST(FrozenParameters, KeepUnreadGradientsInFullPrecision) {
   const Network network =
       freeze(every_op(), [](const auto&, const ParameterSpec& s) { return s.key == "weight"; });

@@ -1,6 +1,6 @@
-// Compares the results of whole training steps, on networks that hold every op: gradients with
-// central differences of the loss, fused with unfused steps, planned memory with separate buffers,
-// and backends.
+// Tests the results of whole training steps on networks that have every kind of layer. Compares
+// gradients with central differences of the loss, fused with unfused steps, planned memory with
+// separate buffers, and backends with each other.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +30,8 @@ double loss_at(GraphRunner& runner, const TrainableParameter& parameter, const s
   return runner.run();
 }
 
-// Compares gradients with central differences along one random direction for each parameter tensor.
+// Compares gradients with central differences of the loss, along one random direction per
+// parameter.
 void expect_central_differences(const Network& network, std::int32_t valid, float label_smoothing,
                                 const std::vector<float>& loss_weights = {}) {
   GraphRunner runner(network, {.loss_weights = loss_weights});
@@ -47,7 +48,8 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
       slope += double(gradient[i]) * along[i];
       length += double(gradient[i]) * gradient[i];
     }
-    const double step = 2e-4;  // so small that the kinks of ReLUs and maxima do not matter
+    // So small that the kinks of ReLUs and maxima do not matter.
+    const double step = 2e-4;
     const double difference =
         (loss_at(runner, parameter, centre, along, step) - loss_at(runner, parameter, centre, along, -step)) /
         (2 * step);
@@ -136,14 +138,16 @@ TEST(Fusion, ChangesNoEvaluation) {
   }
 }
 
-// Overlapping lifetimes or a wrong in-place pair would let one tensor overwrite another.
+// If lifetimes overlapped or a wrong pair of tensors shared a buffer, a tensor would overwrite
+// another.
 TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
   for (const Network& network : {every_op(), residual(), rectifying(), modern()})
     for (const Network& variant : {network, fuse(network)})
       for (const Backend backend : {Backend::reference, Backend::cpu}) {
         GraphRunner planned(variant, {}, backend, Placement::planned);
         GraphRunner separate(variant, {}, backend, Placement::separate);
-        for (int step = 0; step < 2; ++step) {  // the second step finds the first one's data in memory
+        // In the second step the memory holds data of the first.
+        for (int step = 0; step < 2; ++step) {
           EXPECT_EQ(planned.run(), separate.run());
           EXPECT_EQ(planned.gradients(), separate.gradients()) << network.name();
           EXPECT_EQ(planned.states(), separate.states()) << network.name();

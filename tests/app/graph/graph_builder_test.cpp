@@ -1,4 +1,4 @@
-// The properties of step graphs on which scheduling, placement and the reuse of memory rely.
+// Tests the properties of step graphs on which scheduling, placement and the reuse of memory rely.
 #include "app/graph/graph_builder.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ StepGraph build(const Network& network, int ranks = 1) {
   return build_step_graph(network, options);
 }
 
-// Calls check(network) for every network, plain and fused.
+// Calls check(network) for every network, both plain and fused.
 template <typename Check>
 void for_each_network(Check check) {
   for (const Network& network : networks()) {
@@ -169,16 +169,18 @@ TEST(Graphs, BackwardCostsTwiceForwardButForTheFirstLayer) {
 }
 
 TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
-  // The input of the first residual block gets its gradient through the convolution and the
+  // The input of the first residual block gets one gradient from the convolution and one from the
   // shortcut.
   const StepGraph graph = build_step_graph(residual(), {});
   const auto sums_in_backward = std::ranges::count_if(
       graph.nodes, [](const Node& node) { return node.is<AddForward>() && node.phase == Phase::backward; });
-  EXPECT_EQ(sums_in_backward, 3);  // stem, identity and normed; the batch norm after down adds its own
+  // The sums are those of stem, identity and normed. The batch norm after `down` adds its gradients
+  // itself.
+  EXPECT_EQ(sums_in_backward, 3);
 }
 
-// Every block's input goes into a batch norm and around it. The batch norm's backward adds both
-// gradients.
+// A batch norm and a shortcut read the input of every block. The backward of the batch norm adds
+// both gradients.
 TEST(GraphBuilder, PreActivationBlocksNeedNoSumsInBackward) {
   const StepGraph graph = build_step_graph(fuse(make_network("wrn16_2", {2, 3, 8, 8}, 10)), {});
   EXPECT_EQ(count<AddForward>(graph), 6) << "one for each block, in forward";

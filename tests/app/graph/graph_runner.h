@@ -1,5 +1,5 @@
 // Runs a step graph on one host backend, for tests of the graph itself. Every persistent tensor has
-// a buffer of its own. Activations are at the memory plan's offsets or in buffers of their own.
+// a buffer of its own. Activations are at the offsets of the memory plan or in separate buffers.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class GraphRunner {
   const StepGraph& graph() const { return compiled_.graph; }
   kernels::StepControl& control() { return control_; }
 
-  // Runs the step and returns the mean loss over the real samples.
+  // Runs the step and returns the mean loss of the samples that exist.
   double run() {
     for (const kernels::Launch& launch : launches_) launch({});
     return metrics()[0] / control_.global_valid;
@@ -72,7 +72,7 @@ class GraphRunner {
       all[parameter.spec.name] = read(parameter.gradient);
     return all;
   }
-  // Whether nothing was written in front of the arena and after it.
+  // Returns whether no kernel wrote before the arena or after it.
   bool kept_to_arena() const {
     const auto untouched = [](const std::byte* first) {
       return std::all_of(first, first + kGuard, [](std::byte value) { return value == std::byte{0xff}; });
@@ -87,7 +87,7 @@ class GraphRunner {
   }
 
  private:
-  static constexpr std::ptrdiff_t kGuard = 4096;  // bytes on each side of the arena
+  static constexpr std::ptrdiff_t kGuard = 4096;  // bytes before the arena and after it
 
   static StepGraph rewritten(StepGraph graph, const std::function<void(StepGraph&)>& rewrite) {
     if (rewrite) rewrite(graph);
@@ -95,8 +95,8 @@ class GraphRunner {
   }
   static std::size_t id(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
-  // Returns a buffer with the arena's alignment, full of NaN, so that reads of unwritten memory
-  // show.
+  // Returns a buffer that is aligned as the arena is. It is full of NaN, so that a read of memory
+  // that was not written changes the results.
   void* buffer(std::size_t bytes) {
     const std::size_t words = (bytes + 63) / 64 * 16;
     storage_.push_back(std::make_unique<float[]>(words + 16));
@@ -120,7 +120,8 @@ class GraphRunner {
   }
 
   void bind(std::size_t node) {
-    if (graph().nodes[node].is_all_reduce()) return;  // with one rank the sum is the value itself
+    // With one rank the sum is the value itself.
+    if (graph().nodes[node].is_all_reduce()) return;
     std::vector<void*> inputs, outputs;
     for (const TensorId tensor : graph().nodes[node].inputs) inputs.push_back(address_[id(tensor)]);
     for (const TensorId tensor : graph().nodes[node].outputs) outputs.push_back(address_[id(tensor)]);

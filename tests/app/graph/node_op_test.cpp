@@ -1,4 +1,4 @@
-// Names and kernels of the operations of nodes.
+// Tests the names and kernels of the operations of nodes.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -45,7 +45,7 @@ TEST(NodeOp, ARecomputedNodeSaysSoInItsName) {
   EXPECT_EQ(node.name(), "batch_norm_forward_again");
 }
 
-// A pass finds what it did before in the attributes, and does not do it again.
+// A pass must recognise from the attributes what it did before, and not do it again.
 TEST(Fusions, ASecondRunChangesNothing) {
   for (const Network& network : {every_op(), residual(), rectifying(), grouped()}) {
     StepGraph once = build_step_graph(fuse(network), {});

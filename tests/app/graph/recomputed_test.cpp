@@ -1,4 +1,5 @@
-// Which operations of forward run again in backward, and what they leave out then.
+// Tests which operations of forward can run again in backward, and which outputs their second run
+// leaves out.
 #include "app/graph/recomputed.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// HDF5 files beside the program: stores with other names of classes and other labels, tensors of
-// checkpoints.
+// Edits and reads HDF5 files without the program: stores with other class names or other labels,
+// and tensors of checkpoints.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace convoy::test {
 
-// Writes `to`, a copy of the store `from` whose class i is called names[i].
+// Writes `to`: a copy of the store `from` in which class i has the name names[i].
 inline void rename_classes(const std::string& from, const std::string& to,
                            const std::vector<std::string>& names) {
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
@@ -49,7 +49,7 @@ inline void renumber_labels(const std::string& store, const std::string& split,
   ASSERT_GE(H5Fclose(file), 0);
 }
 
-// A tensor of a checkpoint, row-major; empty where there is none.
+// Returns a tensor of a checkpoint in row-major order, or nothing if the file does not have it.
 inline std::vector<float> read_floats(const std::string& file_name, const std::string& path) {
   const hid_t file = H5Fopen(file_name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (file < 0 || H5Lexists(file, path.substr(0, path.find('/')).c_str(), H5P_DEFAULT) <= 0) return {};

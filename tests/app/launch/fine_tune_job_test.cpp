@@ -1,4 +1,4 @@
-// Fine-tuning in whole jobs: --init, --freeze, --freeze-batch-norm, --rate and export.
+// Tests fine-tuning in whole jobs: --init, --freeze, --freeze-batch-norm, --rate and export.
 #include <algorithm>
 
 #include "tests/app/launch/edit_store.h"
@@ -29,7 +29,8 @@ class FineTuning : public TrainJob {
   static const std::string kLower;
 };
 
-// The first blocks of wrn10_1, whose groups are layer1 to layer3, and a single weight above them.
+// Freezes the first layers of wrn10_1, whose groups are layer1 to layer3, and a single weight in
+// layer3.
 const std::string FineTuning::kLower =
     "--freeze 'conv1.*' --freeze 'layer[12].*' --freeze 'layer3.*conv2.weight' ";
 
@@ -74,7 +75,7 @@ TEST_F(FineTuning, HasTheSameBitsSplitOverRanksAndResumed) {
             read("base", "parameters/layer1.0.conv1.weight"));
 }
 
-// The first step of plain SGD is proportional to the rate.
+// The first step of plain SGD is proportional to the learning rate.
 TEST_F(FineTuning, ARateIsAFactorOfTheStep) {
   make_base();
   const auto change = [&](const std::string& name, const std::string& flags) {
@@ -97,7 +98,7 @@ TEST_F(FineTuning, ExportedWeightsStartAsTheSameNetwork) {
   const std::string file = out("base.safetensors");
   const Outcome exported = run(command(1, "export --checkpoint " + checkpoint("base", 4) + " --out " + file));
   ASSERT_EQ(exported.status, 0) << exported.text;
-  // All is frozen but the head's bias, whose rate is too small to change it.
+  // Everything is frozen except the head's bias, whose rate is too small to change it.
   const std::string still = "--steps 1 --freeze '*' --rate 'fc.bias=1e-30' --init " + file;
   const Outcome job = run(command(1, train("again", still)));
   ASSERT_EQ(job.status, 0) << job.text;

@@ -1,5 +1,5 @@
-// `convoy train --members` in whole jobs: every member has the bits, and the folder, that it has
-// alone on one rank.
+// Tests `convoy train --members` in whole jobs: every member gets the same bits, and the same
+// files, as alone on one rank.
 #include <sstream>
 
 #include "tests/app/launch/train_job.h"
@@ -21,7 +21,7 @@ class MembersJob : public TrainJob {
   static std::string member(const std::string& name, int number) {
     return name + "/members/" + std::to_string(number);
   }
-  // The rows of members.csv by column, without quotes.
+  // Returns the rows of members.csv, each as its fields without quotes.
   static std::vector<std::vector<std::string>> table(const std::string& name) {
     std::vector<std::vector<std::string>> rows;
     std::ifstream file(out(name) + "/members.csv");
@@ -34,7 +34,7 @@ class MembersJob : public TrainJob {
   }
 };
 
-// Seven members on two ranks: four and three.
+// One of two ranks trains four of the seven members, the other rank three.
 TEST_F(MembersJob, HaveTheBitsOfTrainingsAlone) {
   const Outcome job = run(command(2, members("both", "seed=1..3,8,9,11,12 learning-rate=0.05", "--steps 5")));
   ASSERT_EQ(job.status, 0) << job.text;
@@ -55,8 +55,8 @@ TEST_F(MembersJob, HaveTheBitsOfTrainingsAlone) {
   EXPECT_NE(job.text.find("7 finished: loss "), std::string::npos) << job.text;
 }
 
-// Members that differ in rates alone share their batches. They go on from checkpoints on another
-// number of ranks.
+// Members that differ only in their learning rates share batches. They must be able to resume on
+// another number of ranks.
 TEST_F(MembersJob, GoOnFromTheirCheckpoints) {
   const std::string spec = "learning-rate=0.02,0.05,0.1";
   ASSERT_EQ(run(command(1, members("whole", spec, "--steps 6"))).status, 0);
@@ -78,8 +78,8 @@ TEST_F(MembersJob, GoOnFromTheirCheckpoints) {
       << other.text;
 }
 
-// One that was saved later than the others, as if the process had been killed in between, goes
-// back.
+// A member has a newer checkpoint than another, as if the process had been killed between both
+// saves. It must go back to the step that both have.
 TEST_F(MembersJob, GoBackToTheNewestCommonCheckpoint) {
   const std::string spec = "seed=1,2", every = " --checkpoint-every-steps 2 --eval-every 0";
   ASSERT_EQ(run(command(1, members("later", spec, "--steps 6" + every))).status, 0);
@@ -107,7 +107,8 @@ TEST_F(MembersJob, OneThatDivergesStopsAlone) {
   EXPECT_NE(all.text.find("all members diverged"), std::string::npos) << all.text;
 }
 
-// Two steps an epoch: four members, then two, then one, spread anew over the ranks each time.
+// With two steps per epoch, four members train at first, then two, then one. They are spread over
+// the ranks again each time.
 TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
   const Outcome job =
       run(command(2, members("halved", "learning-rate=1e-6,0.05 seed=1,2", "--epochs 3 --halving 1")));
@@ -138,7 +139,7 @@ TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
 
 TEST_F(MembersJob, ASignalSavesAll) {
   const std::string job = command(2, members("stopped", "seed=1..3", "--steps 4000"));
-  fs::create_directories(out(member("stopped", 1)));  // the log is next to it
+  fs::create_directories(out(member("stopped", 1)));  // the log is written there
   const pid_t pid = start_until(job, member("stopped", 1), 3);
   ::kill(pid, SIGUSR1);
   EXPECT_EQ(wait_for(pid), 75) << log(member("stopped", 1));

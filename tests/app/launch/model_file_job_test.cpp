@@ -1,5 +1,5 @@
-// Jobs whose network is an ONNX file: training, the same bits however a run is split, and a file
-// that changes.
+// Tests jobs whose network is an ONNX file: training, the same bits however the run is divided, and
+// a file that changes.
 #include "tests/app/launch/train_job.h"
 #include "tests/app/model/import/model_maker.h"
 
@@ -20,7 +20,7 @@ class ModelFileJob : public TrainJob {
                 maker.weight("bn.mean", {8}), ones(maker)},
                "b");
     maker.node("Relu", {"b"}, "r");
-    maker.classify("r", 8);  // 3 classes
+    maker.classify("r", 8);  // three classes
     const std::string path = (folder() / name).string();
     std::ofstream(path, std::ios::binary) << maker.model().SerializeAsString();
     return path;

@@ -1,6 +1,6 @@
-// Whole training jobs with --partition: the losses of one rank, within a memory that one rank does
-// not have. On the backend and in the precision that CONVOY_JOB_FLAGS names, where it does; there
-// tests skip that need more GPUs than there are.
+// Tests whole training jobs with --partition: they get the losses of one rank, within memory that
+// is too small for one rank. CONVOY_JOB_FLAGS may name the backend and the precision. A test that
+// needs more GPUs than there are is skipped.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -60,8 +60,8 @@ class PartitionJob : public testing::Test {
     return values;
   }
 
-  // The network on one rank without a limit, then on `ranks` ranks with `share` of the memory that
-  // it took.
+  // Trains on one rank without a limit, and then on `ranks` ranks with the fraction `share` of the
+  // memory that the first run took. Expects the same results.
   void expect_same_run(const std::string& model, int ranks, double share) const {
     const std::string common = "--model " + model + " --global-batch 8 --steps 3";
     const Outcome whole = train(1, "whole", common);
@@ -86,12 +86,12 @@ class PartitionJob : public testing::Test {
 
 TEST_F(PartitionJob, ResNetOnTwoRanks) { expect_same_run("resnet18_cifar", 2, 0.7); }
 TEST_F(PartitionJob, ResNetOnFourRanks) { expect_same_run("resnet18_cifar", 4, 0.55); }
-// Whichever is faster there, parts or one rank; tests of the planner choose.
+// Either stages or one rank may be faster here; tests of the planner check its choice.
 TEST_F(PartitionJob, ResNetOnTwoRanksThatHoldIt) { expect_same_run("resnet18_cifar", 2, 1); }
 TEST_F(PartitionJob, BranchesOnThreeRanks) { expect_same_run("googlenet", 3, 0.6); }
 
-// Two replicas of two parts each are two ranks of whole replicas, to the bit: sums over replicas
-// are made in one order.
+// Two replicas of two stages each must get the same bits as two replicas of one rank each, because
+// sums over replicas have a fixed order.
 TEST_F(PartitionJob, ReplicasOfPartsAreReplicas) {
   const std::string common = "--model wrn10_1 --global-batch 7 --steps 4";
   const Outcome replicas = train(2, "replicas", common);
@@ -105,8 +105,8 @@ TEST_F(PartitionJob, ReplicasOfPartsAreReplicas) {
   EXPECT_EQ(summary("parts")["parameters_sha256"], summary("replicas")["parameters_sha256"]);
 }
 
-// A checkpoint does not tell how the run was spread: half of it in parts, the rest on one rank, and
-// the other way round.
+// A checkpoint does not store how the run was partitioned. Tests half a run in stages and the rest
+// on one rank, and the reverse.
 TEST_F(PartitionJob, ResumesAcrossPartitions) {
   const std::string common =
       "--model wrn10_1 --global-batch 8 --optimizer adamw --clip-gradient-norm 5 --checkpoint-every-steps 3 ";
@@ -127,7 +127,8 @@ TEST_F(PartitionJob, ResumesAcrossPartitions) {
   for (const char* name : {"mixed", "back"}) {
     const std::vector<double> found = losses(name);
     ASSERT_EQ(found.size(), expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i)  // the norm of all gradients is summed by parts
+    // The norm of all gradients is summed over the stages, so its last digits differ.
+    for (std::size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], expected[i], 1e-5 * std::abs(expected[i])) << name << ", step " << i;
   }
 }

@@ -1,5 +1,5 @@
-// `convoy predict` and `convoy evaluate --report` as their user sees them. The oracle is
-// predict_oracle.py.
+// Tests `convoy predict` and `convoy evaluate --report` from the command line. predict_oracle.py
+// computes the expected values.
 #include <regex>
 
 #include "tests/app/launch/train_job.h"
@@ -11,7 +11,7 @@ constexpr const char* kPython = "/usr/bin/python3 ";
 
 class PredictJob : public TrainJob {
  protected:
-  // lenet after a few steps, and its test images as PNG files in the folders of their classes.
+  // Trains lenet for a few steps and writes its test images as PNG files, in one folder per class.
   static void SetUpTestSuite() {
     TrainJob::SetUpTestSuite();
     const Outcome trained = run(command(1, train("run", "--steps 25 --learning-rate 0.02", "lenet")));
@@ -26,7 +26,7 @@ class PredictJob : public TrainJob {
   static bool has(const std::string& module) {
     return std::system((std::string(kPython) + "-c 'import " + module + "' 2>/dev/null").c_str()) == 0;
   }
-  // Returns what the oracle complains about.
+  // Returns the complaints of predict_oracle.py, or an empty text.
   static std::string oracle(const std::string& arguments) {
     const Outcome outcome = run(kPython + std::string(CONVOY_PREDICT_ORACLE) + " " + arguments);
     return outcome.status == 0 ? "" : outcome.text + "?";
@@ -77,7 +77,7 @@ TEST_F(PredictJob, StoreFolderAndRanksGiveTheSame) {
   EXPECT_TRUE(one.starts_with("path,class_1,probability_1,class_2,")) << one.substr(0, 80);
   EXPECT_EQ(oracle("same " + out("store.csv") + " " + out("one.csv")), "");
   EXPECT_EQ(table("two.csv", 2, "--batch 16 --data " + out("png")), one);
-  // oneDNN splits sums by the number of threads, so these may differ in the last digits.
+  // oneDNN divides sums by the number of threads, so the last digits may differ.
   table("threads.csv", 1, "--batch 16 --threads 2 --data " + out("png") + " --top 10");
   EXPECT_EQ(oracle("same " + out("store.csv") + " " + out("threads.csv")), "");
   const Outcome to_output =
@@ -97,7 +97,7 @@ TEST_F(PredictJob, LabelsThatFitGiveTheAccuracy) {
   const std::string one_class = fs::directory_iterator(out("png"))->path();
   EXPECT_EQ(top1(line("--data " + one_class)), "none");
   EXPECT_NE(top1(line("--split train --data " + data())), expected);
-  // A store with other classes: images are still named, labels do not count.
+  // The store has other classes, so its labels must not count, but its images must be classified.
   ASSERT_EQ(run(std::string(CONVOY_PROGRAM) + " data synth " + out("other.h5") +
                 " --classes 3 --size 32 --train 9 --test 9")
                 .status,

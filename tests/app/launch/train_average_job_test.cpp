@@ -1,5 +1,5 @@
-// --accumulate and --ema in whole jobs: steps in parts are steps of the whole batch, averages
-// follow by hand, and both go on from a checkpoint to the bit.
+// Tests --accumulate and --ema in whole jobs. Steps in parts must equal steps of the whole batch,
+// averages must equal those computed here, and resumed runs must have the same bits.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,8 @@ namespace {
 
 class TrainAverage : public TrainJob {
  protected:
-  // Without batch norm, whose statistics are those of each part.
+  // Returns the command for a network without batch norm, whose statistics would be those of each
+  // part.
   static std::string plain(const std::string& name, const std::string& flags) {
     return "train --model cifar10_quick --data " + data() +
            " --seed 1 --threads 1 --log-every 1 --learning-rate 0.01 --flip --crop-padding 4 --out " +
@@ -26,8 +27,8 @@ class TrainAverage : public TrainJob {
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     return json::parse(outcome.text);
   }
-  // Each step's average is the one before, moved by 1 - decay towards the step's values; the first
-  // is a copy.
+  // Expects that the first average is a copy of the values, and that each further step moves it
+  // towards the step's values by 1 - decay of the difference.
   static void expect_averages(const std::string& name, const std::string& kind, const std::string& tensor,
                               int steps, double decay) {
     std::vector<float> expected;
@@ -50,7 +51,8 @@ class TrainAverage : public TrainJob {
   }
 };
 
-// 600 images: 11 steps of 52 and one of 28, which is two parts of 13 and one of 2.
+// An epoch of 600 images has 11 steps of 52 images and one step of 28 images, which has parts of
+// 13, 13 and 2.
 TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
   ASSERT_EQ(run(command(1, plain("whole", "--global-batch 52 --steps 15"))).status, 0);
   for (const int ranks : {1, 2}) {

@@ -1,5 +1,5 @@
-// Training jobs in processes of their own, under mpirun or without, on data that are drawn once a
-// program.
+// Starts training jobs as separate processes, with or without mpirun. Their data are drawn once per
+// test program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ class TrainJob : public testing::Test {
            " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM + " " +
            verb_and_flags;
   }
-  // A small network with batch norm, a batch that neither 2 nor 4 ranks divide, and a short last
-  // one (600 = 11 * 51 + 39).
+  // Returns the command of a small network with batch norm. Neither 2 nor 4 ranks divide its batch,
+  // and the last batch of an epoch is short (600 = 11 * 51 + 39).
   static std::string train(const std::string& name, const std::string& flags,
                            const std::string& model = "wrn10_1") {
     return "train --model " + model + " --data " + data() +
@@ -79,7 +79,7 @@ class TrainJob : public testing::Test {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::setpgid(0, 0);
-      ::signal(SIGINT, SIG_DFL);  // ignored where the tests run in the background
+      ::signal(SIGINT, SIG_DFL);  // SIGINT is ignored if the tests run in the background
       const std::string line = "exec " + job + " > " + out(name + ".log") + " 2>&1";
       ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
       ::_exit(127);
@@ -98,7 +98,7 @@ class TrainJob : public testing::Test {
     std::ifstream file(out(name + ".log"));
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // The processes of the program whose command line names this job's folder.
+  // Returns the processes of the program whose command line contains this name's output path.
   static std::vector<pid_t> ranks_of(const std::string& name) {
     std::vector<pid_t> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {

@@ -1,5 +1,5 @@
-// Whole training jobs under mpirun: what must hold whatever the number of ranks, and what a user
-// sees when a job goes wrong. The data are drawn by `convoy data synth`.
+// Tests whole training jobs under mpirun: what must not depend on the number of ranks, and what a
+// user sees when a job fails. `convoy data synth` draws the data.
 #include "tests/app/launch/train_job.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
   const std::string flags = "--steps 24 --checkpoint-every-epochs 0 --eval-every 1";
   ASSERT_EQ(run(command(1, train("done", flags))).status, 0);
   const std::string results = summary("done").dump();
-  // Nothing left to do: a requeued job must not replace the results by those of no step.
+  // No steps are left. A requeued job must not replace the results by those of a run without steps.
   const Outcome again = run(command(1, train("done", flags + " --resume")));
   EXPECT_EQ(again.status, 0) << again.text;
   EXPECT_EQ(summary("done").dump(), results);
@@ -108,7 +108,7 @@ TEST_F(TrainJob, ADamagedCheckpointIsReportedOnceAndPassedOver) {
   EXPECT_EQ(sha("damaged"), before);
 }
 
-// One rank's mistake among several must come out at once, whatever collective the others are in.
+// A mistake of one rank must end the job at once, whatever collective the other ranks are in.
 TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
   const std::string wrapper = out("wrapper.sh");
   std::ofstream(wrapper) << "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || set -- \"$@\" --memory-limit "
@@ -121,7 +121,7 @@ TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
   EXPECT_NE(job.ours()[0].find("--memory-limit"), std::string::npos) << job.text;
 }
 
-// Verbs that need no other rank run in every process, which then all find the same.
+// A verb that needs only one rank runs in every process. All processes then find the same error.
 TEST_F(TrainJob, ProcessesWithoutMpiSayOnceWhatTheyAllFind) {
   for (const auto& [verb, status, part] :
        {std::tuple{"bench loader --data none.h5", 1, "none.h5"}, {"info --model resnet19", 2, "resnet19"}}) {
@@ -133,7 +133,7 @@ TEST_F(TrainJob, ProcessesWithoutMpiSayOnceWhatTheyAllFind) {
 }
 
 TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
-  // 20 MiB: room for what MPI itself writes, not for resnet18 and its momenta.
+  // 20 MiB are enough for the files that MPI itself writes, but not for resnet18 and its momenta.
   const Outcome job =
       run("sh -c 'ulimit -f 40960; exec " +
           command(1, "train --model resnet18_cifar --global-batch 4 --steps 2 --limit-test 4 --data " +
@@ -148,8 +148,8 @@ TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
 TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {
   const Outcome job = run(command(2, train("tested", "--epochs 1")));
   ASSERT_EQ(job.status, 0) << job.text;
-  // On the CPU the arena is a part of what the process takes; all of it is touched but what
-  // alignment leaves.
+  // On the CPU the arena is a part of the process's memory. All of its pages are used, except for
+  // gaps from alignment.
   const auto arena = summary("tested")["peak_device_bytes"].get<double>();
   EXPECT_GT(arena, 0);
   EXPECT_GT(summary("tested")["peak_host_bytes"].get<double>(), 0.9 * arena);
@@ -214,8 +214,8 @@ TEST_F(TrainJob, ABatchLargerThanTheSetIsSaid) {
   EXPECT_EQ(larger.ours()[0],
             "convoy: warning: --global-batch: found 31, but there are 30 training images; a step sees each "
             "of them once");
-  // To rounding: a rank's batch has room for 16 images now, and kernels of another size may add in
-  // another order.
+  // The losses are equal only up to rounding. A rank's batch now has room for 16 images, and
+  // kernels of another size may add in another order.
   EXPECT_NEAR(summary("larger")["train_loss"].get<double>(), summary("exact")["train_loss"].get<double>(),
               1e-6);
 }
@@ -227,7 +227,7 @@ TEST_F(TrainJob, DivergenceStopsWithAMessage) {
   EXPECT_NE(job.ours()[0].find("loss"), std::string::npos) << job.text;
 }
 
-// Real images; the bound is far above what an untrained (10 %) or a mis-wired network reaches.
+// Trains on real images. An untrained (10 %) or wrongly wired network stays far below the bound.
 TEST_F(TrainJob, LearnsOnCifar10) {
   const fs::path archive = fs::path(CONVOY_TEST_DATA) / "cifar10-images.tar.xz";
   if (!fs::exists(archive)) GTEST_SKIP() << "no " << archive << ": configure with -DCONVOY_TEST_DATA=FOLDER";

@@ -1,4 +1,4 @@
-// Runs within a memory limit end with the parameters of a run without one.
+// Tests that runs within a memory limit end with the same parameters as a run without a limit.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,7 +15,7 @@ class TrainMemoryJob : public TrainJob {
   static std::string limited(const std::string& name, std::int64_t bytes, const std::string& model) {
     return train(name, "--epochs 1 --limit-test 8 --memory-limit " + std::to_string(bytes), model);
   }
-  // Returns the least that a message about a limit says.
+  // Returns the least memory that is possible, as the message about a limit says it.
   static std::int64_t least_in(const std::string& text) {
     const std::string before = "at least ";
     const auto at = text.find(before);
@@ -45,7 +45,7 @@ TEST_F(TrainMemoryJob, AnyLimitDownToTheLeastChangesNoBit) {
   }
 }
 
-// With dropout and augmentation, on one and two ranks, resumed in mid-epoch.
+// Runs with dropout and augmentation, on one and two ranks, resumed in the middle of an epoch.
 TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   for (const auto& [model, ranks] : {std::pair{"googlenet", 1}, {"wrn10_1", 2}}) {
     const std::string common = "--limit-test 8 --flip --crop-padding 4 --overwrite --steps ";
@@ -69,7 +69,7 @@ TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   }
 }
 
-// The limits of ranks may differ; a resumed run may have another one.
+// The limits of ranks may differ, and a resumed run may have another limit.
 TEST_F(TrainMemoryJob, RanksMayHaveLimitsOfTheirOwnAndAResumedRunAnother) {
   ASSERT_EQ(run(command(2, train("whole", "--epochs 1 --limit-test 8"))).status, 0);
   const auto most = summary("whole")["peak_device_bytes"].get<std::int64_t>();

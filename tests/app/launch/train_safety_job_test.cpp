@@ -1,5 +1,6 @@
-// Runs that would be wrong without a word: ranks that were given different things, classes in
-// another order, folders that hold a run already, rates that jump.
+// Tests that runs are refused, or warn, that would otherwise be wrong without any message: ranks
+// with different options or data, classes in another order, folders that hold a run already, and
+// learning rates that jump.
 #include <array>
 #include <numeric>
 
@@ -11,7 +12,7 @@ namespace {
 
 class TrainSafety : public TrainJob {
  protected:
-  // Two ranks, of which the second has other flags; nothing in the flags needs quotes.
+  // Runs a job on two ranks with different flags. The flags are not quoted for the shell.
   static Outcome run_two(const std::string& flags, const std::string& first, const std::string& second) {
     const std::string program = std::string(" -np 1 ") + CONVOY_PROGRAM + " ";
     return run(std::string(CONVOY_MPIEXEC) + " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1" +
@@ -78,7 +79,7 @@ TEST_F(TrainSafety, RanksWithOtherDataEndWithOneLine) {
     expect_line(outcome, 1, second + " of rank 1 is not the data of rank 0: " + line);
     EXPECT_LT(outcome.seconds, 15);
   }
-  // Under another name it is the same data.
+  // A file with the same data under another name must be accepted.
   const std::string copy = out("copy.h5");
   fs::copy_file(data(), copy);
   EXPECT_EQ(run_two(flags, "--data " + data(), "--data " + copy).status, 0);
@@ -87,7 +88,7 @@ TEST_F(TrainSafety, RanksWithOtherDataEndWithOneLine) {
 TEST_F(TrainSafety, ClassesAreMatchedByName) {
   const std::string named = out("named.h5"), turned = out("turned.h5"), strange = out("strange.h5");
   rename_classes(data(), named, names());
-  // The same classes, each with the number behind its own.
+  // The data set has the same classes, but each has the number after its own.
   std::vector<std::string> order = names();
   std::rotate(order.begin(), order.end() - 1, order.end());
   rename_classes(data(), turned, order);
@@ -121,7 +122,7 @@ TEST_F(TrainSafety, ClassesAreMatchedByName) {
       test_loss(run(command(1, evaluate + out("classes/checkpoint/step-00000036.h5") + " --data " + named))),
       of_run, 1e-9);
 
-  // Other labels for the same images, under the same names.
+  // This file has the same images and class names, but other labels.
   const std::string labels = out("other_labels.h5");
   fs::copy_file(named, labels);
   renumber_labels(labels, "train", {1, 0, 2, 3, 4, 5, 6, 7, 8, 9});
@@ -140,7 +141,7 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
     }
     fs::remove_all(fs::path(out("held")) / kept);
   }
-  // Nothing is left but the manifest: a run that had failed before its first step.
+  // Only the manifest is left, as after a run that failed before its first step.
   EXPECT_EQ(run(command(1, train("held", "--steps 4 --checkpoint-every-steps 1", "lenet"))).status, 0);
   const Outcome replaced = run(command(2, train("held", "--steps 2 --overwrite", "lenet")));
   EXPECT_EQ(replaced.status, 0) << replaced.text;
@@ -155,8 +156,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
 TEST_F(TrainSafety, ALongerRunSaysThatItsRateJumps) {
   const std::string cosine = "--schedule cosine --learning-rate 0.05 --eval-every 0 ";
   ASSERT_EQ(run(command(1, train("cosine", cosine + "--epochs 1", "lenet"))).status, 0);
-  // 12 steps an epoch: the last of one epoch has (1 + cos(11 pi / 12)) / 2 of the rate, the 13th of
-  // 24 half of it.
+  // An epoch has 12 steps. Its last step has (1 + cos(11 pi / 12)) / 2 of the learning rate. The
+  // 13th of 24 steps has half of it.
   expect_line(run(command(2, train("cosine", cosine + "--steps 24 --resume", "lenet"))), 0,
               "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends "
               "on that: the "

@@ -1,4 +1,5 @@
-// Training jobs that are killed, told to stop or interrupted, and go on from their checkpoint.
+// Tests training jobs that are killed, asked to stop or interrupted, and then resumed from their
+// checkpoint.
 #include <algorithm>
 
 #include "tests/app/launch/train_job.h"
@@ -30,7 +31,7 @@ TEST_F(TrainSignals, AKilledRankEndsTheJobAndResumingGivesTheSameParameters) {
   EXPECT_EQ(losses("killed"), losses("whole"));
 }
 
-// Whether a process has got as far as to handle a signal.
+// Returns whether a process has already installed its handler for a signal.
 bool catches(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);)
@@ -43,8 +44,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(2, train("unstopped", flags)));
   ASSERT_EQ(whole.status, 0) << whole.text;
-  // To every rank, as Slurm does it; to the launcher, which passes it on; to one rank; and before
-  // the first step.
+  // The signal is sent to every rank, as Slurm does; to the launcher, which passes it on; to one
+  // rank; and before the first step.
   for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
     const std::string name = "stopped-" + std::string(way);
     const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
@@ -68,8 +69,9 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   }
 }
 
-// The products of lenet's large layers are where a handler on the thread that computes would write
-// into the heap, on processors for which oneDNN takes its AVX2 kernels.
+// Signals must not disturb the thread that computes. If it ran the handler during the products of
+// lenet's large layers, the handler would write into the heap, on processors for which oneDNN uses
+// AVX2 kernels.
 TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   const std::string flags = "--steps 12 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(1, train("calm", flags, "lenet")));
@@ -86,15 +88,16 @@ TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   EXPECT_EQ(sha("stormy"), sha("calm"));
 }
 
-// Somebody at a terminal: the first ^C makes a checkpoint, a second one ends the run in the middle
-// of its step.
+// A user at a terminal presses ^C. The first ^C saves a checkpoint; the second ends the run in the
+// middle of its step.
 TEST_F(TrainSignals, AnInterruptCheckpointsAndASecondOneKills) {
   const std::string program = std::string(CONVOY_PROGRAM) + " ",
                     flags = "--steps 60 --checkpoint-every-epochs 0";
   const Outcome whole = run(program + train("uninterrupted", flags));
   ASSERT_EQ(whole.status, 0) << whole.text;
   const pid_t job = start_until(program + train("interrupted", flags), "interrupted", 10);
-  for (int times = 0; times < 2; ++times) ::kill(job, SIGINT);  // as timeout(1) does it
+  // Timeout(1) also sends the signal twice.
+  for (int times = 0; times < 2; ++times) ::kill(job, SIGINT);
   EXPECT_EQ(wait_for(job), 75) << log("interrupted");
   const Outcome resumed = run(program + train("interrupted", flags + " --resume"));
   ASSERT_EQ(resumed.status, 0) << resumed.text;
@@ -102,7 +105,7 @@ TEST_F(TrainSignals, AnInterruptCheckpointsAndASecondOneKills) {
 
   const pid_t impatient = start_until(program + train("impatient", flags, "wrn16_4"), "impatient", 1);
   ::kill(impatient, SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // of a step of two seconds
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // a step takes two seconds
   ::kill(impatient, SIGINT);
   EXPECT_EQ(wait_for(impatient), -SIGINT) << log("impatient");
 }

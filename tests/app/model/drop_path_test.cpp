@@ -10,7 +10,7 @@
 namespace convoy::app {
 namespace {
 
-// The rates of stochastic depth, by the layer that it follows.
+// Returns the rates of stochastic depth, each with the name of the layer before it.
 std::map<std::string, float> rates_of(const Network& network) {
   std::map<std::string, float> rates;
   for (const Layer& layer : network.layers()) {
@@ -22,7 +22,7 @@ std::map<std::string, float> rates_of(const Network& network) {
 }
 
 TEST(DropPath, RisesOverTheResidualBranches) {
-  // resnet18 has eight sums. Two of every four have a convolution on the shortcut.
+  // resnet18 has eight sums. Two of every four have a convolution in the shortcut.
   const auto rates = rates_of(with_drop_path(make_network("resnet18", {2, 3, 64, 64}, 10), 0.7f));
   ASSERT_EQ(rates.size(), 7u) << "the first branch has rate 0";
   EXPECT_FLOAT_EQ(rates.at("layer1.1.bn2"), 0.1f);
@@ -46,7 +46,7 @@ TEST(DropPath, KeepsParametersAndLeavesOtherSumsAlone) {
   ASSERT_EQ(dropped.parameters().size(), network.parameters().size());
   for (std::size_t i = 0; i < network.parameters().size(); ++i)
     EXPECT_EQ(dropped.parameters()[i].name, network.parameters()[i].name);
-  // The terms of c.add are equally deep, and d.add has three.
+  // The terms of c.add are equally deep, and d.add has three terms. So both have no branch.
   EXPECT_EQ(rates_of(dropped), (std::map<std::string, float>{{"b.bn", 0.5f}}));
 }
 

@@ -1,4 +1,5 @@
-// The output shape of every op. An impossible op is refused with the names of network and layer.
+// Tests the output shape of every layer type. A layer with a wrong shape must be refused, and the
+// message must name the network and the layer.
 #include "app/model/network.h"
 
 #include <gtest/gtest.h>

@@ -1,13 +1,14 @@
-// Networks small enough for the reference backend. Together they hold every op, joined in every way
-// that matters.
+// Networks that are small enough for the reference backend. Together they have every layer type,
+// combined in all ways that matter.
 #pragma once
 
 #include "app/model/network.h"
 
 namespace convoy::app {
 
-// A network with convolutions (grouped, strided, dilated, with bias), every kind of pool, local
-// response norm, dropout, concat, batch norm, ReLU and linear layers. One tensor has three readers.
+// Returns a network with convolutions (grouped, strided, dilated, with bias), every kind of pool,
+// local response norm, dropout, concat, batch norm, ReLU and linear layers. Three layers read one
+// of its tensors.
 inline Network every_op() {
   Network net("every_op", {4, 3, 9, 10});
   const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1, true), net.input());
@@ -31,8 +32,9 @@ inline Network every_op() {
   return net;
 }
 
-// A network of residual blocks: post-activation with and without a convolution on the shortcut, and
-// pre-activation, each with the layers around it; and a sum of three tensors.
+// Returns a network of residual blocks, each with different layers around it: two with the ReLU
+// after the sum (with and without a convolution in the shortcut), and one with pre-activation. It
+// also has a sum of three tensors.
 inline Network residual() {
   Network net("residual", {4, 3, 8, 8});
   const auto conv_norm = [&](const std::string& name, LayerId input, int filters, int kernel, int stride) {
@@ -57,8 +59,9 @@ inline Network residual() {
   return net;
 }
 
-// A network of ReLUs with different sources and readers. Some are read only by a convolution, some
-// by two layers, by a sum or by a linear layer. It has eight channels, as tensor cores need.
+// Returns a network of ReLUs that read the outputs of different layers. The readers of a ReLU are a
+// convolution, two layers, a sum or a linear layer. The network has eight channels, as tensor cores
+// need.
 inline Network rectifying() {
   Network net("rectifying", {4, 3, 8, 8});
   const auto conv = [&](const std::string& name, LayerId input) {
@@ -71,8 +74,8 @@ inline Network rectifying() {
   return net;
 }
 
-// A network of convolutions in groups. Some groups have four channels, for which oneDNN has a
-// layout of its own and which are narrower than a GPU's tiles; others have many channels or one.
+// Returns a network of grouped convolutions. Some groups have four channels, which is narrower than
+// a GPU's tiles and for which oneDNN has a special layout. Others have many channels, or one.
 inline Network grouped() {
   Network net("grouped", {4, 3, 8, 8});
   LayerId last = net.add("conv0", Conv2d::square(128, 3, 1, 1), net.input());
@@ -87,9 +90,9 @@ inline Network grouped() {
   return net;
 }
 
-// A network of the layers of mobile and modern networks: smooth activations, gates, stochastic
-// depth, a channel shuffle over slices, layer and group norm, layer scale, parametric ReLUs,
-// padding and a softmax.
+// Returns a network with the layers of mobile and modern networks: smooth activations, gates,
+// stochastic depth, a channel shuffle over slices, layer norm, group norm, layer scale, parametric
+// ReLUs, padding and a softmax.
 inline Network modern() {
   using kernels::ActivationKind;
   Network net("modern", {4, 3, 7, 6});
@@ -124,7 +127,7 @@ inline Network modern() {
   return net;
 }
 
-// A network with an auxiliary classifier in the middle.
+// Returns a network with an auxiliary classifier in the middle.
 inline Network auxiliary() {
   Network net("auxiliary", {4, 3, 8, 8});
   const LayerId x = net.add("relu", Relu{}, net.add("conv", Conv2d::square(8, 3, 1, 1), net.input()));
@@ -135,8 +138,9 @@ inline Network auxiliary() {
   return net;
 }
 
-// Layers that each read all earlier ones, as in DenseNet: the sums over a concatenation are those
-// of its parts, but for the last, where a pool gives one part.
+// Returns a network whose layers read all earlier layers, as in DenseNet. The sums over a
+// concatenation are those of its parts, except for the last concatenation, one part of which is a
+// pool.
 inline Network dense() {
   Network net("dense", {4, 3, 6, 5});
   LayerId last =

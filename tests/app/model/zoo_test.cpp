@@ -1,5 +1,5 @@
-// Compares the zoo with published figures: an extra layer, a wrong stride or a forgotten bias
-// changes one.
+// Compares the networks of the zoo with published figures. An extra layer, a wrong stride or a
+// missing bias would change a figure.
 #include "app/model/zoo/zoo.h"
 
 #include <fmt/format.h>
@@ -41,10 +41,10 @@ struct Published {
   std::int64_t parameters, multiply_adds;
 };
 
-// Module sizes are from torchvision 0.14, and multiply-adds were counted by hooks on its modules.
-// Those of Wide ResNet and LeNet are from PyTorch models of the same layers, the others were
-// computed by hand from the layers' definitions. ResNeXt's round to the figures that torchvision
-// states.
+// The numbers of parameters are from torchvision 0.14. The multiply-adds were counted by hooks on
+// its modules. The figures of Wide ResNet and LeNet are from PyTorch models with the same layers.
+// The others were computed by hand from the definitions of the layers. Those of ResNeXt agree with
+// torchvision's after rounding.
 constexpr Published kPublished[] = {
     {"alexnet", 224, 1000, 61'100'840, 714'188'480},
     {"vgg16", 224, 1000, 138'357'544, 15'470'264'320},
@@ -101,14 +101,15 @@ TEST(Zoo, ParametersAndOperationsAreThePublishedOnes) {
 }
 
 TEST(Zoo, SmallImageStemKeepsTheResolution) {
-  // The counts are those of kuangliu's widely used CIFAR ResNets, whose stem has a 3x3 kernel.
+  // The counts are those of kuangliu's widely used ResNets for CIFAR, whose first convolution is
+  // 3x3.
   EXPECT_EQ(square("resnet18_cifar", 32, 10).parameter_count(), 11'173'962);
   EXPECT_EQ(square("resnet50_cifar", 32, 10).parameter_count(), 23'520'842);
   EXPECT_EQ(multiply_adds(square("resnet18_cifar", 32, 10)), 555'422'720);
 }
 
-// Returns a hash of one "name shape" line for every parameter, in the order of named_parameters()
-// in torchvision.
+// Returns a hash of the lines "name shape" of all parameters, in the order of named_parameters() in
+// torchvision.
 std::uint64_t listing(const Network& network) {
   std::string text;
   for (const ParameterSpec& spec : network.parameters())
@@ -241,7 +242,7 @@ TEST(Zoo, AdaptiveAveragesNameTheSizesThatWork) {
       "network alexnet, layer avgpool: averages 1x256x7x7 to 6x6, expected a multiple of that: square input "
       "images with a side of 223 to 254 or 415 to 446 pixels");
   EXPECT_NE(error_of("vgg16", {1, 3, 224, 448}).find("layer avgpool"), std::string::npos);
-  // The sizes that the message names work, and their neighbours do not.
+  // The sizes that the message names must work, and the sizes next to them must not.
   for (const std::int64_t side : {223, 254, 415, 446})
     EXPECT_EQ(error_of("alexnet", {1, 3, side, side}), "no error") << side;
   for (const std::int64_t side : {222, 255, 414, 447})

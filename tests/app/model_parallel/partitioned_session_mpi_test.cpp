@@ -1,5 +1,5 @@
-// Spreads a training step over all ranks at random, on the host and, if each rank has a GPU, on
-// GPUs. Every bit must be that of one rank.
+// Partitions a training step over all ranks at random, on the host and, if each rank has a GPU, on
+// GPUs. Every bit must be the same as on one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     return {Precision::fp32, Precision::tf32, Precision::bf16};
   }
 
-  // Returns the stage of a group of operations, given the kinds of its nodes.
+  // A function that returns the stage of a group of nodes, given the kinds of its nodes.
   using Choice = std::function<int(const std::set<std::string>& kinds)>;
   static StepPlacement place(const Network& network, const StepOptions& options, const Choice& choose) {
     comm::SingleRank alone;
@@ -76,7 +76,8 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       return static_cast<int>(random() % static_cast<unsigned>(world().size()));
     };
   }
-  // The last stage has parameters (those of batch norms), but none that matrix products read.
+  // Returns the last stage for groups of batch norms, else the first. So the last stage has
+  // parameters, but none that matrix products read.
   static int norms_apart(const std::set<std::string>& kinds) {
     const auto is_norm = [](const std::string& kind) { return kind.starts_with("batch_norm"); };
     return std::ranges::all_of(kinds, is_norm) ? world().size() - 1 : 0;
@@ -144,8 +145,8 @@ TEST_P(PartitionedSession, StagesMayHaveOnlyBatchNorms) {
   for (const Precision precision : precisions()) expect_bits_of_one_rank(residual(), precision, norms_apart);
 }
 
-// All stages but the first are empty, as when one rank is faster. They still sum the losses with
-// it.
+// Only the first stage has nodes, as in a plan that keeps the step on one rank. The other stages
+// must still take part in the sum of the losses.
 TEST_P(PartitionedSession, StagesMayBeEmpty) {
   for (const Precision precision : precisions())
     for (const int stage : {0, world().size() - 1})

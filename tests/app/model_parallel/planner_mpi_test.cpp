@@ -1,6 +1,7 @@
-// The planner's choices, and the measured links between stages. The planner must not choose stages
-// that are slower, or hardly faster, than a rank that can hold the whole step. It must not choose
-// one rank that is slower or too small, or plan more memory for it than the undivided step needs.
+// Tests the choices of the planner, and the measured links between stages. The planner must not
+// choose stages that are slower, or hardly faster, than one rank that can hold the whole step. It
+// must not choose one rank if that is slower or too small. And it must not plan more memory for one
+// rank than the undivided step needs.
 #include <gtest/gtest.h>
 
 #include "app/model_parallel/planner.h"
@@ -23,8 +24,9 @@ class Planning : public testing::TestWithParam<Backend> {
     stages_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  // Plans on this rank alone, with a limit of `limit` bytes and `device_bytes` free on the fullest
-  // device. The stages' step is predicted to take `predicted` times as long as one rank's.
+  // Plans on this rank alone, with a limit of `limit` bytes. The device with the least free memory
+  // has `device_bytes` free bytes. The step in stages is predicted to take `predicted` times as
+  // long as on one rank.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     StepOptions options;
     options.backend = GetParam();

@@ -1,4 +1,4 @@
-// Which ranks share which processors, and how fast a stage runs while others run.
+// Tests which ranks share which processors, and how fast a stage runs while other stages run.
 #include "app/model_parallel/shared_processors.h"
 
 #include <gtest/gtest.h>
@@ -49,8 +49,8 @@ TEST(SharedProcessors, ThreadsOfARankNeedACoreEach) {
   EXPECT_DOUBLE_EQ(shared.speed(0, kBoth, 1), 0.5);
 }
 
-// Two replicas of two stages run on four cores. While a stage runs, its copy in the other replica
-// does too.
+// Two replicas of two stages run on four cores. While a stage runs, the same stage of the other
+// replica runs, too.
 TEST(SharedProcessors, ReplicasRunAtTheSameTime) {
   const SharedProcessors apart = share_processors(on({{"a", {0}}, {"a", {1}}, {"a", {2}}, {"a", {3}}}), 2, 1);
   EXPECT_EQ(apart.group_of, (Cores{0, 1}));

@@ -1,6 +1,7 @@
-// The predicted time of a step. Ranks on one core must share its time, no more and no less. A busy
+// Tests the predicted time of a step. Ranks on one core must divide exactly its time. A busy
 // receiver must not take a transfer, and a sender must wait until its tensor is taken. A step must
-// be no shorter than its work or its longest path, and programs that never end must be found out.
+// not be shorter than its work or its longest path. Programs that wait for each other must be
+// detected.
 #include "app/model_parallel/simulation.h"
 
 #include <gtest/gtest.h>
@@ -38,16 +39,20 @@ double two_stages(const SharedProcessors& processors, double slowdown = 1) {
 TEST(ProgramSimulation, OneCoreDividesItsTime) {
   EXPECT_NEAR(two_stages(own_processors(2)), 30, 1e-6);
   EXPECT_NEAR(two_stages(one_group(2, 1)), 40, 1e-6);
-  EXPECT_NEAR(two_stages(one_group(2, 1.5)), 100.0 / 3, 1e-6);  // 10 ms of work take 13.3; 20 more alone
+  // 10 ms of work take 13.3 ms; then 20 ms alone.
+  EXPECT_NEAR(two_stages(one_group(2, 1.5)), 100.0 / 3, 1e-6);
 }
 
 TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
-  EXPECT_NEAR(two_stages(own_processors(2), 1.5), 15 + 20, 1e-6);  // 15 ms together, then 20 ms alone
-  EXPECT_NEAR(two_stages(one_group(2, 1), 1.5), 30 + 20, 1e-6);    // in turns: 10 ms of each take 30 ms
+  // 15 ms together, then 20 ms alone.
+  EXPECT_NEAR(two_stages(own_processors(2), 1.5), 15 + 20, 1e-6);
+  // In turns: 10 ms of each stage take 30 ms.
+  EXPECT_NEAR(two_stages(one_group(2, 1), 1.5), 30 + 20, 1e-6);
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
   EXPECT_NEAR(two_stages(hosts, 1.5), 30, 1e-6);
-  hosts.replicas = {2, 2};  // another replica's rank runs next to each of them
+  // A rank of another replica runs at the same time as each of them.
+  hosts.replicas = {2, 2};
   EXPECT_NEAR(two_stages(hosts, 1.5), 45, 1e-6);
 }
 
@@ -56,7 +61,7 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(three.speed(0, {true, false, false}, 2), 1, 1e-9);
   EXPECT_NEAR(three.speed(0, {true, true, false}, 2), 1 / 1.5, 1e-9);
   EXPECT_NEAR(three.speed(0, {true, true, true}, 2), 1 / 2.0, 1e-9);
-  // Four stages on two cores: two of them already keep both cores busy.
+  // There are four stages on two cores. Two of the stages already keep both cores busy.
   SharedProcessors four = own_processors(4);
   four.group_of = {0, 1, 0, 1}, four.processors = {1, 1};
   EXPECT_NEAR(four.speed(0, {true, true, false, false}, 2), 1 / 2.0, 1e-9);
@@ -64,18 +69,18 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
-// Cores that no stage can use do not count as idle: two stages on four cores are as busy as they
-// can be.
+// Cores that no stage can use must not count as idle: two stages on four cores are as busy as
+// possible.
 TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
   EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
-  // A stage with less than one core runs at its share of the core, not faster than that.
+  // A stage that gets less than one core runs at its share of the core, and not faster.
   SharedProcessors halves = own_processors(3);
   halves.processors = {0.5, 0.5, 0.5};
   EXPECT_NEAR(halves.speed(0, {true, false, false}, 2), 0.5, 1e-9);
 }
 
-// Stage 0 runs node 0 (5 ms) and sends its tensor. Stage 1 runs node 1 (8 ms) meanwhile, then node
-// 2 (2 ms), which reads the tensor.
+// Returns programs in which stage 0 runs node 0 (5 ms) and sends its tensor. Meanwhile stage 1 runs
+// node 1 (8 ms). Then it runs node 2 (2 ms), which reads the tensor.
 StagePrograms one_transfer() {
   StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}};
@@ -103,21 +108,22 @@ TEST(ProgramSimulation, TheReceiversShareWaitsUntilTheReceiverIsFree) {
 
 TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
   StagePrograms programs = one_transfer();
-  std::swap(programs.stages[1][0], programs.stages[1][1]);  // node 1 first: sent at 5 ms, expected at 10 ms
+  // Stage 1 runs node 1 first: the tensor is sent at 5 ms and expected at 10 ms.
+  std::swap(programs.stages[1][0], programs.stages[1][1]);
   EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
               10 + 3 + 2, 1e-6);
 }
 
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
-  // Stage 0 can go on after 8 + 3 ms, and then runs 20 ms more.
+  // Stage 0 can continue after 8 + 3 ms, and then runs for 20 ms.
   EXPECT_NEAR(
       simulate_programs(one_transfer(), {{{5}, {8}, {2}, {20}}, {{0}, {0}}, {{0, 3}}, own_processors(2)}),
       8 + 3 + 20, 1e-6);
 }
 
 TEST(ProgramSimulation, TakesATransferThatArrivesWhileItWaitsForAnother) {
-  // Stage 1 waits for transfer 1, which stage 0 begins at 10 ms. Meanwhile it takes transfer 0,
-  // there at 1 ms.
+  // Stage 1 waits for transfer 1, which stage 0 begins at 10 ms. Meanwhile stage 1 must take
+  // transfer 0, which arrived at 1 ms.
   StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}, {1, 1, 0, 1}};
   programs.stages = {{{Action::run, 0}, {Action::send_begin, 0}, {Action::run, 1}, {Action::send_begin, 1}},
@@ -152,7 +158,7 @@ TEST(ProgramSimulation, NamesProgramsThatWaitForEachOther) {
                std::runtime_error);
 }
 
-// Nodes in two chains are on random stages.
+// The nodes form two chains and are on random stages.
 TEST(ProgramSimulation, AStepIsNoShorterThanItsLongestPathOrItsWork) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {
@@ -171,7 +177,7 @@ TEST(ProgramSimulation, AStepIsNoShorterThanItsLongestPathOrItsWork) {
       dependences.group.push_back(node);
     }
     dependences.groups = nodes;
-    // The even and the odd nodes form a chain each.
+    // The even nodes form a chain, and the odd nodes form another.
     double chain[2] = {0, 0};
     for (int node = 0; node < nodes; ++node) {
       chain[node % 2] += works[static_cast<std::size_t>(node)].ms;

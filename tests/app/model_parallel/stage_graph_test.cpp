@@ -1,7 +1,7 @@
-// Cuts steps as devices run them, with bf16 copies and stored images, into stages and tasks,
-// without a device. A parameter must be counted whole if only its copy is read, and must be on
-// exactly one stage. The transforms must be on the stage of the images, and no stage may reserve
-// copies that it does not have.
+// Cuts steps with bf16 copies and stored images, as devices run them, into stages and tasks,
+// without a device. If only the copy of a parameter is read, the whole parameter must still be
+// counted, and it must be on exactly one stage. The transforms must be on the stage of the images.
+// A stage must not reserve copies that it does not have.
 #include "app/model_parallel/stage_graph.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace convoy::app {
 namespace {
 
-// Compiles a graph with row-major tensors and without kernels, as nothing here runs.
+// Compiles a graph with row-major tensors and without kernels, since no test here runs it.
 CompiledGraph compiled(StepGraph graph) {
   std::vector<kernels::TensorDesc> descs;
   for (const Tensor& tensor : graph.tensors)

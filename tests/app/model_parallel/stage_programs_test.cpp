@@ -1,8 +1,9 @@
-// Runs partitioned steps by hand: every rank's program works on symbols instead of numbers, in the
-// memory that its plan gives it, and ranks take turns at random.
+// Runs partitioned steps without kernels. The program of every rank works on symbols instead of
+// numbers, in the memory that its plan gives it. The ranks take turns at random.
+//
 // The ranks must not deadlock, and a message must meet its own receive. No tensor may be
 // overwritten while a reader, a send or a receive needs it. Every operation must run once, on the
-// inputs of one rank's step.
+// same inputs as on one rank.
 #include "app/model_parallel/stage_programs.h"
 
 #include <gtest/gtest.h>
@@ -73,8 +74,8 @@ std::map<std::string, Symbol> run_whole(const CompiledGraph& whole) {
   return memory.results;
 }
 
-// The ranks and the messages between them. `blocking`: a transfer begins at both ends at once or
-// not at all, as if nothing could be in flight in the background.
+// The ranks and the messages between them. If `blocking` is set, a transfer can begin only at both
+// ends at once, as on a transport that moves nothing in the background.
 class Ranks {
  public:
   Ranks(std::vector<CompiledGraph> stages, bool blocking, std::mt19937& random)
@@ -82,7 +83,7 @@ class Ranks {
     for (const CompiledGraph& stage : stages_) memory_.emplace_back(stage);
   }
 
-  // Runs all programs. Returns false if the ranks wait for each other.
+  // Runs all programs. Returns false if the ranks wait for each other forever.
   bool run() {
     for (;;) {
       std::vector<std::size_t> able;
@@ -90,7 +91,7 @@ class Ranks {
         if (next_[rank] < nodes(rank).size() && can_go_on(rank)) able.push_back(rank);
       if (able.empty()) break;
       const std::size_t rank = able[random_() % able.size()];
-      // Run a few instructions of one rank at a time, so that ranks drift apart.
+      // Run a few instructions of one rank at a time, so that the ranks drift apart.
       for (auto stretch = random_() % 20; next_[rank] < nodes(rank).size() && can_go_on(rank); --stretch) {
         step(rank);
         if (stretch == 0) break;
@@ -114,7 +115,7 @@ class Ranks {
   using Channel = std::pair<std::size_t, std::size_t>;
   const std::vector<Node>& nodes(std::size_t rank) const { return stages_[rank].graph.nodes; }
 
-  // Returns whether the peer's next instruction is its beginning of the transfer.
+  // Returns whether the other rank has begun the transfer, or begins it in its next instruction.
   bool peer_at(std::size_t rank, Action action, int transfer) const {
     const std::vector<Node>& program = nodes(rank);
     for (std::size_t i = 0; i <= next_[rank] && i < program.size(); ++i)
@@ -135,7 +136,8 @@ class Ranks {
       case Action::receive_begin:
         return !blocking_ || peer_at(peer, Action::send_begin, end.transfer);
       case Action::send_finish:
-        return received_.contains(end.transfer);  // only once the receiver can take it
+        // The send can finish only after the receive has begun.
+        return received_.contains(end.transfer);
       case Action::receive_finish:
         return sent_.contains(end.transfer);
     }
@@ -169,7 +171,7 @@ class Ranks {
     }
   }
 
-  // Matches the k-th send of a pair of ranks with the k-th receive.
+  // Checks that the k-th send between two ranks belongs to the k-th receive.
   void match(std::vector<int>& mine, const std::vector<int>& other, int transfer) {
     mine.push_back(transfer);
     if (mine.size() <= other.size()) {
@@ -187,7 +189,7 @@ class Ranks {
   std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
 };
 
-// Compiles both steps of the network, which the caller may have fused.
+// Compiles the training and the evaluation step of the network, which the caller may have fused.
 CompiledSteps compile(const Network& network, int replicas) {
   const auto graph = [&](bool training) {
     return build_step_graph(network, {.training = training, .ranks = replicas});
@@ -203,7 +205,8 @@ StepPlacement random_placement(const StepGraph& graph, const StepDependences& de
   for (int group = 0; group < dependences.groups; ++group)
     of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(stages)));
   for (const int group : dependences.group) placement.stage_of.push_back(of_group[at(group)]);
-  // Use times that are unrelated to the graph: programs must be right with any times.
+  // Use times that have nothing to do with the graph, because programs must be valid with any
+  // times.
   placement.times = sequential_times(graph);
   const std::size_t stir = random() % 3;
   for (std::size_t node = 0; node < graph.nodes.size() && stir > 0; ++node) {
@@ -250,8 +253,8 @@ TEST_P(StageProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StageProgramsTest, testing::Range(1, 5));
 
-// Parameters, statistics and the batch are on one stage each, and no other stage reserves memory
-// for them.
+// Each parameter, each statistic and the batch must be on one stage, and no other stage may reserve
+// memory for them.
 TEST(StagePrograms, EveryLastingTensorIsOnOneStage) {
   std::mt19937 random(9);
   const CompiledSteps whole = compile(residual(), 1);
@@ -271,8 +274,8 @@ TEST(StagePrograms, EveryLastingTensorIsOnOneStage) {
   EXPECT_EQ(labels, 1);
 }
 
-// The next node starts when its predecessor ends. A send after that node would be one operation
-// late.
+// The next node starts when its predecessor ends. If the send came after that node, it would be one
+// operation late.
 TEST(StagePrograms, ATensorIsSentRightAfterItsProducer) {
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);

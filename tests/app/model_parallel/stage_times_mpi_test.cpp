@@ -1,4 +1,4 @@
-// Every rank times its own stage, alone and together with the others.
+// Tests that every rank times its own stage, alone and together with the others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,8 +11,8 @@
 namespace convoy::app {
 namespace {
 
-// If ranks pass different numbers of rounds, all run the largest number, so that no rank waits for
-// ever.
+// If ranks pass different numbers of rounds, all ranks run the largest number, so that no rank
+// waits forever.
 TEST(StageTimes, CoverEveryNodeThatComputes) {
   kernels::StepControl control;
   GraphOptions options;

@@ -12,8 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// Nodes have 4 devices. Links have 10 GB/s and 2 us in a node, 1 GB/s and 5 us between nodes; a
-// call takes 3 us.
+// Returns a cluster of nodes with 4 devices. Links have 10 GB/s and 2 us within a node, and 1 GB/s
+// and 5 us between nodes. A call takes 3 us.
 Cluster cluster(double overlap = 1) {
   return Cluster::parse(R"({"devices_per_node": 4, "call_us": 3, "overlap": )" + std::to_string(overlap) +
                             R"(, "within_node": {"latency_us": 2, "gbytes_per_second": 10},
@@ -34,11 +34,12 @@ StepProfile hand_made() {
 
 TEST(ClusterModel, AllReduceByHand) {
   EXPECT_EQ(cluster().all_reduce_us(1e6, 1), 0);
-  // Two ranks take 2 steps, and each sends the whole megabyte once in 100 us.
+  // Two ranks take 2 steps, and each sends the whole megabyte in 100 us.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 2), 3 + 2 * 2 + 100, 1e-9);
-  // Four ranks take 4 steps of a tree and send 1.5 MB.
+  // Four ranks take 4 steps of a tree, and each sends 1.5 MB.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 4), 3 + 4 * 2 + 150, 1e-9);
-  // Two nodes of four take as long in each node, and then send 1 MB from each node over its 1 GB/s.
+  // Two nodes of four take as long within each node. Then each node sends 1 MB over its link of 1
+  // GB/s.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 8), 3 + 4 * 2 + 150 + 2 * 5 + 1000, 1e-9);
 }
 
@@ -55,13 +56,13 @@ TEST(ClusterModel, FitFindsTheLinkThatMadeTheMeasurements) {
   EXPECT_NEAR(wrong.within().latency_us, 2, 1e-6);
   EXPECT_NEAR(wrong.within().gbytes_per_second, 10, 1e-6);
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 3), truth.all_reduce_us(3e6, 3),
-              1e-6);  // a count that was not measured
+              1e-6);  // this rank count was not measured
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4),
-              1e-6);  // a size that was not measured
+              1e-6);  // this size was not measured
 }
 
-// Messages between nodes tell nothing about the link in a node, and messages of one size cannot
-// tell latency from bandwidth.
+// Messages between nodes do not measure the link within a node. Messages of a single size cannot
+// separate latency from bandwidth.
 TEST(ClusterModel, FitOfTheLinkInANodeIgnoresOtherMeasurements) {
   Cluster measured = cluster();
   for (const double bytes : {1e3, 1e5, 1e7})
@@ -88,7 +89,7 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
   wrong.fit();
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 16), truth.all_reduce_us(3e6, 16), 1e-6);
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4), 1e-6);
-  // Nodes with one device have no link in the node.
+  // Nodes with one device have no link within the node.
   const std::string hosts = R"({"devices_per_node": 1, "call_us": 10, "overlap": 0.5,
       "between_nodes": {"latency_us": 30, "gbytes_per_second": 1.12},
       "device": {"gflops": {}, "gbytes_per_second": 80, "launch_us": 1}})";
@@ -131,8 +132,8 @@ TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   EXPECT_NEAR(measured.all_reduce_us(1.5e6, 2), 45, 1e-9);
 }
 
-// A file given twice, or two runs of one size, must cause no division by zero, and all rows must
-// count.
+// If a file is given twice, or two runs have the same size, there must be no division by zero, and
+// all rows must count.
 TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
   const auto file = std::filesystem::temp_directory_path() / ("twice-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -155,8 +156,8 @@ TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
   std::filesystem::remove(file);
 }
 
-// One per cent of error in the largest message is a millisecond, which must not end up in the
-// latency of small messages.
+// An error of one per cent in the largest message is a millisecond. It must not become the latency
+// of small messages.
 TEST(ClusterModel, FitWeighsRelativeErrors) {
   Cluster measured = cluster();
   for (const double bytes : {1e3, 1e5, 1e7, 1e9})
@@ -199,7 +200,7 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // measured with the next larger count
   EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // measured with the largest count
   // The operations take 4, 3, 3 and 2 ms. Weighted by its time, an operation takes 38/12 ms on
-  // average. The computation loses the time that the bucket's 50 us do not hide.
+  // average. The computation is delayed by the part of the bucket's 50 us that is not hidden.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
   const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
   EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);
@@ -210,8 +211,7 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   std::filesystem::remove(file);
 }
 
-// In a node, large buckets may take another way than small ones and other sums. Between nodes they
-// do not.
+// Within a node large buckets may use another transport than small ones. Between nodes they do not.
 TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const auto file = std::filesystem::temp_directory_path() / ("gradients-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -237,7 +237,7 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const int beyond = measured.devices_per_node() + 1;
   EXPECT_EQ(measured.overlap(10, 32000, beyond), 0.4);
   EXPECT_EQ(measured.gradients_us(1e6, beyond), measured.all_reduce_us(1e6, beyond));
-  // Measurements of several nodes tell nothing about one node.
+  // Measurements of several nodes must not change the prediction for one node.
   std::ofstream(file) << R"({"operation":"all-reduce","ranks":)" << beyond
                       << R"(,"bytes":1000000,"microseconds":500.0})"
                       << "\n"
@@ -272,14 +272,14 @@ TEST(ClusterModel, BadFilesNameTheField) {
     }
 }
 
-// The files in jobs/topologies/ can be read and have the intended values.
+// The files in jobs/topologies/ must be readable and have the intended values.
 TEST(ClusterModel, ReadsTheFilesOfJobsTopologies) {
   const std::filesystem::path folder = CONVOY_TOPOLOGIES;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
   const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
   EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
-  // NCCL's blocks occupy multiprocessors on an A100 as well, which slows down the computation.
+  // NCCL's thread blocks occupy multiprocessors on an A100, too, and so slow the computation down.
   EXPECT_EQ(Cluster::read(folder / "4xa100-nvlink-1x200g.json").overlap(50, 1e6, 4), 0.4);
   const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
@@ -290,8 +290,8 @@ TEST(ClusterModel, ReadsTheFilesOfJobsTopologies) {
 TEST(Prediction, OverlapByHand) {
   const StepProfile profile = hand_made();
   // Two ranks take 2.007 ms for 20 MB and 3.007 ms for 30 MB. The first bucket starts at 7 ms,
-  // after 3 ms of computation, and is hidden. The second starts when backward ends at 10 ms, and
-  // all of it is exposed. The metrics' 40 bytes take 7.004 us.
+  // while 3 ms of computation are left, and is hidden. The second bucket starts when backward ends
+  // at 10 ms, so all of it is exposed. The 40 bytes of the metrics take 7.004 us.
   const std::vector<TimedBucket> buckets{{20e6, 1}, {30e6, 2}};
   const StepPrediction step = predict_step(profile, buckets, cluster(), 2);
   EXPECT_NEAR(step.compute_ms, 12, 1e-9);
@@ -301,13 +301,13 @@ TEST(Prediction, OverlapByHand) {
   StepProfile on_gpu = profile;
   on_gpu.backend = kernels::Backend::cuda;
   EXPECT_NEAR(predict_step(on_gpu, buckets, cluster(), 2).exposed_comm_ms, 3.007, 1e-6);
-  // An overlap of 0 hides nothing: every millisecond of communication makes the step longer.
+  // With an overlap of 0 nothing is hidden: communication prolongs the step by its whole time.
   const StepPrediction naked = predict_step(profile, buckets, cluster(0), 2);
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
 }
 
-// Four buckets are ready at once when backward ends. Each begins only after the one before it is
-// done.
+// Four buckets are ready at the same time, when backward ends. Each begins only after the bucket
+// before it is done.
 TEST(Prediction, TheNetworkDoesOneBucketAtATime) {
   const std::vector<TimedBucket> buckets(4, {20e6, 2});
   for (const double overlap : {0.0, 0.4, 1.0}) {
@@ -326,8 +326,8 @@ TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
   }
 }
 
-// As on a GPU, the forward pass of a batch norm with residual and ReLU writes one bit an element in
-// addition to x, the residual and y.
+// As on a GPU, the forward pass of a batch norm with residual and ReLU reads x and the residual,
+// and writes y and one bit per element.
 TEST(Prediction, AMaskIsABitAnElement) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates slow = cluster().device();
@@ -337,13 +337,14 @@ TEST(Prediction, AMaskIsABitAnElement) {
   for (const TimedOperation& operation : estimate_profile(network, Precision::fp32, slow).operations)
     if (operation.layer == "layer1.0.bn2" && operation.kind == "batch_norm_forward") {
       const double bytes = operation.ms * slow.gbytes_per_second * 1e6;
-      EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);  // the tolerance covers the channels' constants
+      // The tolerance covers the constants of the channels.
+      EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);
       return;
     }
   FAIL() << "no such operation";
 }
 
-// As on a GPU in bf16 and tf32, a convolution takes the sums that a batch norm needs if two
+// As on a GPU in bf16 and tf32, a convolution computes the sums for a batch norm where two
 // gradients meet.
 TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
@@ -381,11 +382,11 @@ TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
   large.batch = 16;
   for (TimedOperation& operation : large.operations)
     if (operation.per_sample) operation.ms *= 1.5;
-  EXPECT_NEAR(at_batch({large, small}, 12, 0).ms(), 2 + 1.25 * 10,
-              1e-9);  // half way between the two; the optimizer stays
+  // Half way between the two. The time of the optimizer does not change.
+  EXPECT_NEAR(at_batch({large, small}, 12, 0).ms(), 2 + 1.25 * 10, 1e-9);
   EXPECT_NEAR(at_batch({small, large}, 32, 0).ms(), 2 + 30, 1e-9);
-  EXPECT_NEAR(at_batch({small}, 4, 1000).ms(), 2 + 3 * 1 + (10 - 3) / 2.0,
-              1e-9);  // 1 ms of each is the launch cost
+  // 1 ms of each operation is the launch time.
+  EXPECT_NEAR(at_batch({small}, 4, 1000).ms(), 2 + 3 * 1 + (10 - 3) / 2.0, 1e-9);
   large.operations.pop_back();
   EXPECT_THROW(at_batch({small, large}, 12, 0), std::runtime_error);
 }

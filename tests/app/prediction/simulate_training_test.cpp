@@ -1,5 +1,5 @@
-// `convoy simulate --model` from the command line: its report of the inputs, and the flags that it
-// refuses.
+// Tests `convoy simulate --model` from the command line: its report of the inputs, and the flags
+// that it refuses.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ class SimulateTraining : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }
-  // Writes an fp32 profile of a CPU with the operations of an estimate.
+  // Writes an fp32 profile of a CPU that has the operations of an estimate.
   std::string profile() const {
     const Cluster cluster = Cluster::read(path("t.json"));
     const Network network = make_network("lenet", {16, 3, 32, 32}, 10);
@@ -102,7 +102,7 @@ TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
   EXPECT_EQ(simulate({"--profile", file, "--precision", "fp32", "--size", "32"}).status, 0);
 }
 
-// Ignoring a flag such as --report would look as if its file were written.
+// If a flag such as --report were ignored, the user would expect its file.
 TEST_F(SimulateTraining, RefusesFlagsOfPlacements) {
   for (const std::string flag : {"--report", "--trace", "--graph", "--placement", "--memory", "--devices"}) {
     const Result result = simulate({"--batch", "4", flag, "8"});

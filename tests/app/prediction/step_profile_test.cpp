@@ -1,4 +1,4 @@
-// Profiles as `bench step --layers --json` prints them, and files that are not profiles.
+// Tests profiles as `bench step --layers --json` prints them, and files that are no profiles.
 #include "app/prediction/step_profile.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
 )");
   ASSERT_EQ(profile.operations.size(), 2u);
   EXPECT_EQ(profile.backend, kernels::Backend::cuda);
-  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // the operations are scaled to the mean step
+  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // the operations are scaled to the mean time of a step
   EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
   EXPECT_TRUE(profile.operations[1].after_gradients);
 }
@@ -60,7 +60,7 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
 TEST_F(StepProfileFile, NamesTheFieldThatIsWrong) {
   Json without_mean = Json::parse(head());
   without_mean.erase("ms_mean");
-  // JSON that is nested too deeply to be printed.
+  // This JSON is nested too deeply to be printed.
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {head({{"ranks", 2}}), "expected a profile of 1"},

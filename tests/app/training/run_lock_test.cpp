@@ -1,4 +1,5 @@
-// Two runs in one folder would destroy each other's results; a dead one must not keep its folder.
+// Tests that two runs cannot use one folder, in which they would destroy each other's results, and
+// that a dead run does not keep its folder.
 #include "app/training/run_lock.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ class Lock : public testing::Test {
       : folder_(std::filesystem::path(testing::TempDir()) / ("convoy_lock_" + std::to_string(::getpid()))) {}
   ~Lock() override { std::filesystem::remove_all(folder_); }
 
-  // Another process that holds the lock until it is killed.
+  // Starts another process, which holds the lock until it is killed.
   pid_t holder() const {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe(ends.data()), 0);

@@ -1,5 +1,5 @@
-// A wrong corner or an off-by-one step changes training quietly; these tests hold every schedule to
-// its closed form and to rates that PyTorch 1.13 produced.
+// Compares every schedule with its closed form and with rates of PyTorch 1.13. A wrong corner or a
+// step too many would change training without an error.
 #include "app/training/schedule.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,8 @@ TEST(Schedule, OneCycleOfFewStepsStaysFiniteAndBelowThePeak) {
 
 TEST(Schedule, WarmUpRisesLinearlyToWhatTheScheduleBeginsWith) {
   for (const auto& [name, kind] : kChoices<ScheduleKind>) {
-    const bool cycle = kind == ScheduleKind::one_cycle;  // rises to the peak by itself, from a 25th of it
+    // It rises to the peak by itself, from a 25th of the peak.
+    const bool cycle = kind == ScheduleKind::one_cycle;
     Schedule schedule{
         .kind = kind, .learning_rate = cycle ? 20. : 0.8, .total_steps = 100, .warmup_steps = 5};
     schedule.milestones = {50};
@@ -89,7 +90,7 @@ TEST(Schedule, WarmUpRisesLinearlyToWhatTheScheduleBeginsWith) {
 }
 
 TEST(Schedule, AfterWarmUpTheRestSpansTheWholeCurve) {
-  // 4 warm-up steps and then the same curve as a run of 10 steps without them.
+  // A run with 4 warm-up steps must then have the same curve as a run of 10 steps without them.
   for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::polynomial, ScheduleKind::one_cycle}) {
     const Schedule whole{.kind = kind, .total_steps = 10};
     Schedule warmed = whole;

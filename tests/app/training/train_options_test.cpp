@@ -1,5 +1,5 @@
-// A flag that is misread trains something else than was meant: every flag's bad values, the
-// checks across flags and the configuration file.
+// Tests bad values of every flag, the checks that compare flags, and the configuration file. A flag
+// that is misread would train something else than the user wants.
 #include "app/training/train_options.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ TrainOptions parse(Words words) {
   return options;
 }
 
-// The message of the error that parsing and checking end with, or "" when they accept the flags.
+// Returns the error message of parsing and checking the flags, or an empty text if the flags are
+// accepted.
 std::string error_of(const Words& words, int ranks = 1) {
   try {
     check_train_options(parse(words), ranks);
@@ -61,7 +62,7 @@ class ConfigFile : public testing::Test {
     const auto file = write(text);
     EXPECT_EQ(error_of(with({"--config", file})), file + ": " + message) << text;
   }
-  // The text after this is toml++'s and differs between its versions.
+  // Compares only the start of the message; the rest is toml++'s and differs between its versions.
   void expect_no_toml(const std::string& text, const std::string& line) {
     const auto file = write(text);
     const std::string expected = file + ": " + line + ", expected TOML (";
@@ -95,7 +96,7 @@ TEST(TrainOptions, RequiredFlags) {
 }
 
 TEST(TrainOptions, EveryNumberRefusesWhatItCannotHold) {
-  // Nothing wraps, is clamped, cut off or read as octal.
+  // A value must not wrap around, be clamped, be truncated or be read as octal.
   for (const char* flag : {"--epochs",
                            "--steps",
                            "--global-batch",
@@ -286,7 +287,7 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
   }
 }
 
-// A run that knew nothing of a flag had its default.
+// A run that did not know a flag had the default of the flag.
 TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   auto saved = to_json(parse(with({})));
   for (const char* flag : {"ema", "accumulate", "mixup", "color-jitter"}) saved.erase(flag);
@@ -295,7 +296,7 @@ TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   EXPECT_THROW(check_resumed_options(parse(with({"--ema", "0.9"})), older), UsageError);
 }
 
-// Checkpoints and manifests of released versions hold this text, to the byte.
+// Checkpoints and manifests of released versions hold exactly this text.
 TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
   const TrainOptions options = parse({"--model",
                                       "wrn10_1",
@@ -448,7 +449,7 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
   EXPECT_EQ(error_of(with({"--resume", "--overwrite"})), "--resume, --overwrite: found both, expected one");
 }
 
-// Milestones at epochs 1 and 2 would silently become steps 1 and 2.
+// Without the check, milestones at epochs 1 and 2 would become milestones at steps 1 and 2.
 TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
   const Words schedule{"--schedule", "step", "--milestones", "1,2"};
   const auto of_length = [&](const Words& length, bool milestones) {
@@ -494,8 +495,8 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_EQ(options.memory_limit, 2ull << 30);
 }
 
-// Every recipe is a run that only lacks its data and folder; typos and stale flags must not wait
-// for somebody's GPU hours.
+// Every recipe must be a complete run except for its data and folder. Otherwise typos and old flags
+// would be found only after hours on somebody's GPU.
 TEST(Recipes, AreCompleteRuns) {
   int recipes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CONVOY_RECIPES)) {

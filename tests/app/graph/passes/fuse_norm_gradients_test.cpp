@@ -1,4 +1,4 @@
-// Convolutions that compute the backward_reduce of the batch norm before them.
+// Tests convolutions that also do the work of backward_reduce of the batch norm before them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ std::ptrdiff_t count_reduces(const StepGraph& graph) {
   return std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>);
 }
 
-// Returns three blocks of a convolution, a batch norm and a ReLU. The first block's output goes to
-// conv2, which has `stride`, and to the sum in the second block: as it is, or through a 1x1
-// convolution. The third block follows.
+// Returns a network of three blocks, each with a convolution, a batch norm and a ReLU. The output
+// of the first block goes to conv2, which has the stride `stride`, and around conv2 to the sum in
+// the second block: unchanged if `residual` is set, else through a 1x1 convolution.
 Network chain(int stride, bool residual) {
   Network net("chain", {4, 3, 8, 8});
   const auto block = [&](int index, LayerId x, int stride_of, LayerId other) {
@@ -34,8 +34,8 @@ Network chain(int stride, bool residual) {
   return net;
 }
 
-// bn1's gradient is a sum of two: from conv2, and from the path around it, which may come first or
-// second. Those of bn2 and bn3 have one source.
+// The gradient for bn1 is a sum of two: from conv2, and from the path around conv2. Either may be
+// computed first. The gradients for bn2 and bn3 have one source.
 TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
   for (const bool residual : {true, false})
     for (const int stride : {1, 2}) {
@@ -53,8 +53,8 @@ TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
     }
 }
 
-// Returns a network in which three convolutions read one ReLU. An addition sums the first two
-// gradients.
+// Returns a network in which three convolutions read the same ReLU. An addition sums the first two
+// of the three gradients.
 Network three_ways() {
   Network net("three_ways", {4, 3, 8, 8});
   const LayerId norm = net.add("bn", BatchNorm{}, net.add("conv", Conv2d::square(6, 3, 1, 1), net.input()));
@@ -87,7 +87,7 @@ TEST(FuseNormGradients, GradientsStayTheSame) {
   }
 }
 
-// A gradient that another node reads as well stays as it is.
+// If another node also reads a gradient, the pass must not change it.
 TEST(FuseNormGradients, LeavesWhatOthersRead) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   const auto reduce = std::ranges::find_if(graph.nodes, [](const Node& node) {
@@ -102,7 +102,7 @@ TEST(FuseNormGradients, LeavesWhatOthersRead) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// A convolution that already writes the gradient before a ReLU does not take on the sums as well.
+// A convolution that already applies the derivative of a ReLU must not get the sums, too.
 TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   for (Node& node : graph.nodes)
@@ -112,8 +112,8 @@ TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// In resnet50, 15 of 53 reduces sum two gradients: those after every block but the last. Parameters
-// keep their order, which checkpoints rely on.
+// In resnet50, 15 of 53 reduces have two gradients: those after every block except the last.
+// Parameters must keep their order, on which checkpoints rely.
 TEST(FuseNormGradients, TheZoosParametersKeepTheirOrder) {
   for (const std::string name : {"resnet18", "resnet50", "wrn28_10", "googlenet"}) {
     StepGraph graph = build_step_graph(fuse(make_network(name, {2, 3, 64, 64}, 10)), {});

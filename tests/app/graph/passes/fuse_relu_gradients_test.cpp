@@ -1,5 +1,5 @@
-// The gradient that a convolution writes before its input's ReLU is that of the pass that it
-// replaces.
+// Tests that a convolution that also applies its input's ReLU writes the same gradient as the
+// separate pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>

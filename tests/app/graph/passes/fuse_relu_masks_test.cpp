@@ -1,4 +1,5 @@
-// The mask that a batch norm keeps of its ReLU gives the same backward as its output.
+// Tests that backward gives the same result from the mask of a batch norm's ReLU as from its
+// output.
 #include <gtest/gtest.h>
 
 #include <algorithm>

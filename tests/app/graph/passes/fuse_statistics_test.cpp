@@ -1,4 +1,4 @@
-// The sums that a convolution or an addition writes are those of the pass that they replace.
+// Tests that the sums that a convolution or an addition writes equal those of the separate pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ TEST(FuseStatistics, EveryConvolutionAndSumBeforeABatchNormWritesItsSums) {
     }
   }
   EXPECT_EQ(statistics(graph), 1) << "over the output of a batch norm";
-  // Every sum has one writer.
+  // Every tensor of sums must have one writer.
   for (const auto& [tensors, nodes] : {std::pair(graph.tensors, graph.nodes)})
     for (TensorId id = 0; id < std::ssize(tensors); ++id) {
       const auto writers = std::ranges::count_if(

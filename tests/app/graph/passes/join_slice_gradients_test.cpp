@@ -1,4 +1,5 @@
-// The gradient of a tensor that is split into slices is the concatenation of theirs.
+// Tests that the gradient of a tensor that is cut into slices is the concatenation of the slices'
+// gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,8 @@
 namespace convoy::app {
 namespace {
 
-// A network with two slices of the same tensor, of which the second begins at `second`.
+// Returns a network with two slices of the same tensor. The second slice begins at channel
+// `second`.
 Network sliced(std::int64_t second) {
   Network net("sliced", {4, 3, 5, 5});
   const LayerId x = net.add("shuffle", ChannelShuffle{2}, net.add("conv", Conv2d::square(8, 3, 1, 1), 0));

@@ -1,4 +1,4 @@
-// The arithmetic of shapes.
+// Tests the arithmetic of shapes.
 #include "app/model/import/constants.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Networks of model files: what is refused and how, names, and other images and classes than the
-// file's.
+// Tests networks of model files: which files are refused and with which message, the names of
+// parameters, and other images and classes than those in the file.
 #include "app/model/import/model_file.h"
 
 #include <gtest/gtest.h>

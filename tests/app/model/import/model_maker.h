@@ -14,7 +14,8 @@ namespace convoy::app::onnx_import {
 
 class ModelMaker {
  public:
-  // Its input "x" has these extents; -1 leaves one open. Its output is "y".
+  // The model's input "x" has these extents, of which -1 leaves one open. The model's output is
+  // "y".
   explicit ModelMaker(const Dims& input, std::int64_t opset = 13) {
     model_.set_ir_version(8);
     model_.add_opset_import()->set_version(opset);
@@ -43,7 +44,7 @@ class ModelMaker {
     std::map<std::string, std::string> texts = {};
   };
 
-  // Both return the name of the output.
+  // Add a node and return the name of its output.
   std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
                    const Attributes& attributes) {
     onnx::NodeProto* node = graph().add_node();
@@ -67,7 +68,7 @@ class ModelMaker {
     return node(op, inputs, output, {});
   }
 
-  // Adds an initialiser whose values are small and differ. Returns its name.
+  // Adds an initialiser whose values are small and different from each other. Returns its name.
   std::string weight(const std::string& name, const Dims& dims) {
     onnx::TensorProto* tensor = initialiser(name, dims, onnx::TensorProto::FLOAT);
     for (std::int64_t i = 0, count = elements_of(dims); i < count; ++i)
@@ -91,7 +92,8 @@ class ModelMaker {
     return tensor;
   }
 
-  // Adds an average over the pixels and a linear layer with 3 outputs that makes "y".
+  // Adds an average over the pixels and a linear layer with 3 outputs, which computes the output
+  // "y".
   void classify(const std::string& image, std::int64_t channels) {
     node("GlobalAveragePool", {image}, "pooled");
     node("Flatten", {"pooled"}, "flat");
@@ -104,13 +106,13 @@ class ModelMaker {
     return parse_onnx({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "net.onnx",
                       folder);
   }
-  // Returns the network as the file has it.
+  // Returns the network with the images and classes of the file.
   Network network() const {
     const ModelFile file(parse());
     const Shape image = file.image();
     return file.network({2, image[0], image[1], image[2]}, file.classes());
   }
-  // Returns the message with which the file is refused; empty if it is not.
+  // Returns the error message if the file is refused, or else an empty text.
   std::string error() const {
     try {
       network();
@@ -132,7 +134,8 @@ class ModelMaker {
   onnx::ModelProto model_;
 };
 
-// Returns the kinds of the layers between the images and the pool of classify(): "conv2d relu".
+// Returns the kinds of the layers between the images and the pool of classify(), for example
+// "conv2d relu".
 inline std::string kinds(const Network& network) {
   std::string text;
   for (std::size_t i = 1; i < network.layers().size(); ++i)

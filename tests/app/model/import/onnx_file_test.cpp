@@ -1,4 +1,4 @@
-// How the tensors of an ONNX file are stored, files of external data, and files that are not whole.
+// Tests the encodings of tensors in an ONNX file, files of external data, and truncated files.
 #include "app/model/import/onnx_file.h"
 
 #include <gtest/gtest.h>
@@ -196,7 +196,7 @@ TEST_F(OnnxFile, UnknownFieldsAndNewVersionsAreNoHindrance) {
   maker.model().set_ir_version(99);
   maker.model().mutable_opset_import(0)->set_version(99);
   std::string bytes = maker.model().SerializeAsString();
-  bytes += std::string("\xc2\x3e\x03new", 6);  // field 1000, a text
+  bytes += std::string("\xc2\x3e\x03new", 6);  // field 1000, which holds a text
   EXPECT_EQ(
       parse_onnx({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "a.onnx", {}).opset,
       99);

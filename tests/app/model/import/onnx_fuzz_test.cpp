@@ -1,4 +1,4 @@
-// The fuzz target of model files on its seeds and on changed ones, in every build.
+// Runs the fuzz target of model files on its seeds and on changed seeds, in every build.
 #include <gtest/gtest.h>
 
 #include "kernels/device/philox.h"

@@ -1,6 +1,6 @@
-// Compares networks that PyTorch exported with what PyTorch computes: logits in evaluation, the
-// loss of a training step, every gradient and the running statistics after it. onnx_oracles.py
-// makes both.
+// Compares networks that PyTorch exported with PyTorch's own results: the logits of an evaluation,
+// and the loss, every gradient and the running statistics of a training step. onnx_oracles.py
+// writes the files and the results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,8 +41,8 @@ double norm_of(const std::vector<float>& values) {
   return std::sqrt(sum);
 }
 
-// Compares the norm of the difference with that of the expected values, of which `least` counts
-// anyway.
+// Compares the norm of the difference with the norm of the expected values, or with `least` if that
+// is larger.
 void expect_close(const std::vector<float>& found, const std::vector<float>& expected, double tolerance,
                   double least, const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
@@ -92,7 +92,8 @@ class Oracle {
       if (name.starts_with("gradient:")) largest = std::max(largest, norm_of(values)), ++count;
     const auto gradients = runner.gradients();
     EXPECT_EQ(gradients.size(), count) << what;
-    // A bias before a batch norm has no gradient but rounding.
+    // A bias before a batch norm has the gradient zero plus rounding errors. So the tolerance is
+    // relative to at least 1/1000 of the largest gradient.
     for (const auto& [name, found] : gradients) {
       ASSERT_TRUE(expected_.contains("gradient:" + name)) << what << " " << name;
       expect_close(found, expected_.at("gradient:" + name), 1e-3, 1e-3 * largest, what + " " + name);

@@ -1,4 +1,5 @@
-// Operations that files write as several nodes, and those that only look like them.
+// Tests the recognition of operations that files write as several nodes, and of nodes that only
+// look like such an operation.
 #include <gtest/gtest.h>
 
 #include "tests/app/model/import/model_maker.h"
@@ -10,7 +11,7 @@ constexpr const char* kEnd = " pool linear";
 
 class Patterns : public testing::Test {
  protected:
-  // The layers of the network whose image "x" becomes the value.
+  // Returns the kinds of the layers that compute `value` from the image "x".
   std::string layers_to(const std::string& value, std::int64_t channels = 6) {
     maker.classify(value, channels);
     std::string all = kinds(maker.network());
@@ -187,7 +188,8 @@ TEST_F(Patterns, ChannelsInTheLastPlaceNeedNoLayers) {
   const auto& conv = network.layers()[2];
   EXPECT_EQ(conv.name, "m");
   EXPECT_EQ(conv.parameters[0].file_shape, (Shape{4, 6}));
-  EXPECT_EQ((*conv.parameters[0].values)[1], 0.01f * 4 - 0.05f);  // [0][1] of the transposed weight
+  // Element [0][1] of the transposed weight.
+  EXPECT_EQ((*conv.parameters[0].values)[1], 0.01f * 4 - 0.05f);
   EXPECT_EQ(conv.parameters[1].name, "m.bias");
 }
 

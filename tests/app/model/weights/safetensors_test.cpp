@@ -1,4 +1,5 @@
-// The reader refuses what the format forbids, and writer and reader agree.
+// Tests that the reader refuses files that the format forbids, and that it reads what the writer
+// writes.
 #include "app/model/weights/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ std::string refusal(const std::vector<std::byte>& file) {
   }
 }
 
-// Returns a header with one tensor of these fields.
+// Returns a header with one tensor, whose fields are given.
 std::string one(const std::string& type, const std::string& shape, const std::string& offsets) {
   return R"({"w":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }
@@ -84,7 +85,8 @@ TEST(Safetensors, ConvertsEveryTypeOfNumber) {
       R"("count":{"dtype":"I64","shape":[1],"data_offsets":[20,28]},)"
       R"("empty":{"dtype":"F32","shape":[0,4],"data_offsets":[28,28]},)"
       R"("flag":{"dtype":"BOOL","shape":[1],"data_offsets":[28,29]}})";
-  // 1.5, -2^-24 (the least half), -infinity, 65504 (the largest), -0; 3; 0.1; 7
+  // The values are 1.5, -2^-24 (the least half), -infinity, 65504 (the largest half), -0; 3; 0.1;
+  // 7.
   const auto file = file_of(
       header, {0x00, 0x3e, 0x01, 0x80, 0x00, 0xfc, 0xff, 0x7b, 0x00, 0x80, 0x40, 0x40, 0x9a, 0x99, 0x99,
                0x99, 0x99, 0x99, 0xb9, 0x3f, 7,    0,    0,    0,    0,    0,    0,    0,    1});

@@ -1,4 +1,4 @@
-// Tests which weights of a file a network takes, and what it says about the rest.
+// Tests which weights of a file a network takes, and what the table tells about the others.
 #include "app/model/weights/weights.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Network small(int classes = 4, std::int64_t channels = 3) {
   return net;
 }
 
-// Counts up from `first`.
+// Returns a tensor whose values count up from `first`.
 Weight weight(const std::string& name, std::vector<std::int64_t> shape, float first = 1) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape) elements *= extent;
@@ -131,7 +131,7 @@ TEST(Weights, OfTheFirstConvolutionFitAnyNumberOfChannels) {
 TEST(Weights, OfOneElementOrderFitWhateverTheirShape) {
   Network network = small();
   std::vector<Weight> weights = weights_of_small();
-  weights[6] = weight("fc.weight", {4, 2, 1, 1});  // a head that is a convolution elsewhere
+  weights[6] = weight("fc.weight", {4, 2, 1, 1});  // in some files the head is a convolution
   weights[2] = weight("bn.bias", {2, 1, 1});
   EXPECT_EQ(taken(network, weights).at("taken"), "7 of 7 tensors");
   Network vgg = make_network("vgg11", {1, 3, 224, 224}, 10);
@@ -145,7 +145,7 @@ void expect_names(const std::string& model, const std::map<std::string, std::str
   EXPECT_EQ(translated_names(names, network), expected) << model;
 }
 
-// The names on the left are timm 1.0's, or those of torchvision's file of DenseNet-121.
+// The first name of each pair is that of timm 1.0, or of torchvision's file of DenseNet-121.
 TEST(ForeignNames, AreThoseOfTheSameTensors) {
   expect_names("resnet18",
                {{"module.layer1.0.conv1.weight", "layer1.0.conv1.weight"}, {"fc.bias", "fc.bias"}});
@@ -173,7 +173,7 @@ TEST(ForeignNames, AreThoseOfTheSameTensors) {
   EXPECT_EQ(translated_names({endless}, small()), std::vector{endless});
 }
 
-// timm's MobileNets number blocks by stage. The list has all of mobilenetv2_100's layers.
+// timm's MobileNets number blocks by stage. The list has all layers of mobilenetv2_100.
 TEST(ForeignNames, OfMobileNetsFollowTheOrderOfTheLayers) {
   std::vector<std::string> names{"classifier.bias", "conv_stem.weight", "bn1.weight", "conv_head.weight",
                                  "bn2.running_var"};

@@ -1,4 +1,4 @@
-// A small state with every kind of value in it, and a folder of its own for each test.
+// Provides a small state with every kind of value, and a separate folder for each test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -104,8 +104,8 @@ class FolderTest : public testing::Test {
  protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    // In memory where there is such a place: syncing hundreds of files to a disk is most of these
-    // tests' time.
+    // Use a folder in memory if possible: most of the time of these tests would go into writing
+    // hundreds of files to a disk.
     const std::filesystem::path memory = "/dev/shm";
     folder_ = (::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::path(testing::TempDir())) /
               (std::string(test->test_suite_name()) + "." + test->name() + "." + std::to_string(::getpid()));

@@ -1,5 +1,4 @@
-// A checkpoint that loses a bit, or a damaged one that is taken for whole, spoils a run that took
-// days.
+// Tests that a checkpoint keeps every bit, and that damaged checkpoints are recognised.
 #include "app/training/checkpoint/checkpoint.h"
 
 #include <hdf5.h>
@@ -20,7 +19,8 @@ class Checkpoint : public FolderTest {
   std::string load_error() {
     return error_of([&] { load_checkpoint(path_); });
   }
-  // Changes the file with HDF5 and seals it anew: what a faulty or foreign writer would have left.
+  // Changes the file with HDF5 and seals it again, as a faulty or foreign writer might have left
+  // it.
   template <typename Edit>
   void edit(const Edit& edit) {
     save_checkpoint(path_, example_state());
@@ -58,7 +58,7 @@ TEST_F(Checkpoint, KeepsTheModelsOrderOfManyTensors) {
   expect_same(load_checkpoint(path_), state);
 }
 
-// ImageNet-21k has names of more than the 64 KiB that an attribute of HDF5 may hold.
+// The class names of ImageNet-21k take more than the 64 KiB that an attribute of HDF5 may have.
 TEST_F(Checkpoint, ManyNamesOfClassesRoundTrip) {
   CheckpointState state;
   for (int label = 0; label < 21841; ++label)
@@ -69,7 +69,7 @@ TEST_F(Checkpoint, ManyNamesOfClassesRoundTrip) {
   expect_same(load_checkpoint(path_), state);
 }
 
-// Files that older versions wrote.
+// Files of older versions lack class names and averages.
 TEST_F(Checkpoint, NamesOfClassesAndAveragesMayBeMissing) {
   edit([&](hid_t file) {
     for (const char* name : {"class_names", "averages"}) ASSERT_GE(H5Ldelete(file, name, H5P_DEFAULT), 0);
@@ -247,7 +247,8 @@ TEST(Sha256, KnownValues) {
 }
 
 TEST(Sha256, ParametersAreTheirFloatsInOrder) {
-  // hashlib.sha256(struct.pack('<6f', 1, -2.5, 0.15625, 0, -0.0, FLT_MAX)).hexdigest()
+  // The expected digest is hashlib.sha256(struct.pack('<6f', 1, -2.5, 0.15625, 0, -0.0,
+  // FLT_MAX)).hexdigest() in Python.
   const std::vector<SavedTensor> parameters{
       {{"b", {2, 1}}, {1.0f, -2.5f}},
       {{"a", {4}}, {0.15625f, 0.0f, -0.0f, std::numeric_limits<float>::max()}}};

@@ -1,5 +1,5 @@
-// What must survive: full disks, kills in the middle of a save, damaged files, restarts from an
-// older step.
+// Tests that a folder of checkpoints survives full disks, kills in the middle of a save, damaged
+// files, and restarts from an older step.
 #include "app/training/checkpoint/folder.h"
 
 #include <signal.h>
@@ -87,7 +87,7 @@ TEST_F(Folder, PassesOverADamagedCheckpoint) {
   EXPECT_EQ(message.rfind((folder_ / "step-00000020.h5").string() + ": is cut short", 0), 0u) << message;
 }
 
-// A run must not go back to an older checkpoint because the newest cannot be read for now.
+// If the newest checkpoint cannot be read for the moment, a run must not go back to an older one.
 TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
   CheckpointFolder checkpoints(folder_, 3);
   checkpoints.save(example_state(10), false);
@@ -101,7 +101,8 @@ TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
 TEST_F(Folder, StepsOfAnAbandonedRunDoNotCrowdOutNewOnes) {
   CheckpointFolder checkpoints(folder_, 1);
   checkpoints.save(example_state(200), false);
-  checkpoints.save(example_state(110), false);  // resumed from step 100 of best.h5, say
+  // As if the run had resumed from best.h5 of step 100.
+  checkpoints.save(example_state(110), false);
   EXPECT_EQ(names(), Names{"step-00000110.h5"});
 }
 
@@ -125,7 +126,7 @@ CheckpointState large_state(std::int64_t step) {
   return state;
 }
 
-// While one is alive, files end at `bytes`.
+// Limits the size of files to `bytes` while the object exists.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
@@ -144,7 +145,7 @@ class FileSizeLimit {
   sighandler_t handler_;
 };
 
-// Saves step 10, then, while what `fill` gives is alive, fails to save step 20.
+// Saves step 10. Then fails to save step 20 while the object that `fill` returns exists.
 template <typename Fill>
 void expect_survival_of_full_disk(const std::filesystem::path& folder, const std::string& reason,
                                   const Fill& fill) {

@@ -9,7 +9,8 @@ RankTimes rank(double compute, double exposed, double data) {
   return {compute + exposed + data, compute, exposed, data};
 }
 
-// Ranks of one step of 10 ms: whatever a rank does not need it waits for the others.
+// All ranks take 10 ms for a step. A rank that needs less waits for the others in the rest of the
+// time.
 TEST(Bottleneck, TheWaitForASlowRankIsNotCommunication) {
   const std::vector<RankTimes> ranks{rank(4, 6, 0), rank(4, 6, 0), rank(9, 1, 0), rank(4, 6, 0)};
   const Bottleneck b = find_bottleneck(ranks);

@@ -1,5 +1,5 @@
-// What the configuration table says about training must be what will happen: the scaled rate, not
-// the flag's.
+// Tests that the configuration table shows what the training will do: for example the scaled rate,
+// and not the rate of the flag.
 #include "app/training/report/configuration_table.h"
 
 #include <gtest/gtest.h>

@@ -20,13 +20,13 @@ TEST(ConfusionMatrix, CountsLabelledRowsByWhatTheNetworkNamed) {
   ConfusionMatrix matrix({"a", "b, c", "dog", "none"});
   const std::vector<std::int32_t> labels{0, 0, 0, 0, 1, 2, -1};
   const std::vector<float> probabilities{
-      0.7f, 0.1f, 0.1f, 0.1f,   // a is a
-      0.1f, 0.7f, 0.1f, 0.1f,   // a is b, c
-      0.1f, 0.7f, 0.1f, 0.1f,   // again
-      0.1f, 0.1f, 0.7f, 0.1f,   // a is dog
-      0.4f, 0.4f, 0.1f, 0.1f,   // as probable as its own class, with a lower number
-      0.1f, 0.1f, 0.7f, 0.1f,   // dog is dog
-      0.7f, 0.1f, 0.1f, 0.1f};  // has no label
+      0.7f, 0.1f, 0.1f, 0.1f,   // class "a" is taken for "a"
+      0.1f, 0.7f, 0.1f, 0.1f,   // class "a" is taken for "b, c"
+      0.1f, 0.7f, 0.1f, 0.1f,   // again class "a" for "b, c"
+      0.1f, 0.1f, 0.7f, 0.1f,   // class "a" is taken for "dog"
+      0.4f, 0.4f, 0.1f, 0.1f,   // equally probable as its own class, which has the higher number
+      0.1f, 0.1f, 0.7f, 0.1f,   // class "dog" is taken for "dog"
+      0.7f, 0.1f, 0.1f, 0.1f};  // the row has no label
   matrix.add(labels, probabilities);
   EXPECT_EQ(matrix.count(0, 1), 2);
   EXPECT_EQ(matrix.count(1, 0), 1);

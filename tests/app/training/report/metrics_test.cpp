@@ -1,5 +1,5 @@
-// metrics.jsonl is read by scripts: every line must be one object, and a resumed run must not tell
-// steps twice.
+// Tests metrics.jsonl, which scripts read. Every line must be one object, and a resumed run must
+// not write a step twice.
 #include "app/training/report/metrics.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What people read while a run goes on, with a clock that stands still.
+// Tests the progress that people read during a run, with a clock that stands still.
 #include "app/training/report/progress.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// manifest.json and summary.json by their contract, step times against sorted lists, and the end of
-// bad runs.
+// Tests the contents of manifest.json and summary.json, the statistics of step times, and the end
+// of bad runs.
 #include "app/training/report/report.h"
 
 #include <unistd.h>
@@ -105,7 +105,7 @@ TEST_F(Report, PlaceThatCannotBeWrittenIsNamed) {
 TEST(RecentRate, AShortLastBatchIsOneOfMany) {
   RecentRate rate;
   EXPECT_DOUBLE_EQ(rate.add({.step_ms = 1000, .images = 32}),
-                   32);  // the first step; not averaged with others
+                   32);  // the run's first step is not averaged with others
   for (int step = 2; step <= 9; ++step) EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 32}), 3200);
   EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 5}), (8 * 32 + 5) / 0.09);
   rate.restart();
@@ -148,11 +148,11 @@ TEST(StepTimes, ShortRunsCountEveryStep) {
   EXPECT_EQ(times.mean_exposed_comm_ms(), 3);
 }
 
-// Touched pages count, and go on counting when they are given back; reserved ones do not count.
+// Used pages must count, and still count after they are given back. Reserved pages must not count.
 TEST(PeakMemory, IsThatOfTouchedPages) {
   const std::int64_t before = peak_resident_bytes();
   ASSERT_GT(before, 1 << 20);
-  // More than what a sanitizer touches for memory that is merely reserved, an eighth of it.
+  // A sanitizer uses an eighth of reserved memory for its own data. The test needs more than that.
   const std::int64_t more = std::max<std::int64_t>(64 << 20, before / 4);
   const auto bytes = static_cast<std::size_t>(before + more);
   const auto reserved = std::make_unique_for_overwrite<char[]>(bytes);
@@ -212,7 +212,7 @@ bool come_to_an_end_after_signals() {
   return !testing::Test::HasFailure();
 }
 
-// A part of the start-up that nobody can interrupt: it must not hold up a job that Slurm ends.
+// Stands for a part of the start-up that cannot be interrupted. It must not delay the end of a job.
 void be_stopped_in_a_long_start_up() {
   const StopSignals signals;
   ::kill(::getpid(), SIGTERM);
@@ -226,7 +226,7 @@ TEST(StopSignals, ALongStartUpEndsSoonAfterASignal) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
-// In a process of its own, which handles the signals to its end.
+// Runs in a separate process, because the signals stay handled to the end of the process.
 TEST(StopSignals, SetTheFlagAndNeverEndTheProcess) {
   EXPECT_EXIT(std::exit(come_to_an_end_after_signals() ? 75 : 1), testing::ExitedWithCode(75), "");
 }
