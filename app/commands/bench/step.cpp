@@ -85,9 +85,8 @@ void print_layers(const std::vector<InstructionTime>& times, const std::optional
   const auto row = [&](const std::string& layer, const std::string& kind, double ms, double flops,
                        double bytes) {
     const double seconds = std::max(ms, 1e-9) * 1e-3;
-    const double of_limit =
-        // JSON writes a NaN as null.
-        limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");
+    // JSON writes a NaN as null.
+    const double of_limit = limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");
     if (json)
       fmt::print("{}\n", nlohmann::json({{"layer", layer},
                                          {"op", kind},

@@ -48,8 +48,8 @@ struct Constant {
   static Constant of_reals(Dims dims, std::vector<float> values);
 };
 
+// An attribute of a node. monostate stands for another kind, such as a graph.
 using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
-                               // monostate: another kind, such as a graph.
                                std::vector<float>, Constant, std::monostate>;
 
 struct FileNode {
