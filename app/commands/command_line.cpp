@@ -104,7 +104,7 @@ class Reader {
   const CLI::App* verb_;
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
-  // By option: how a switch was spelled, or the value of another flag.
+  // For each option: how a switch was spelled, or the value of another flag.
   std::map<const CLI::Option*, std::string> given_;
   std::optional<std::string> mistake_;
 };

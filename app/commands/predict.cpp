@@ -205,7 +205,7 @@ class Prediction {
   std::shared_ptr<const data::ImageFiles> files_;  // null if the images come from a store
   std::vector<std::string> classes_;
   std::size_t top_ = 0;
-  std::optional<PredictionTable> table_;  // only on rank 0
+  std::optional<PredictionTable> table_;  // set only on rank 0
   std::vector<RankedClass> ranked_, all_ranked_;
   std::vector<std::int64_t> all_samples_;
   std::int64_t written_ = 0;

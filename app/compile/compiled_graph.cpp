@@ -273,7 +273,7 @@ class Compilation {
   int reuse_delay_;
   CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
-  std::vector<int> first_, last_;  // by buffer: the first and the last node that uses the buffer
+  std::vector<int> first_, last_;  // for each buffer: the first and the last node that uses the buffer
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ CompiledSteps::CompiledSteps(std::optional<CompiledGraph> train_step, CompiledGr
   if (train) update = make_update_kernels(options, flat);
 }
 
-// Of 1, 2, 4, 8 and 16 nodes a delay of 4 is the fastest on an H200 (docs/results/training.md).
+// A delay of 4 nodes is the fastest of 1, 2, 4, 8 and 16 on an H200 (docs/results/training.md).
 int reuse_delay_of(const StepOptions& options) {
   return options.backend == kernels::Backend::cuda && options.lanes > 1 ? 4 : 0;
 }

@@ -24,7 +24,7 @@ struct MemoryFit {
   int forward_operations = 0;
   std::map<std::string, int> repeated;  // the number of operations that run again, by name
   int copied = 0;                       // the number of tensors that wait in host memory
-  std::int64_t host_bytes = 0;          // the bytes of these tensors
+  std::int64_t host_bytes = 0;          // the bytes of the tensors that wait in host memory
   // The most bytes that may wait in host memory.
   std::int64_t host_limit = 0;
   // Expected milliseconds of the step's operations without a limit.

@@ -154,8 +154,8 @@ MemoryFitter::Fitted MemoryFitter::fitted(const partition::StepPlan& plan, int r
 }
 
 std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) const {
-  const std::int64_t space =
-      (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;  // of one member
+  // The bytes that the activations of one member may take.
+  const std::int64_t space = (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;
   if (space < least_activations_) return std::nullopt;
   // The arena may have gaps between its buffers. If it is too large, plan again for fewer live
   // bytes.

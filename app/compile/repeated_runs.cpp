@@ -141,9 +141,9 @@ class Repetition {
   StepGraph graph_;
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
-  // By tensor of the step: the tensor that holds its newest content.
+  // For each tensor of the step: the tensor that holds its newest content.
   std::vector<TensorId> newest_;
-  // By tensor of the step: its copy in host memory; -1 if there is none.
+  // For each tensor of the step: its copy in host memory; -1 if there is none.
   std::vector<TensorId> on_host_;
 };
 

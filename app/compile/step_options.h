@@ -65,7 +65,7 @@ struct StepOptions {
   std::vector<float> loss_weights = {};
   // Training mixes samples as the MixParameters of each batch say.
   bool mixing = false;
-  // Its segments are set when the steps are compiled.
+  // The problem's segments are set when the steps are compiled.
   kernels::OptimizerProblem optimizer;
   // A batch may come in parts. Not allowed with a partitioned step.
   bool accumulate = false;

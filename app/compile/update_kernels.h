@@ -26,7 +26,7 @@ struct FlatLayout {
   std::vector<kernels::ParameterSegment> segments;
   // The number of segments that have a gradient. These segments come first.
   std::size_t trained = 0;
-  // By segment: the parameter's index in StepGraph::parameters.
+  // For each segment: the parameter's index in StepGraph::parameters.
   std::vector<int> parameter;
   bool copied = false;  // whether some parameters have a bf16 copy
 };

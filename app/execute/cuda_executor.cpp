@@ -233,7 +233,7 @@ class CudaExecutor final : public Executor {
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
   int loaded_ = 0;  // the number of batches loaded for the next step
   std::int64_t started_ = 0, finished_ = 0;
-  // By slot: Captured::waits of the step in flight.
+  // For each slot: Captured::waits of the step in flight.
   std::array<int, kRingSlots> waits_of_{};
   std::vector<Interval> waited_;
   double exposed_comm_ms_ = 0;

@@ -38,7 +38,7 @@ class ProgramClock {
   kernels::DeviceStamps stamps_;
   // Two streams per lane, for begins and for ends, and a last stream for end_after().
   std::vector<kernels::CudaStream> branches_;
-  // By stream: whether it has time stamps since the last join().
+  // For each stream: whether it has time stamps since the last join().
   std::vector<bool> used_;
   // The events of the captured graphs, which use them at each launch.
   std::deque<kernels::CudaEvent> edges_;

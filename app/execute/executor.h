@@ -36,7 +36,7 @@ struct TracedInstruction {
   Interval time;
   int lane = 0;
 };
-// Its instructions are in the program's order.
+// The instructions of a step are in the program's order.
 using TracedStep = std::vector<TracedInstruction>;
 
 class Executor {

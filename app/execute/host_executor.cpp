@@ -65,7 +65,7 @@ class HostExecutor final : public Executor {
 
   const ModelMemory& memory_;
   HostExecution execution_;
-  std::vector<char> retired_;  // by member: whether it needs no more computing
+  std::vector<char> retired_;  // for each member: whether it needs no more computing
   std::vector<StepMetrics> metrics_;
   bool started_ = false;
   double exposed_comm_ms_ = 0;

@@ -23,7 +23,7 @@ struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
   double flops = 0;
-  // Bytes of the operands, which the instruction moves at least.
+  // Bytes of the operands: the least that the instruction reads and writes.
   std::int64_t bytes = 0;
   bool communicates = false;
   // The memory that the instruction reads and writes, from which lane_plan.h finds the order.

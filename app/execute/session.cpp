@@ -124,8 +124,8 @@ void Session::make_executor() {
     executor_ = make_cuda_executor(*memory_,
                                    {probabilities, streamed, options_.input.batches, lanes(), most_waits()});
   } else {
-    // A rank may have no other thread than this one. Calling `progress` between kernels moves
-    // buckets and transfers on.
+    // A rank may have no other thread than this one. So buckets and transfers go on when `progress`
+    // is called between kernels.
     const auto progress = [this] {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();

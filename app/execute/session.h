@@ -50,8 +50,8 @@ class Session {
 
   int members() const { return memory_->members(); }
 
-  // The control values, labels and images for the next step. Functions of this class that are not
-  // given a member mean member 0.
+  // The control values, labels and images for the next step. Functions that are called without a
+  // member use member 0.
   kernels::StepControl& control(int member = 0) { return executor_->control(member); }
   std::span<std::int32_t> labels(int member = 0) { return executor_->labels(member); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }

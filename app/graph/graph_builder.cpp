@@ -151,10 +151,10 @@ class GraphBuilder {
   StepGraph graph_;
   Emitter emitter_;
   const std::vector<LayerId> used_;  // the outputs with a loss
-  // By layer: whether a loss depends on it.
+  // For each layer: whether a loss depends on it.
   const std::vector<bool> needed_;
   std::vector<TensorId> outputs_;  // the output of each layer
-  // By layer: the indices of its first parameter and its first state in the graph's lists.
+  // For each layer: the indices of its first parameter and its first state in the graph's lists.
   std::vector<std::size_t> first_parameter_, first_state_;
 };
 

@@ -55,7 +55,7 @@ class SecondRun {
   Answer operator()(const SliceForward&) const { return same(); }
   Answer operator()(const SoftmaxForward&) const { return same(); }
 
-  // Its output is summed over the ranks in place.
+  // The output of this operation is summed over the ranks in place.
   Answer operator()(const BatchNormStatistics&) const { return {}; }
   // A second run would count the hits twice.
   Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }

@@ -83,11 +83,12 @@ struct TrainableParameter {
 struct StepGraph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
-  // In the order of the network's layers.
+  // The parameters in the order of the network's layers.
   std::vector<TrainableParameter> parameters;
   std::vector<std::pair<TensorId, ParameterSpec>> states;
   TensorId images = -1, labels = -1, transforms = -1, logits = -1, metrics = -1;
-  // f32 [N, classes], kept to the end of the step; -1 if nobody reads them after it.
+  // f32 [N, classes], kept to the end of the step; -1 if nothing reads the probabilities after the
+  // step.
   TensorId probabilities = -1;
   // Two tensors with the same content, so that images and labels can be mixed in different stages.
   TensorId mix_of_images = -1, mix_of_labels = -1;

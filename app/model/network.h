@@ -58,7 +58,8 @@ class Network {
   // Adds a message for the user, for example that a layer gets new initial values.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const std::vector<std::string>& notes() const { return notes_; }
-  // Stores the structure of a model file's network as a text. It is empty for networks of the zoo.
+  // Stores the structure of a model file's network as a text. The text is empty for networks of the
+  // zoo.
   void set_file_structure(std::string text) { file_structure_ = std::move(text); }
   const std::string& file_structure() const { return file_structure_; }
   // Removes the values of a model file. The initializers then draw the initial values.

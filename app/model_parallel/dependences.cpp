@@ -81,12 +81,12 @@ class DependenceFinder {
 
   const StepGraph& graph_;
   StepDependences result_;
-  // By TensorId: the last node that wrote the tensor.
+  // For each TensorId: the last node that wrote the tensor.
   std::vector<int> writer_;
-  // By TensorId: the nodes that read the tensor after its last writer.
+  // For each TensorId: the nodes that read the tensor after its last writer.
   std::vector<std::vector<int>> readers_;
   std::vector<int> leader_;
-  // By lasting_name(): the first node that uses the tensor.
+  // For each name that lasting_name() returns: the first node that uses a tensor of this name.
   std::map<std::string, int> holder_;
 };
 

@@ -35,7 +35,7 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links);
 
 // Returns the costs of the programs' instructions on this machine. `tasks` are the result of
-// make_step_tasks(), with the times of a rank that runs alone. `tensors` are by TensorId.
+// make_step_tasks(), with the times of a rank that runs alone. `tensors` is indexed by TensorId.
 ProgramCosts costs_of_programs(const MachineProfile& profile, const StagePrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& stage_of,

@@ -14,7 +14,7 @@ namespace convoy::app {
 
 struct StageSummary {
   int operations = 0;
-  std::int64_t parameters = 0;  // number of elements
+  std::int64_t parameters = 0;  // elements of the stage's parameters
   std::int64_t arena_bytes = 0;
   double busy_ms = 0;  // milliseconds of a step in which the stage computes
   // The first and the last layer, for example "conv1 … layer2.0.conv1".
@@ -35,7 +35,7 @@ struct PartitionPlan {
   // The worst values of all links between stages.
   double link_latency_ms = 0, link_bytes_per_ms = 0;
   std::vector<StageSummary> stages;
-  // By task of make_step_tasks(); only on rank 0.
+  // For each task of make_step_tasks(): its stage. Only on rank 0.
   std::vector<partition::DeviceIndex> stage_of_task;
 };
 

@@ -16,7 +16,7 @@ template <typename Key>
 struct Groups {
   std::vector<Key> keys;
   std::vector<int> of_stage;
-  // By group: the number of replicas that use its resource.
+  // For each group: the number of replicas that use its resource.
   std::vector<double> replicas;
 };
 

@@ -10,13 +10,13 @@
 namespace convoy::app {
 
 struct SharedProcessors {
-  // By stage: its group. Stages of a group run on the same cores.
+  // For each stage: its group. Stages of a group run on the same cores.
   std::vector<int> group_of;
-  // By group: the number of its stages that can run at once.
+  // For each group: the number of its stages that can run at once.
   std::vector<double> processors;
-  // By stage: its memory. Stages on one host have the same memory.
+  // For each stage: its memory. Stages on one host have the same memory.
   std::vector<int> memory_of;
-  // By memory: the number of replicas whose stages use it. The replicas do the same work at the
+  // For each memory: the number of replicas whose stages use it. The replicas do the same work at the
   // same time.
   std::vector<double> replicas;
 

@@ -173,7 +173,7 @@ class ProgramLoop {
   std::vector<double> speed_;
   std::vector<Transfer> transfers_;
   std::vector<std::vector<int>> incoming_;  // the transfers to each stage
-  // By (from, to): the time from which the link is free.
+  // For each pair (from, to): the time from which the link is free.
   std::map<std::pair<int, int>, double> link_free_;
   double now_ = 0;
 };

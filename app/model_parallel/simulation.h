@@ -29,8 +29,9 @@ struct TransferTime {
 };
 
 struct ProgramCosts {
-  std::vector<Work> nodes;              // by node of the step
-  std::vector<Work> updates;            // by stage; an update runs at the end of its stage
+  std::vector<Work> nodes;  // the work of each node of the step
+  // The update of each stage, which runs at the end of the stage.
+  std::vector<Work> updates;
   std::vector<TransferTime> transfers;  // in the order of StagePrograms::transfers
   SharedProcessors processors;
 };

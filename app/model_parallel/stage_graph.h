@@ -17,7 +17,7 @@ CompiledGraph stage_of_step(const CompiledGraph& whole, const StagePrograms& pro
 // Tells how a training step is placed on the ranks of a replica. It is the same on all of them.
 struct StepPlacement {
   int stages = 1;
-  std::vector<int> stage_of;  // by node of the training step
+  std::vector<int> stage_of;  // the stage of each node of the training step
   ExpectedTimes times;
 };
 

@@ -46,7 +46,7 @@ class Sequencer {
   }
 
  private:
-  // Expected time, whether it is a node, event.
+  // A candidate has the expected time, whether the event is a node, and the number of the event.
   using Candidate = std::tuple<std::int64_t, bool, int>;
 
   void check_groups() const {
@@ -169,7 +169,7 @@ class Sequencer {
   const ExpectedTimes& times_;
   const int nodes_;
   StagePrograms result_;
-  std::vector<std::vector<int>> inputs_;  // by node: the transfers that bring its inputs
+  std::vector<std::vector<int>> inputs_;  // for each node: the transfers that bring its inputs
   std::vector<std::vector<int>> followers_;
   std::vector<int> waiting_;
   std::vector<std::int64_t> time_;

@@ -31,15 +31,15 @@ struct ProgramStep {
 };
 
 struct StagePrograms {
-  std::vector<CutTensor> transfers;  // in the order in which they begin
+  std::vector<CutTensor> transfers;  // in the order in which the transfers begin
   std::vector<std::vector<ProgramStep>> stages;
 };
 
 // The times at which events are expected. They only influence the order of the sequence; any times
 // give valid programs.
 struct ExpectedTimes {
-  std::vector<std::int64_t> start, finish;  // by node, in any unit
-  // By (producer, receiving stage): the time at which the sender can reuse its buffer.
+  std::vector<std::int64_t> start, finish;  // the times of each node, in any unit
+  // For each pair (producer, receiving stage): the time at which the sender can reuse its buffer.
   std::map<std::pair<int, int>, std::int64_t> released;
 };
 
@@ -47,8 +47,8 @@ struct ExpectedTimes {
 // buffer when the receiver reads the tensor.
 ExpectedTimes sequential_times(const StepGraph& graph);
 
-// Makes the programs. `stage_of` is by node. Throws std::logic_error if the nodes of a group have
-// different stages.
+// Makes the programs. `stage_of` holds the stage of each node. Throws std::logic_error if the nodes
+// of a group have different stages.
 StagePrograms make_stage_programs(const StepDependences& dependences, const std::vector<int>& stage_of,
                                   int stages, const ExpectedTimes& times);
 

@@ -24,7 +24,7 @@ struct WholeStepTimes {
 WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
                                const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank);
 
-// By node of the stage. Nodes that communicate have the time 0 and the slowdown 1.
+// The times of each node of the stage. Nodes that communicate have the time 0 and the slowdown 1.
 struct StageTimes {
   // Milliseconds while the host's other ranks wait.
   std::vector<double> alone_ms;
@@ -41,9 +41,9 @@ StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
 
 // The times of all stages together.
 struct PlacedTimes {
-  // By node of the whole step; otherwise as in StageTimes.
+  // The times of each node of the whole step, as in StageTimes.
   std::vector<double> alone, slowdown;
-  // By stage: milliseconds of the optimizer per element while the other ranks run.
+  // For each stage: milliseconds of the optimizer per element while the other ranks run.
   std::vector<double> update;
 };
 

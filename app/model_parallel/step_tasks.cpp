@@ -113,7 +113,7 @@ class TaskMaker {
   partition::TaskGraphBuilder builder_{"training step"};
   std::vector<GroupLoad> groups_;
   std::set<int> seen_;
-  std::vector<int> update_;  // by group: its update task; -1 without parameters
+  std::vector<int> update_;  // for each group: its update task; -1 without parameters
   int updates_ = 0;
 };
 

@@ -20,7 +20,8 @@ struct Link {
 };
 
 struct DeviceRates {
-  kernels::Backend backend = kernels::Backend::cuda;  // CUDA or CPU
+  // The devices are GPUs or the hosts' processors.
+  kernels::Backend backend = kernels::Backend::cuda;
   // Rate of matrix products in 10^9 operations per second.
   std::map<Precision, double> gflops;
   double gbytes_per_second = 0;
@@ -102,9 +103,9 @@ class Cluster {
   Link within_, between_;
   DeviceRates device_;
   using Points = std::map<double, Mean>;
-  // By ranks and bytes: microseconds.
+  // Microseconds by number of ranks and number of bytes.
   std::map<int, Points> measured_, gradients_;
-  // By ranks, bytes and microseconds of an operation: the overlap.
+  // The overlap by number of ranks, number of bytes and microseconds of an operation.
   std::map<int, std::map<double, Points>> overlaps_;
 };
 

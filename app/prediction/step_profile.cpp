@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMostMilliseconds = 1e9;  // the longest step or operation
+constexpr double kMostMilliseconds = 1e9;  // limit on the time of a step or an operation
 
 TimedOperation timed(std::string layer, std::string kind, double ms) {
   const bool update = layer == "parameters" || layer == "gradients";
@@ -200,9 +200,9 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   StepGraph graph = training_graph(network);
   if (std::ranges::count(profile.operations, BatchNormBackwardReduce::kName, &TimedOperation::kind) <
       std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
-    fuse_norm_gradients(graph);  // as the profiled session did
+    fuse_norm_gradients(graph);  // the profiled session ran this pass, too
   std::vector<comm::ParameterSegment> segments;
-  std::vector<std::size_t> ready;  // the operation that finishes each segment
+  std::vector<std::size_t> ready;  // for each segment: the operation that finishes it
   std::int64_t offset = 0;
   for (const int index : graph.parameters_by_gradient()) {
     const TrainableParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];

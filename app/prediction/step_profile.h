@@ -28,7 +28,7 @@ struct StepProfile {
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;
-  // In the order in which they run.
+  // The operations in the order in which they run.
   std::vector<TimedOperation> operations;
   double ms() const;
   // Returns the mean time of the operation that runs at a random moment. Long operations count

@@ -168,10 +168,10 @@ class OpTimer::Ring {
   const CompiledGraph& step_;
   const kernels::Backend backend_;
   const kernels::StepControl* const control_;
-  std::vector<bool> touched_;  // by TensorId: whether a node reads or writes the tensor
+  std::vector<bool> touched_;  // for each TensorId: whether a node reads or writes the tensor
   kernels::Arena arena_;
   std::int64_t size_ = 0, next_ = 0;
-  // By TensorId: the tensor's latest offset in the arena; -1: none yet.
+  // For each TensorId: the tensor's latest offset in the arena; -1: none yet.
   std::vector<std::int64_t> address_;
 };
 

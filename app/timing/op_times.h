@@ -52,7 +52,7 @@ class OpTimer {
  private:
   class Ring;
   std::unique_ptr<Ring> ring_;
-  std::vector<bool> computes_;  // by node: false if the node communicates
+  std::vector<bool> computes_;  // for each node: false if the node communicates
   std::unique_ptr<LaunchTimer> timer_;
 };
 

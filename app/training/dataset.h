@@ -20,7 +20,7 @@ namespace convoy::app {
 // The images of both splits (training and test) and their description. A split may be missing.
 struct OpenedData {
   data::StoreInfo info;
-  std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // by data::Split
+  std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // indexed by data::Split
 };
 
 // Opens the store that --data names, or makes the synthetic set.
@@ -36,9 +36,9 @@ class Dataset {
   const data::StoreInfo& info() const { return info_; }
   // Replaces the mean and deviation of the data by those that the network was trained with.
   void set_normalisation(std::vector<float> mean, std::vector<float> std);
-  // The shape of the images that the network gets.
+  // Returns the shape of the images that the network gets.
   data::ImageShape input_shape() const { return input_; }
-  // Training images that are used, at most --limit-train.
+  // Returns the number of training images that are used, at most --limit-train.
   std::int64_t train_size() const { return size_[0]; }
   std::int64_t test_size() const { return size_[1]; }
   // Return the SHA-256 of all labels of a split that are used, and of 16 stored images that are
@@ -75,8 +75,8 @@ class Dataset {
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const {
     return train(delivery, start, options_, threads_);
   }
-  // Does so with the seed, augmentation and mixing of other options, and with another number of
-  // threads.
+  // Returns a source of training images with the seed, augmentation and mixing of other options,
+  // and with another number of threads.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
                                            const TrainOptions& options, int threads) const;
   // `skip` is LoaderOptions::skip, which needs --feed slice.
@@ -95,7 +95,7 @@ class Dataset {
   data::ImageShape input_;
   data::Augmentation test_augmentation_;
   std::array<std::int64_t, 2> size_{};
-  // By data::Split; null if another rank reads the split.
+  // Indexed by data::Split; null if another rank reads the split.
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;
 };
 

@@ -18,10 +18,10 @@ namespace convoy::app {
 struct EvaluationOptions {
   // A file, or the folder of a run, whose best checkpoint is used. Empty if run.model is FILE.onnx.
   std::string checkpoint;
-  bool ema = false;  // use the checkpoint's moving averages
+  bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;
-  // Data, global batch, backend, precision, feed, threads and timeout. Without a checkpoint also
-  // size and test_resize.
+  // These options are used: data, global batch, backend, precision, feed, threads and timeout.
+  // Without a checkpoint size and test_resize are used, too.
   TrainOptions run;
 };
 

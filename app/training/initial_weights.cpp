@@ -59,7 +59,7 @@ void match_head(WeightOptions& options, const std::vector<std::string>& saved,
     options.head_rows.push_back(found - saved.begin());
   }
   if (options.redraw_head) options.head_rows.clear();
-  // A head with another number of rows is drawn anyway.
+  // A head with another number of rows is drawn anyway, with a message that names both numbers.
   if (saved.size() != classes.size()) options.redraw_head = false;
 }
 

@@ -64,8 +64,8 @@ class Members {
   // Collective.
   void share(const comm::Communicator& ranks, const std::vector<int>& own);
 
-  // Stops the worse half of the running members by test accuracy, and returns them. Of equally good
-  // members it stops the later ones. Returns none if it was done at this step before, or if fewer
+  // Stops the worse half of the running members by test accuracy, and returns them. If members are
+  // equally good, the later ones stop. Returns none if it was done at this step before, or if fewer
   // than two members run.
   std::vector<int> halve(std::int64_t step);
 

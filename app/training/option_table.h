@@ -53,7 +53,7 @@ struct OptionRow {
                Field<Anneal>, Field<Feed>, Field<AutoAugmentPolicy>>
       field;
   Agreement agreement;
-  // Text: an interval of numbers, such as "[0, 1)".
+  // A text is an interval of numbers, such as "[0, 1)".
   std::variant<std::monostate, WholeNumbers, const char*> range;
   const char* placeholder;  // stands for the value in the help text
   const char* help;

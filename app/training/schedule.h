@@ -46,13 +46,13 @@ struct Schedule {
   std::int64_t total_steps = 1;
   std::int64_t warmup_steps = 0;
   std::vector<std::int64_t> milestones{};  // for `step`, in ascending order
-  double gamma = 0.1;                      // for `step`
-  double final_learning_rate = 0;          // for `cosine` and `polynomial`
-  double power = 1;                        // for `polynomial`
+  double gamma = 0.1;                      // for `step`: the factor at each milestone
+  double final_learning_rate = 0;          // for `cosine` and `polynomial`: the last rate
+  double power = 1;                        // for `polynomial`: the exponent
   double rise = 0.3;                       // for `one_cycle`: share of the steps, in (0, 1)
-  double initial_division = 25;            // for `one_cycle`
-  double final_division = 1e4;             // for `one_cycle`
-  Anneal anneal = Anneal::cosine;          // for `one_cycle`
+  double initial_division = 25;            // for `one_cycle`: highest rate / first rate
+  double final_division = 1e4;             // for `one_cycle`: first rate / last rate
+  Anneal anneal = Anneal::cosine;          // for `one_cycle`: the form of its rise and fall
 
   double learning_rate_at(std::int64_t step) const;
 };

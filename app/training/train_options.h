@@ -98,7 +98,7 @@ struct TrainOptions {
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // for adamw
   double trust_coefficient = 0.001;                   // for lars
-  double clip_gradient_norm = 0;                      // 0: off
+  double clip_gradient_norm = 0;                      // 0: no clipping
   double label_smoothing = 0;
   std::vector<std::string> freeze;  // patterns of parameter names
   bool freeze_batch_norm = false;
@@ -112,7 +112,7 @@ struct TrainOptions {
   std::int64_t base_batch = 256;
   double warmup_epochs = 0;
   std::int64_t warmup_steps = 0;
-  // In epochs if --epochs is given, in steps if --steps is given.
+  // Milestones are in epochs if --epochs is given, and in steps if --steps is given.
   std::vector<double> milestones;
   double gamma = 0.1, final_learning_rate = 0, power = 1;
   double one_cycle_rise = 0.3, one_cycle_initial_division = 25, one_cycle_final_division = 1e4;
@@ -144,9 +144,9 @@ struct TrainOptions {
   // If checkpoint_every_steps is not 0, it overrides checkpoint_every_epochs.
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;
   std::int64_t keep_checkpoints = 3;
-  std::int64_t log_every = 10;  // in steps
+  std::int64_t log_every = 10;  // number of steps between lines of the log
   std::string trace;            // a file; empty: no trace
-  std::int64_t eval_every = 1;  // in epochs; 0: only at the end
+  std::int64_t eval_every = 1;  // number of epochs between tests; 0: one test at the end
   bool stop_on_divergence = true;
 };
 

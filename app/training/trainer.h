@@ -97,7 +97,8 @@ class Trainer {
 
   // With members: the options of the first member, with the folder of all members.
   TrainOptions options_;
-  std::string structure_sha256_;  // structure of a model file, else empty
+  // The SHA-256 of a model file's structure; empty for a network of the zoo.
+  std::string structure_sha256_;
   comm::MpiEnvironment& environment_;
   const StopSignals& signals_;
   const comm::Communicator& world_;
@@ -109,7 +110,7 @@ class Trainer {
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
-  // By seed: synthetic data of members with other seeds.
+  // For each seed: synthetic data of members with other seeds.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
   // A source of batches for the members of a session that see the same batches. Sources outlive the
@@ -123,7 +124,7 @@ class Trainer {
   std::int64_t frozen_parameters_ = 0;
   FitRows initial_weights_;
   std::unique_ptr<Session> session_;  // null on a rank without members
-  // The vectors below are by member of the session.
+  // The vectors below have one element per member of the session.
   std::vector<int> own_;  // the member's number in members_
   // The states, until a training takes them.
   std::vector<std::unique_ptr<SessionState>> states_;

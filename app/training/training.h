@@ -80,8 +80,8 @@ class Training {
   const std::int64_t steps_per_epoch_;
   const std::string structure_sha256_;
   Schedule schedule_;
-  std::unique_ptr<RunLock> lock_;  // only on rank 0
-  // On rank 0, and on all ranks of a run that resumes.
+  std::unique_ptr<RunLock> lock_;  // set only on rank 0
+  // Set on rank 0, and on all ranks if the run resumes.
   std::unique_ptr<CheckpointFolder> checkpoints_;
   std::unique_ptr<SessionState> state_;
   bool captures_ = true;

@@ -58,9 +58,8 @@ struct Row {
   Spread own, plain;
   // Bytes on the bus per byte of the operands, by bus_factor().
   double factor;
-  double bus(const Spread& time) const {
-    return factor * static_cast<double>(bytes) / time.median * 1e-3;
-  }  // the bus bandwidth in GB/s
+  // Returns the bus bandwidth in GB/s.
+  double bus(const Spread& time) const { return factor * static_cast<double>(bytes) / time.median * 1e-3; }
 };
 
 // Tells which share of an all-reduce's time is hidden by computation that runs at the same time.

@@ -127,8 +127,9 @@ class Session {
       if (plans[i].rung == Rung::cublas) cublas = timings[i].microseconds;
       const Row row = judged(math, shape, plans[i], checks[i], timings[i]);
       const bool contest = !options_.all && !rows.empty() && rows.back().plan.rung == row.plan.rung;
-      if (!contest) rows.push_back(row);
       // A faster plan does not replace a plan whose result is wrong, so that the error is shown.
+      if (!contest)
+        rows.push_back(row);
       else if (rows.back().check.correct &&
                (!row.check.correct || row.timing.microseconds < rows.back().timing.microseconds))
         rows.back() = row;

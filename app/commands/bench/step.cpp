@@ -63,7 +63,7 @@ std::vector<InstructionTime> time_instructions(const Session& session, kernels::
   return result;
 }
 
-// The rates of the device that limit an operation, if the model of the device is known.
+// The rates of a device that limit how fast an operation can be.
 struct Limits {
   double flops, bytes;  // operations and bytes per second
   double ms(double operations, double moved) const {

@@ -49,8 +49,8 @@ void BatchNorm::forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem no
   emitter.append(ActivationForward{*activation}, {normalised}, {emitter.output()});
 }
 
-// Appends backward of a frozen batch norm. With running statistics y is an affine map of x, so dx =
-// gamma / sqrt(variance + epsilon) * dy.
+// Appends backward of a frozen batch norm. With running statistics y is an affine map of x:
+// dx = gamma / sqrt(variance + epsilon) * dy.
 void BatchNorm::backward_of_frozen(Emitter& emitter) const {
   TensorId gradient = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
   if (activation) {

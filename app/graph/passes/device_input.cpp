@@ -38,7 +38,8 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
                      std::make_move_iterator(nodes.end()));
 }
 
-// Recognises these nodes by their input `transforms`, which no other node reads.
+// Recognises the nodes of read_stored_images() by their input `transforms`, which no other node
+// reads.
 bool makes_stored_images(const StepGraph& graph, const Node& node) {
   return graph.transforms >= 0 && std::ranges::find(node.inputs, graph.transforms) != node.inputs.end();
 }

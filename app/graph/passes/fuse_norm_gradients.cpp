@@ -45,8 +45,9 @@ class NormGradients {
   }
 
  private:
-  // Moves the work of `reduce` into the convolution that writes the later of its two gradients.
-  // Returns false if no such convolution writes it, or if another node reads that gradient, too.
+  // Moves the work of `reduce` into the convolution that writes the later of the two gradients that
+  // `reduce` adds. Returns false if no such convolution writes it, or if another node reads that
+  // gradient, too.
   bool give_to_convolution(const Node& reduce) {
     // Inputs and outputs of `reduce`: {x, sums, gamma, beta, dy, [the output or its mask], dy2} ->
     // {dsums, dgamma, dbeta, g}.
@@ -67,9 +68,9 @@ class NormGradients {
 
   StepGraph& graph_;
   std::map<TensorId, int> readers_;
-  // By tensor: the first node that writes it.
+  // For each tensor: the first node that writes it.
   std::map<TensorId, std::size_t> writer_;
-  // By sums: the forward node of the batch norm that reads them.
+  // For each tensor of sums: the forward node of the batch norm that reads the sums.
   std::map<TensorId, std::size_t> forward_;
 };
 

@@ -19,9 +19,9 @@ void fuse_relu_gradients(StepGraph& graph) {
   std::map<TensorId, int> readers;
   for (const Node& node : graph.nodes)
     for (const TensorId input : node.inputs) ++readers[input];
-  // By output: the nodes that can apply a ReLU's derivative.
+  // For each tensor: the node that writes it and can also apply a ReLU's derivative.
   std::map<TensorId, std::size_t> writer;
-  // Gradients that these nodes do not write any more.
+  // Gradients that no node writes any more, because the derivative of the ReLU is applied at once.
   std::set<TensorId> replaced;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

@@ -77,9 +77,9 @@ void join_sums_of_parts(StepGraph& graph) {
 }  // namespace
 
 void fuse_statistics(StepGraph& graph) {
-  // By output: the nodes that can write sums.
+  // For each tensor: the node that writes it and can also write sums over it.
   std::map<TensorId, std::size_t> writer;
-  std::set<TensorId> written;  // sums that such a node writes now
+  std::set<TensorId> written;  // sums that a convolution or an addition writes now
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (can_sum(node)) writer[node.outputs[0]] = i;

@@ -131,7 +131,7 @@ void LayerWriter::write(const BatchNorm& norm) {
       .set("momentum", static_cast<float>(1 - norm.momentum));
 }
 
-// ONNX normalises over the last axes, so the channels become the last axis meanwhile.
+// ONNX normalises over the last axes, so the channels are moved to the last axis and back.
 void LayerWriter::write(const LayerNorm& norm) {
   const bool image = shape().rank() == 4;
   const std::string rows = image ? part("channels_last") : input(),

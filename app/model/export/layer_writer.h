@@ -69,7 +69,7 @@ class LayerWriter {
   onnx::GraphProto& proto_;
   const Network& network_;
   const bool fold_;
-  // By convolution: the batch norm that is folded into it.
+  // For each convolution: the batch norm that is folded into it.
   std::map<LayerId, LayerId> norm_of_;
   LayerId id_ = 0;
   std::vector<std::string> value_;  // the name of each layer's output

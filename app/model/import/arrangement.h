@@ -56,7 +56,7 @@ class Arrangement {
 
  private:
   Dims layer_;  // the extents of the layer's output
-  // By axis of the value: its factors. H and W of extent 1 are left out.
+  // For each axis of the value: its factors. H and W of extent 1 are left out.
   std::vector<std::vector<Factor>> axes_;
 };
 

@@ -21,7 +21,7 @@ struct Value {
   // A pad that no layer does yet, because the node that reads the value may do it itself.
   std::optional<kernels::PadProblem> pad = std::nullopt;
 
-  // Returns the extents in the file. Must not be called while there is such a pad.
+  // Returns the extents in the file. Must not be called while `pad` is set.
   Dims dims() const;
 };
 
@@ -34,13 +34,14 @@ class Importer {
 
   // Return an input of a node. Fail if it is absent or not a constant.
   const Constant& constant(const FileNode& node, std::size_t index) const;
-  // Null if absent.
+  // Returns null if the input is absent.
   const Constant* optional_constant(const FileNode& node, std::size_t index) const;
   bool is_constant(const FileNode& node, std::size_t index) const;
   // Returns an input that is the output of a layer. A pad or a channel shuffle that was postponed
   // becomes a layer first. Fails if the input is absent or a constant.
   const Value& activation(const FileNode& node, std::size_t index);
-  // Returns the layer of the same input. Fails unless it is an image [N, C, H, W] in this order.
+  // Returns the layer of an input that is an image [N, C, H, W] in this order. A postponed pad or
+  // shuffle becomes a layer first. Fails for any other input.
   LayerId image(const FileNode& node, std::size_t index);
   // Does the same as image(), but leaves a postponed pad to the caller.
   Value unpadded_image(const FileNode& node, std::size_t index);
@@ -92,9 +93,9 @@ class Importer {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> layer_names_;
-  // By name of a parameter: the node that uses it.
+  // For each name of a parameter: the label of the node that uses the parameter.
   std::map<std::string, std::string> claimed_;
-  // By node: the node after it whose bias take_bias() took.
+  // For each node: the node after it whose bias take_bias() took.
   std::map<const FileNode*, const FileNode*> bias_of_;
   std::set<const FileNode*> done_;
   std::vector<std::string> notes_;

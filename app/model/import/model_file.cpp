@@ -87,7 +87,8 @@ LayerId head_of(const Network& network, LayerId output) {
   return -1;
 }
 
-// Adds a layer with `classes` outputs in place of `head`. It has the old names but new values.
+// Adds a layer with `classes` outputs in place of `head`. Its parameters have the old names but new
+// values.
 void add_head(Network& network, const Layer& head, int classes) {
   LayerOp op = head.op;
   if (auto* linear = std::get_if<Linear>(&op))

@@ -33,7 +33,7 @@ class ModelFile {
   Network network(const Shape& input, int classes) const;
 
  private:
-  Network network_;  // with the images and classes of the file
+  Network network_;  // the network with the images and classes of the file
 };
 
 }  // namespace convoy::app

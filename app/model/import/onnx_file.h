@@ -81,7 +81,7 @@ struct FileGraph {
   std::int64_t opset = 0;
   std::vector<FileNode> nodes;  // each node comes after the nodes whose outputs it reads
   std::map<std::string, Constant> initialisers;
-  std::vector<FileInput> inputs;  // without the initialisers
+  std::vector<FileInput> inputs;  // the inputs that are not initialisers
   std::vector<std::string> outputs;
 };
 

@@ -78,7 +78,7 @@ class Recogniser {
     return found && found->size() == 1 ? std::optional(found->at(0)) : std::nullopt;
   }
 
-  // The input of a node that is a number, and the other input.
+  // The two inputs of a node, of which one is a number.
   struct WithNumber {
     std::string value;
     double number;

@@ -118,7 +118,7 @@ void import_conv(Importer& importer, const FileNode& node) {
   if (weight.dims.size() != 4)
     node.fail(fmt::format("its weights have the shape {}, expected those of a 2-D convolution",
                           to_string(weight.dims)));
-  // A convolution can do a pad with zeros itself, but not other values or negative amounts.
+  // A convolution can pad with zeros itself, but not with other values or by negative amounts.
   if (input.pad && (input.pad->value != 0 ||
                     std::min({input.pad->top, input.pad->bottom, input.pad->left, input.pad->right}) < 0)) {
     importer.image(node, 0);

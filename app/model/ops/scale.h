@@ -9,7 +9,7 @@ namespace convoy::app {
 
 struct Scale {
   static constexpr std::string_view kKind = "scale";
-  using Nodes = std::tuple<>;  // it uses the operations of Multiply
+  using Nodes = std::tuple<>;  // the layer uses the operations of Multiply
   double initial_value = 1;
 
   Shape infer(Shapes inputs) const {
@@ -28,7 +28,7 @@ struct Scale {
 
 struct Bias {
   static constexpr std::string_view kKind = "bias";
-  using Nodes = std::tuple<>;  // it uses the operations of Add
+  using Nodes = std::tuple<>;  // the layer uses the operations of Add
 
   Shape infer(Shapes inputs) const {
     expect_inputs(inputs, 1);

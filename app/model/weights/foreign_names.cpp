@@ -29,13 +29,13 @@ struct Rule {
 const std::vector<Rule>& rules() {
   using M = const std::smatch&;
   static const std::vector<Rule> all{
-      // DenseNet before torchvision 0.2.2.
+      // Names of DenseNet before torchvision 0.2.2.
       {std::regex(R"((.*denselayer\d+\.(?:norm|conv))\.([12]\..*))"),
        [](M m) { return m.str(1) + m.str(2); }},
-      // VGG.
+      // timm's names of VGG.
       {std::regex(R"(pre_logits\.fc1\.(.*))"), [](M m) { return "classifier.0." + m.str(1); }},
       {std::regex(R"(pre_logits\.fc2\.(.*))"), [](M m) { return "classifier.3." + m.str(1); }},
-      // ConvNeXt.
+      // timm's names of ConvNeXt.
       {std::regex(R"(stem\.([01]\..*))"), [](M m) { return "features.0." + m.str(1); }},
       {std::regex(R"(stages\.(\d)\.downsample\.([01]\..*))"),
        [](M m) { return fmt::format("features.{}.{}", 2 * std::stoi(m.str(1)), m.str(2)); }},
@@ -48,7 +48,7 @@ const std::vector<Rule>& rules() {
       {std::regex(R"(stages\.(\d)\.blocks\.(\d+)\.gamma)"),
        [](M m) { return fmt::format("features.{}.{}.layer_scale", 2 * std::stoi(m.str(1)) + 1, m.str(2)); }},
       {std::regex(R"(head\.norm\.(.*))"), [](M m) { return "classifier.0." + m.str(1); }},
-      // RegNet.
+      // timm's names of RegNet.
       {std::regex(R"(stem\.(conv|bn)\.(.*))"),
        [](M m) { return fmt::format("stem.{}.{}", m.str(1) == "conv" ? 0 : 1, m.str(2)); }},
       {std::regex(R"(s(\d)\.b(\d{1,4})\.conv([123])\.(conv|bn)\.(.*))"),
@@ -121,7 +121,8 @@ std::map<Place, std::string> layers_of_efficientnet(const Names& names) {
                                            {"conv_head", {2, 0, 0, 0}},
                                            {"bn2", {2, 0, 0, 1}},
                                            {"classifier", {3, 0, 0, 0}}};
-  std::map<std::string, std::set<std::string>> roles;  // by "stage.block"
+  // For each "stage.block": the names of its layers.
+  std::map<std::string, std::set<std::string>> roles;
   std::set<std::string> layers;
   std::smatch m;
   for (const std::string& name : names) {

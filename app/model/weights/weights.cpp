@@ -172,7 +172,7 @@ class Taker {
   Network& network_;
   const std::vector<Weight>& weights_;
   const WeightOptions& options_;
-  // By weight of the file: its name in the network.
+  // For each weight of the file: its name in the network.
   std::vector<std::string> names_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<bool> used_;

@@ -23,8 +23,8 @@ std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
   std::string file;  // used in messages
-  // The head is the last layer with parameters. For each class of the network: its row of the head
-  // in the file. If this is empty, the rows are the same, and there must be as many.
+  // For each class of the network: the row of the file's head that belongs to it. The head is the
+  // last layer with parameters. If this is empty, the rows keep their order.
   std::vector<std::int64_t> head_rows;
   // The classes of the file differ, so the head gets new initial values.
   bool redraw_head = false;

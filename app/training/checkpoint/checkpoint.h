@@ -32,7 +32,7 @@ struct SavedTensor : TensorName {
 struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;
-  kernels::Shape input_shape;  // [C, H, W]
+  kernels::Shape input_shape;  // [C, H, W] of an image
   std::vector<TensorName> parameters, statistics, optimizer, averages;
 };
 
@@ -40,7 +40,7 @@ struct CheckpointState {
   std::string model;
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // names by label; empty if they are not known
-  kernels::Shape input_shape;            // [C, H, W]
+  kernels::Shape input_shape;            // [C, H, W] of an image
   std::vector<SavedTensor> parameters;
   std::vector<SavedTensor> statistics;  // running means and variances of batch norms
   std::vector<SavedTensor> optimizer;   // momenta and other states of the optimizer

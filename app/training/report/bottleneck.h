@@ -18,7 +18,7 @@ struct Bottleneck {
   int slowest_rank = 0;
   // The milliseconds that the slowest rank needs more than the median rank.
   double slowest_behind_ms = 0;
-  // Whether most of these milliseconds are waiting for data.
+  // Whether the slowest rank is slow mainly because it waits for data.
   bool slowest_awaits_data = false;
   // The largest part: "compute", "communication", "input" or "stragglers".
   std::string limit;

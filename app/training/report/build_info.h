@@ -9,7 +9,8 @@
 namespace convoy::app {
 
 const char* convoy_version();  // for example "0.1.0"
-// Twelve digits, with "-dirty" at the end if the tree had changes; or "unknown".
+// Returns twelve digits of the commit's hash, with "-dirty" at the end if the tree had changes; or
+// "unknown".
 const char* git_hash();
 
 // Returns pairs of name and version. Most versions are those of the libraries that are loaded at

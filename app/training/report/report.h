@@ -44,20 +44,20 @@ struct Summary {
   std::vector<std::string> devices;  // the device of each rank
   std::int64_t global_batch = 0;
   std::int64_t epochs = 0, steps = 0;  // the numbers of finished epochs and steps
-  // Over the steps after the warm-up.
+  // The rate and the step times over the steps after the warm-up.
   double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;
   // The partitioner's prediction; set in a partitioned run.
   std::optional<double> predicted_step_ms;
   double train_loss = 0;
   // Top-1 accuracy from 0 to 1; NaN (null in the file) if nothing was tested.
   double test_accuracy = 0;
-  // The same for the moving average, if there is one.
+  // Top-1 accuracy of the moving average, if there is one.
   std::optional<double> ema_test_accuracy;
   double exposed_comm_ms = 0, data_wait_ms = 0;             // mean milliseconds per step
-  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // as in PeakMemory
-  // The first rank's arena by purpose; a JSON object in the file.
+  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // the largest of any rank (PeakMemory)
+  // Bytes of the first rank's arena by purpose; a JSON object in the file.
   std::vector<MemoryUse> memory_bytes;
-  // "compute", "communication", "input" or "stragglers".
+  // The largest part of a step: "compute", "communication", "input" or "stragglers".
   std::string limited_by;
   int slowest_rank = 0;
   std::vector<RankTimes> rank_times;  // the times of each rank

@@ -9,7 +9,7 @@
 namespace convoy::app {
 
 struct StepTiming {
-  // Milliseconds from the start of a step to the start of the next, including waiting.
+  // Milliseconds from the end of the previous step to the end of this step, including waiting.
   double step_ms = 0;
   // The part of step_ms in which the rank waited for the batch.
   double data_wait_ms = 0;

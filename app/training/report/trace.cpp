@@ -107,7 +107,7 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
 }
 
 // Converts the device's times to events. An instruction that only starts a bucket becomes an event
-// of the bucket, from its start to its end, in the row for communication.
+// of the bucket, from its start to its end, outside of the lanes.
 void Trace::note_device_steps() {
   const auto& instructions = session_.train_program().instructions();
   const std::vector<TracedStep> steps = session_.traced_steps();

@@ -45,7 +45,7 @@ class Trace {
     std::int64_t begin, end;  // nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
-    // The number of a bucket, whose event is not in a lane; -1 for other events.
+    // The number of the gradient bucket that the event shows; -1 if the event is in a lane.
     int bucket = -1;
   };
 

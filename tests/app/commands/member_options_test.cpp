@@ -116,7 +116,7 @@ TEST(Members, AreSpreadEvenlyOverRanks) {
   EXPECT_TRUE(members.of_rank(9, 8).empty());
 }
 
-// The worse half by accuracy must stop. Of equally good members the later ones must stop.
+// The worse half by accuracy must stop. If members are equally good, the later ones must stop.
 TEST(Members, AreHalvedOncePerRound) {
   Members members(member_options("seed=1..5", base()));
   const double accuracies[] = {0.5, 0.1, 0.5, 0.9, 0.5};

@@ -18,7 +18,7 @@ namespace {
 using kernels::Backend;
 using test::world;
 
-// Images; a multiple of 1, 2, 3, 4, 6 and 8 ranks.
+// The number of images in a global batch, which 1, 2, 3, 4, 6 or 8 ranks divide evenly.
 constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;
 constexpr int kSteps = 12;
 

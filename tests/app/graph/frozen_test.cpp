@@ -61,7 +61,8 @@ TEST(FrozenParameters, ComeLastInTheFlatBuffers) {
     EXPECT_EQ(graph.parameters[static_cast<std::size_t>(order[i])].gradient < 0, i + 2 >= order.size()) << i;
 }
 
-// Freezes each kind of parameter alone, and then every other layer as a whole.
+// Freezes the parameters of one kind (weights, biases, …) at a time, and then every other layer as
+// a whole.
 TEST(FrozenParameters, LeaveTheOtherGradientsAsTheyAre) {
   using Choice = std::function<bool(const Layer&, const ParameterSpec&)>;
   const std::vector<Choice> choices{

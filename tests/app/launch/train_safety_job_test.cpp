@@ -88,7 +88,7 @@ TEST_F(TrainSafety, RanksWithOtherDataEndWithOneLine) {
 TEST_F(TrainSafety, ClassesAreMatchedByName) {
   const std::string named = out("named.h5"), turned = out("turned.h5"), strange = out("strange.h5");
   rename_classes(data(), named, names());
-  // The data set has the same classes, but each has the number after its own.
+  // The data set has the same classes, but the number of each class is higher by one (modulo 10).
   std::vector<std::string> order = names();
   std::rotate(order.begin(), order.end() - 1, order.end());
   rename_classes(data(), turned, order);
@@ -156,8 +156,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
 TEST_F(TrainSafety, ALongerRunSaysThatItsRateJumps) {
   const std::string cosine = "--schedule cosine --learning-rate 0.05 --eval-every 0 ";
   ASSERT_EQ(run(command(1, train("cosine", cosine + "--epochs 1", "lenet"))).status, 0);
-  // An epoch has 12 steps. Its last step has (1 + cos(11 pi / 12)) / 2 of the learning rate. The
-  // 13th of 24 steps has half of it.
+  // An epoch has 12 steps. In its last step the rate is (1 + cos(11 pi / 12)) / 2 of the learning
+  // rate. In the 13th of 24 steps it is half of the learning rate.
   expect_line(run(command(2, train("cosine", cosine + "--steps 24 --resume", "lenet"))), 0,
               "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends "
               "on that: the "

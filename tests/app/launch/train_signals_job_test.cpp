@@ -96,7 +96,7 @@ TEST_F(TrainSignals, AnInterruptCheckpointsAndASecondOneKills) {
   const Outcome whole = run(program + train("uninterrupted", flags));
   ASSERT_EQ(whole.status, 0) << whole.text;
   const pid_t job = start_until(program + train("interrupted", flags), "interrupted", 10);
-  // Timeout(1) also sends the signal twice.
+  // The program timeout(1) also sends the signal twice.
   for (int times = 0; times < 2; ++times) ::kill(job, SIGINT);
   EXPECT_EQ(wait_for(job), 75) << log("interrupted");
   const Outcome resumed = run(program + train("interrupted", flags + " --resume"));

@@ -18,8 +18,9 @@ Shape shape_of(const LayerOp& op, const Shape& input = kImages) {
 
 std::string error_of(const LayerOp& op, std::vector<LayerId> inputs = {0}, const Shape& images = kImages) {
   Network network("net", images);
-  network.add("half", Conv2d::square(6, 3, 2, 1), network.input());  // layer 1: 2x6x5x4
-  network.add("flat", Linear{6}, network.input());                   // layer 2: 2x6
+  // The output of layer 1 is 2x6x5x4.
+  network.add("half", Conv2d::square(6, 3, 2, 1), network.input());
+  network.add("flat", Linear{6}, network.input());  // the output of layer 2 is 2x6
   try {
     network.add("layer", op, std::move(inputs));
   } catch (const std::runtime_error& error) {

@@ -39,14 +39,16 @@ double two_stages(const SharedProcessors& processors, double slowdown = 1) {
 TEST(ProgramSimulation, OneCoreDividesItsTime) {
   EXPECT_NEAR(two_stages(own_processors(2)), 30, 1e-6);
   EXPECT_NEAR(two_stages(one_group(2, 1)), 40, 1e-6);
-  // 10 ms of work take 13.3 ms; then 20 ms alone.
+  // The stages share 1.5 cores for 13.3 ms, in which each does 10 ms of work. Then one runs 20 ms
+  // alone.
   EXPECT_NEAR(two_stages(one_group(2, 1.5)), 100.0 / 3, 1e-6);
 }
 
 TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
-  // 15 ms together, then 20 ms alone.
+  // Both stages run for 15 ms and do 10 ms of work each. Then one runs 20 ms alone.
   EXPECT_NEAR(two_stages(own_processors(2), 1.5), 15 + 20, 1e-6);
-  // In turns: 10 ms of each stage take 30 ms.
+  // The stages take turns on one core for 30 ms and do 10 ms of work each. Then one runs 20 ms
+  // alone.
   EXPECT_NEAR(two_stages(one_group(2, 1), 1.5), 30 + 20, 1e-6);
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};

@@ -90,7 +90,7 @@ TEST(Schedule, WarmUpRisesLinearlyToWhatTheScheduleBeginsWith) {
 }
 
 TEST(Schedule, AfterWarmUpTheRestSpansTheWholeCurve) {
-  // A run with 4 warm-up steps must then have the same curve as a run of 10 steps without them.
+  // After 4 warm-up steps a run must have the same curve as a run of 10 steps without warm-up.
   for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::polynomial, ScheduleKind::one_cycle}) {
     const Schedule whole{.kind = kind, .total_steps = 10};
     Schedule warmed = whole;

@@ -1,5 +1,5 @@
-// Tests that a convolution that also applies its input's ReLU writes the same gradient as the
-// separate pass.
+// Tests the gradient that a convolution writes if it also applies the derivative of the ReLU before
+// it. It must equal the gradient that a separate pass computes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Tests that the sums that a convolution or an addition writes equal those of the separate pass.
+// Tests that the sums that a convolution or an addition writes equal those that a separate pass
+// over its output computes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -101,7 +101,7 @@ TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
 TEST_F(Folder, StepsOfAnAbandonedRunDoNotCrowdOutNewOnes) {
   CheckpointFolder checkpoints(folder_, 1);
   checkpoints.save(example_state(200), false);
-  // As if the run had resumed from best.h5 of step 100.
+  // This run has resumed from an earlier step, such as step 100 of best.h5.
   checkpoints.save(example_state(110), false);
   EXPECT_EQ(names(), Names{"step-00000110.h5"});
 }
