@@ -26,7 +26,7 @@ struct StepOptions;
 
 // The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  // The first region, because members may share it.
+  // The images come first, because members may share them.
   images,
   control,
   parameters,
@@ -40,7 +40,8 @@ enum class Region : std::uint8_t {
   mix,
   metrics,
   activations,
-  // Near the end, because ranks of one host may keep gradients in shared memory instead.
+  // The gradients come near the end, because ranks of one host may keep them in shared memory
+  // instead.
   gradients,
   all_reduce,  // scratch memory for summing shared gradients
   count

@@ -93,10 +93,11 @@ class ModelMemory {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base(Region::gradients));
   }
   float* flat_optimizer_state(int index) const;
-  // Exists only if StepOptions::accumulate is set.
+  // Returns the gradients that are summed over the parts of a batch. Call it only if
+  // StepOptions::accumulate is set.
   float* flat_accumulated() const { return reinterpret_cast<float*>(base(Region::accumulated_gradients)); }
-  // Exists only if the optimizer keeps averages. Holds the averages of the trained parameters, then
-  // the averages of statistics().
+  // Returns the averages of the trained parameters, then the averages of statistics(). Call it only
+  // if the optimizer keeps averages.
   float* flat_averages() const { return reinterpret_cast<float*>(base(Region::averages)); }
   float* statistics_averages() const { return flat_averages() + flat_.trained_elements; }
   // Returns all running statistics in one buffer. Each statistic is padded to kStateAlignment

@@ -31,8 +31,8 @@ struct Instruction {
   // Whether the instruction has more thread blocks than fit on the device. Work that starts later
   // then waits until most of the blocks are done.
   bool fills = false;
-  // Set for an instruction that only starts a communication. Makes a stream wait until the
-  // communication has ended.
+  // Makes a stream wait until a communication has ended. Set only for an instruction that starts
+  // one and does not wait for it.
   std::function<void(kernels::Stream)> follow = nullptr;
   // The first member that the instruction computes. On a host it computes only this member.
   int member = 0;

@@ -14,7 +14,7 @@ namespace convoy::app {
 
 class Transfers {
  public:
-  // `stages` are the ranks of one replica, by stage. The object must outlive this one.
+  // `stages` are the ranks of one replica, by stage. The communicator must outlive the transfers.
   explicit Transfers(comm::Collectives& stages) : stages_(stages) {}
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
@@ -47,7 +47,7 @@ class Transfers {
   comm::Collectives& stages_;
   std::vector<std::unique_ptr<comm::PreparedOperation>> operations_;
   std::map<int, comm::PreparedOperation*> of_program_;
-  // Reserved for all transfers, so that a step allocates nothing.
+  // The vector has room for all transfers, so that a step allocates nothing.
   std::vector<comm::PreparedOperation*> in_flight_;
 };
 

@@ -76,7 +76,7 @@ struct TrainableParameter {
   // The gradient is -1 if the parameter is frozen or the step only evaluates.
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
-  // The bf16 copy; -1 if no product reads one.
+  // The bf16 copy; -1 if no product reads a copy.
   TensorId copy = -1;
 };
 

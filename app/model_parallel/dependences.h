@@ -17,7 +17,7 @@ struct TensorUse {
 };
 
 struct StepDependences {
-  // Sorted by consumer; one use per pair of consumer and tensor.
+  // The uses are sorted by consumer. There is one use per pair of consumer and tensor.
   std::vector<TensorUse> uses;
   // Pairs of nodes of which the first must run before the second, although no tensor moves: the
   // first reads a tensor that the second updates in place.

@@ -16,8 +16,8 @@ struct SharedProcessors {
   std::vector<double> processors;
   // For each stage: its memory. Stages on one host have the same memory.
   std::vector<int> memory_of;
-  // For each memory: the number of replicas whose stages use it. The replicas do the same work at the
-  // same time.
+  // For each memory: the number of replicas whose stages use it. The replicas do the same work at
+  // the same time.
   std::vector<double> replicas;
 
   // Returns the speed of a stage while the stages in `running` run. A stage alone on a processor

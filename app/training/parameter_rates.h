@@ -11,7 +11,7 @@ namespace convoy::app {
 void check_rates(const TrainOptions& options);
 
 // Sets ParameterSpec::rate of all parameters. Patterns are those of a shell (fnmatch), in which *
-// stands for any text, including dots. The first of these rules that fits decides:
+// stands for any text, including dots. The first of three rules that fits decides:
 // --freeze-batch-norm, the last --rate whose pattern fits, any --freeze whose pattern fits. Returns
 // how many parameters a --rate trains although a --freeze fits. Throws UsageError if a pattern fits
 // no parameter or if no parameter is trained.

@@ -11,8 +11,8 @@ namespace convoy::app::onnx_import {
 //   Silu, HardSwish       {x}
 //   HardSigmoid, Gelu     {x}, with ONNX's attributes
 //   ChannelNorm           {x, weight, bias}, attributes axis and epsilon: layer norm over one axis
-//   GroupNorm             {x, weight, bias}, attributes num_groups and epsilon; as in ONNX from opset
-//                         21 on, with one weight per channel
+//   GroupNorm             {x, weight, bias}, attributes num_groups and epsilon; as in ONNX from
+//                         opset 21 on, with one weight per channel
 // Then removes the nodes on which no output of the file depends.
 void recognise_patterns(FileGraph& graph);
 

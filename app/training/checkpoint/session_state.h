@@ -17,11 +17,12 @@ namespace convoy::app {
 
 class SessionState {
  public:
-  // For a session that holds all tensors of its network; the object saves those of one member.
-  // `session` must outlive it.
+  // Makes the state of one member of a session that holds all tensors of its network. `session`
+  // must outlive this object.
   explicit SessionState(Session& session, int member = 0);
-  // For a session that runs a stage of the training step `whole`. `stages` are the ranks of one
-  // replica; they and `session` must outlive the object. Collective over `stages`.
+  // Makes the state of a session that runs a stage of the training step `whole`. `stages` are the
+  // ranks of one replica. `session` and `stages` must outlive this object. Collective over
+  // `stages`.
   SessionState(Session& session, const StepGraph& whole, const kernels::OptimizerProblem& optimizer,
                const comm::Communicator& stages);
 

@@ -27,7 +27,7 @@ class ConfusionMatrix {
   // Writes two files to `folder`, which is made if it does not exist:
   //   confusion.csv  one row per class and one column per predicted class
   //   classes.csv    class, images, correct, accuracy (empty without images), most_confused_with
-  //                  (the first class with the most errors; empty if there are none), confused_images
+  //                  (the first class with the most errors; empty without one), confused_images
   // Throws std::runtime_error that names the file.
   void write(const std::filesystem::path& folder) const;
 

@@ -88,7 +88,7 @@ TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
     add({}, {range(0, 64)}, Engine::compute);
     add({range(0, 64)}, {range(1000, 64)}, Engine::copy_out);
     add({range(0, 64)}, {range(64, 64)}, Engine::compute);
-    // It overwrites the buffer that is being copied.
+    // This instruction overwrites the buffer that is being copied.
     add({range(64, 64)}, {range(0, 64)}, Engine::compute);
     add({range(1000, 64)}, {range(128, 64)}, Engine::copy_back);
     add({range(128, 64)}, {range(192, 64)}, Engine::compute);

@@ -80,7 +80,7 @@ TEST(Schedule, OneCycleOfFewStepsStaysFiniteAndBelowThePeak) {
 
 TEST(Schedule, WarmUpRisesLinearlyToWhatTheScheduleBeginsWith) {
   for (const auto& [name, kind] : kChoices<ScheduleKind>) {
-    // It rises to the peak by itself, from a 25th of the peak.
+    // This schedule rises to the peak by itself, from a 25th of the peak.
     const bool cycle = kind == ScheduleKind::one_cycle;
     Schedule schedule{
         .kind = kind, .learning_rate = cycle ? 20. : 0.8, .total_steps = 100, .warmup_steps = 5};
