@@ -8,7 +8,7 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// No MCU takes more bytes: a symbol and a value have at most 31 bits.
+// No MCU takes more bytes, because a symbol with its value has at most 31 bits.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
 // libjpeg-turbo refuses sums beyond 32 bits.
 constexpr int kMostDc = 1 << 30;
@@ -42,11 +42,11 @@ int take_value(JpegBits& bits, int size) {
 }
 
 // Parts of a JpegCodes::Pair.
-int used_bits(JpegCodes::Pair pair) { return static_cast<int>(pair & 15); }
-int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 4 & 15); }
-int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 8 & 0xFF); }
-int first_value(JpegCodes::Pair pair) { return static_cast<std::int8_t>(pair >> 16); }
-int second_value(JpegCodes::Pair pair) { return static_cast<std::int32_t>(pair) >> 24; }
+int used_bits(JpegCodes::Pair pair) { return static_cast<int>(pair & 63); }
+int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 6 & 15); }
+int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 10 & 0x7F); }
+int first_value(JpegCodes::Pair pair) { return static_cast<std::int8_t>(pair >> 17); }
+int second_value(JpegCodes::Pair pair) { return static_cast<std::int32_t>(pair) >> 25; }
 
 }  // namespace
 
@@ -91,12 +91,12 @@ void JpegCodes::fill_pairs() {
     const int zeros = symbol >> 4, size = symbol & 15, used = length + size;
     Pair& first = firsts[bits];
     if (length == 0 || used > kLookBits || size > kMostSize) {
-      first = kUnknown << 8;
+      first = kUnknown << 10;
     } else if (size == 0) {
-      first = static_cast<Pair>(used) | (zeros < 15 ? kEnd << 8 : 15 << 4 | 16 << 8);
+      first = static_cast<Pair>(used) | (zeros < 15 ? kEnd << 10 : 15 << 6 | 16 << 10);
     } else {
       const int value = extended(bits >> (kLookBits - used) & ((1U << size) - 1), size);
-      first = static_cast<Pair>(used | zeros << 4 | (zeros + 1) << 8 | (value & 0xFF) << 16);
+      first = static_cast<Pair>(used | zeros << 6 | (zeros + 1) << 10 | (value & 0xFF) << 17);
     }
   }
   for (std::uint32_t bits = 0; bits < firsts.size(); ++bits) {
@@ -106,7 +106,9 @@ void JpegCodes::fill_pairs() {
     const Pair second = firsts[bits << used_bits(first) & (firsts.size() - 1)];
     if (advance_of(second) == static_cast<int>(kUnknown) || used_bits(first) + used_bits(second) > kLookBits)
       continue;
-    pairs_[bits] += (second & 0xFF0F) | (second & 0xFF0000) << 8;
+    const int value = first_value(second);
+    if (value < -64 || value > 63) continue;  // The second value has seven bits.
+    pairs_[bits] += (second & 0x1FC3F) | static_cast<Pair>(value) << 25;
   }
 }
 
@@ -202,7 +204,8 @@ bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* t
   };
   for (int k = 1; k < kBlock;) {
     bits.refill();
-    for (int look_ups = 0; look_ups < 3; ++look_ups) {
+    // 23 bits are left for the last look-up, enough for any code.
+    for (int look_ups = 0; look_ups < 4; ++look_ups) {
       const JpegCodes::Pair pair = codes.pair(bits);
       const int advance = advance_of(pair), next = k + advance;
       if (next < kBlock) {
@@ -239,10 +242,9 @@ bool JpegHuffman::decode_mcu(JBLOCKROW* blocks) {
   JpegBits bits = bits_;
   for (const Block& block : blocks_) {
     JCOEF* const to = kStore ? **blocks++ : nullptr;
-    bits.refill();
+    bits.refill();  // 56 bits, enough for a symbol and its value
     const int size = block.dc->symbol(bits);
     if (size < 0) return false;
-    bits.refill();
     const int dc = last_dc_[block.component] += take_value(bits, size);
     if (dc > kMostDc || dc < -kMostDc) return false;
     if constexpr (kStore) to[0] = static_cast<JCOEF>(dc);

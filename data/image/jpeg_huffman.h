@@ -1,11 +1,10 @@
-// Decodes the Huffman codes of a sequential JPEG scan in place of libjpeg-turbo, which does all the
-// rest: tables, inverse transform, upsampling, colours. It takes less time, because one look-up
-// gives up to two coefficients, and because it decodes only what a region needs: blocks outside of
-// the region leave no coefficients, and segments between restart markers (ITU-T T.81, E.1.4) are
-// passed over.
+// Decodes the Huffman codes of a sequential JPEG scan in place of libjpeg-turbo, which still does
+// the rest: tables, inverse transform, upsampling, colours. This decoder is faster because one
+// look-up gives up to two coefficients, and because it decodes only what a region needs: it stores
+// no coefficients of blocks outside the region, and skips segments between restart markers (ITU-T
+// T.81, E.1.4) that the region does not touch.
 //
-// The coefficients are those of libjpeg-turbo. Scans that are damaged or unusual are left to its
-// own decoder.
+// The coefficients equal those of libjpeg-turbo. Its own decoder takes damaged and unusual scans.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ namespace convoy::data {
 // The bits of a scan, the most significant one of a byte first.
 struct JpegBits {
   const std::uint8_t* next = nullptr;  // the byte that the next refill() starts with
-  std::uint64_t bits = 0;              // `count` known ones at the top
+  std::uint64_t bits = 0;              // the next `count` bits of the scan, at the top
   int count = 0;
 
   void refill();  // reads up to 8 bytes; count becomes at least 56
@@ -35,25 +34,27 @@ struct JpegBits {
 class JpegCodes {
  public:
   static constexpr int kLookBits = 11;
-  // One or two coefficients whose codes and values the looked-up bits hold, from the lowest bit on:
-  //   4 bits   the bits that they take
-  //   4        the zeros before the first one
-  //   8        the coefficients that they make with the zeros before them. kEnd is added if the
-  //            block ends after them; kUnknown means that the bits do not hold the first one.
-  //   8, 8     their values; of one alone the second value is 0, and of 16 zeros the first one is.
+  // One or two coefficients whose codes and values the looked-up bits hold. Its fields, from the
+  // lowest bit on:
+  //   6 bits   the number of bits that they take, alone in the bits that count in a shift
+  //   4        the number of zeros before the first coefficient
+  //   7        the number of coefficients, zeros included. kEnd is added if the block ends after
+  //            them; kUnknown means that the bits do not hold the first one.
+  //   8, 7     their values. The second value is 0 if there is one coefficient; 16 zeros count as
+  //            one coefficient of value 0.
   using Pair = std::uint32_t;
   static constexpr std::uint32_t kEnd = 64, kUnknown = 127;
 
-  // Takes the table of DC or AC coefficients; pairs are those of AC coefficients. Does nothing if
-  // it has it already.
+  // Prepares a table of DC or AC coefficients; only AC tables have pairs. Does nothing if the table
+  // is prepared already.
   void set(const JHUFF_TBL& table, bool ac);
   Pair pair(const JpegBits& bits) const { return pairs_[bits.peek(kLookBits)]; }
-  // Takes one symbol; returns -1 if there is no such code.
+  // Removes the next code from `bits` and returns its symbol, or -1 if there is no such code.
   int symbol(JpegBits& bits) const;
 
  private:
   struct Single {
-    std::uint8_t symbol, length;  // 0: longer than kLookBits
+    std::uint8_t symbol, length;  // The length is 0 if the code is longer than kLookBits.
   };
   void fill_singles();
   void fill_pairs();
@@ -61,7 +62,8 @@ class JpegCodes {
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
-  std::array<std::int32_t, 17> code_end_{}, first_index_{};  // by length; the index is that of code 0
+  // Both by the length of a code: the end of its codes, and the index of its code 0 among the symbols.
+  std::array<std::int32_t, 17> code_end_{}, first_index_{};
 };
 
 class JpegHuffman {
@@ -70,12 +72,12 @@ class JpegHuffman {
   // jpeg_start_decompress(). `scan` holds what follows the header of the scan, and must stay where
   // it is.
   bool start(const jpeg_decompress_struct& jpeg, std::span<const std::uint8_t> scan);
-  // Columns of MCUs (T.81, A.2) that are needed; all of them if it is not called.
+  // Sets the columns of MCUs (T.81, A.2) that are needed. Without a call all of them are.
   void set_columns(std::int64_t first, std::int64_t last) { first_column_ = first, last_column_ = last; }
-  // Takes the next MCU of the scan. `blocks` has room for its coefficients, which are zero, or is
-  // null. Returns false if libjpeg-turbo must decode the image.
+  // Decodes the next MCU of the scan into `blocks`, whose coefficients must be zero, or skips it if
+  // `blocks` is null. Returns false if libjpeg-turbo must decode the image.
   bool decode(JBLOCKROW* blocks);
-  // The file from the end of the scan on.
+  // Returns the bytes of the file after the scan.
   std::span<const std::uint8_t> rest() const { return rest_; }
 
  private:
@@ -96,7 +98,7 @@ class JpegHuffman {
   std::array<JpegCodes, NUM_HUFF_TBLS> dc_codes_, ac_codes_;
   std::vector<Block> blocks_;  // of an MCU
   std::int64_t interval_ = 0, columns_ = 0, first_column_ = 0, last_column_ = 0;
-  std::int64_t asked_ = 0, decoded_ = 0;  // MCUs
+  std::int64_t asked_ = 0, decoded_ = 0;  // numbers of MCUs
   std::size_t segment_ = 0;
   JpegBits bits_;
   std::array<int, MAX_COMPS_IN_SCAN> last_dc_{};
