@@ -1,5 +1,5 @@
-// Reserves one piece of memory for all tensors of a device: host memory for host backends, else
-// memory of the current GPU.
+// An Arena is one reservation of memory for all tensors of a device. It is host memory on host
+// backends, else memory of the current GPU.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ class Arena {
   Arena() = default;
   // Reserves zeroed, page-aligned memory. Throws OutOfMemory (errors.h).
   Arena(Backend backend, std::size_t bytes);
-  // Reserves host memory that a backend's copies reach at their full rate, which is page-locked on
-  // CUDA. Its content is undefined. Throws OutOfMemory.
+  // Reserves host memory that a backend copies to and from at its full rate. This memory is
+  // page-locked on CUDA. Its content is undefined. Throws OutOfMemory.
   static Arena for_copies(Backend backend, std::size_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;

@@ -1,8 +1,9 @@
-// Bilinear resampling with antialiasing, with the bits of Pillow's on 8-bit images (Resample.c,
-// BILINEAR). The filter is a triangle over the source; if the image is reduced, the triangle is
-// widened by the scale. Its weights are computed in double precision and rounded to integers of
-// kWeightBits. The horizontal pass comes first, and its sums are rounded to 8 bits before the
-// vertical pass. Host and device both compute the weights here, so that they agree.
+// Bilinear resampling with antialiasing. On 8-bit images its results have the bits of Pillow's
+// (Resample.c, BILINEAR). The filter is a triangle over the source; if the image is reduced, the
+// triangle is widened by the scale. The weights of the filter are computed in double precision and
+// rounded to integers in units of 2^-kWeightBits. The horizontal pass comes first, and its sums are
+// rounded to 8 bits before the vertical pass. Host and device both compute the weights with these
+// functions, so that they agree.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace convoy::kernels {
 inline constexpr int kWeightBits = 22;
 inline constexpr std::int32_t kHalfWeight = 1 << (kWeightBits - 1);
 
-// Returns a product that no compiler fuses with a sum, because a fused sum has other bits.
+// Returns a product that no compiler fuses with an addition, because a fused result has other bits.
 CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -32,11 +33,11 @@ CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #endif
 }
 
-// The source pixels of one output along one axis: `count` pixels of the region from `first` on.
-// `count` is at least 1 for outputs from begin to end of the axis.
+// The source pixels of one output along one axis: `count` pixels of the region from pixel `first`
+// on. `count` is at least 1 for outputs from axis.begin to axis.end.
 struct BilinearTaps {
   std::int32_t first, count;
-  double centre, inverse_support, sum;  // sum: of the weights before they are normalised
+  double centre, inverse_support, sum;  // sum: the weights' sum before they are normalised
 };
 
 CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, std::int32_t tap) {
@@ -68,21 +69,21 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_taps(const AxisMap& axis, std::i
   return taps;
 }
 
-// Returns a weight in units of 2^-kWeightBits.
+// Returns a normalised weight in units of 2^-kWeightBits.
 CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps, std::int32_t tap) {
   const double weight = unnormalised_weight(taps, tap);
   return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));
 }
 
-// Returns the pixel for a sum of weighted pixels that started at kHalfWeight. It clamps, as rounded
-// weights may add up to a little more than 1.
+// Returns the pixel of a sum of weighted pixels that started at kHalfWeight. It limits the pixel to
+// 255, because the rounded weights may add up to a little more than 1.
 CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
   const std::int32_t value = sum >> kWeightBits;
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
 
-// Returns whether outputs are pixels of the region, unchanged. The weights above give the same
-// result; this saves the sums.
+// Returns whether every output is a pixel of the region, unchanged. The weights above would give
+// the same result, but callers save the sums.
 CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
   return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));
 }

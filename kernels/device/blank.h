@@ -1,4 +1,4 @@
-// Says which outputs of a sample are 0, the mean colour, whatever the pixels are.
+// Tells which outputs of a sample are 0, which is the mean colour, whatever the image's pixels are.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace convoy::kernels {
 
 // Returns whether an output is in an area that the transform erases, or in padding that no image
-// operation can have moved. `width` is the output's.
+// operation can have moved. `width` is the width of the output image.
 CONVOY_HOST_DEVICE inline bool is_blank(const SampleTransform& transform, std::int32_t y, std::int32_t x,
                                         std::int32_t width) {
   for (const ErasedRectangle& erased : transform.erased)

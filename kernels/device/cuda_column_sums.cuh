@@ -1,6 +1,7 @@
-// Sums over the rows of a matrix, a column (channel) each, by a pass that may also write one result
-// an element. Two launches: blocks write partial sums to the workspace, and a second kernel adds
-// them in an order that depends on the shape only, so that the bits are always the same.
+// Adds up the rows of a matrix: each column (channel) gets one sum. The same pass may also write
+// one result per element. Two launches are made. In the first, blocks write partial sums to the
+// workspace. The second adds them in an order that depends on the shape only, so that the bits are
+// always the same.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +13,16 @@ namespace convoy::kernels::cuda {
 inline constexpr int kSumThreads = 256;
 inline constexpr int kMostSumLanes = 32;
 
-// `segments` matrices of `rows` x `channels`, one after the other in memory; each has its own sums.
+// Describes the launch for `segments` matrices of `rows` x `channels`, which lie one after the
+// other in memory. Each matrix (segment) has its own sums.
 struct SumGrid {
   std::int64_t segments, rows;
   int channels;
-  int lanes, shift;  // packs across a block, a power of two
-  int tiles;         // blocks across
-  int height;        // rows that a block has at once
-  int row_blocks;    // blocks down a segment
+  // lanes: packs side by side in a block, a power of two; shift: the logarithm of lanes
+  int lanes, shift;
+  int tiles;       // blocks side by side that cover all channels
+  int height;      // rows that a block reads at the same time
+  int row_blocks;  // blocks that share the rows of one segment
 
   unsigned blocks() const { return static_cast<unsigned>(segments * row_blocks * tiles); }
   std::int64_t partials(int sums) const { return segments * row_blocks * sums * channels; }
@@ -28,12 +31,13 @@ struct SumGrid {
   }
 };
 
-// `width`: channels of a pack, 1 if they are not a multiple of a whole one.
+// `width`: the channels of a pack, or 1 if the channels are not a multiple of a whole pack.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, int width) {
   constexpr int kRowsAThread = 4, kMostBlocks = 8 * kMultiprocessors;
   SumGrid grid{segments, rows, static_cast<int>(channels), 1, 0, 0, 0, 0};
   const std::int64_t packs = channels / width;
-  // Half a block of 128 bytes if that leaves fewer threads idle; single elements need a whole warp.
+  // Four packs, half a line of 128 bytes, suffice if that leaves fewer threads idle than eight.
+  // Single elements need a whole warp.
   const int widest = width == 1 ? 32 : ceil_div(packs, 8) * 8 == ceil_div(packs, 4) * 4 ? 8 : 4;
   while (grid.lanes < widest && grid.lanes < packs) grid.lanes *= 2, ++grid.shift;
   grid.tiles = static_cast<int>(ceil_div(packs, grid.lanes));
@@ -44,7 +48,7 @@ inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t c
   return grid;
 }
 
-// The packs that with_packing(type, {channels}) chooses.
+// Takes the pack width that with_packing(type, {channels}) chooses.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, DType type) {
   const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   return sum_grid(segments, rows, channels, channels % wide == 0 ? wide : 1);
@@ -63,10 +67,11 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
     *to = static_cast<Out>(sum);
 }
 
-// Source: kWidth, kSums; load(at) starts the reads of kWidth neighbouring elements from offset `at`
-// on; visit(loaded, segment, row, at, channel, sums) adds their terms to sums[kSums][kWidth]. A
-// thread has kRowsInFlight rows in flight. A source lists its pointers, as cuda_members.cuh says.
-// With one block a segment the sums are stored directly.
+// A Source has the constants kWidth and kSums and two functions. load(at) starts the reads of
+// kWidth neighbouring elements from offset `at` on. visit(loaded, segment, row, at, channel, sums)
+// adds their terms to sums[kSums][kWidth]. A thread has the loads of kRowsInFlight rows under way.
+// A Source also lists its pointers by each_pointer(), as cuda_members.cuh says. If a segment has
+// only one block, the block stores the final sums.
 template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
     column_sums(const __grid_constant__ Source source_of_first, const __grid_constant__ SumGrid grid,
@@ -121,8 +126,8 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// A block adds `columns` channels of one segment, each in kSumThreads / columns slices of its
-// parts.
+// A block adds `columns` channels of one segment. kSumThreads / columns threads share the partial
+// sums of a channel.
 template <typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
     finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,
@@ -153,11 +158,12 @@ __global__ void __launch_bounds__(kSumThreads)
       store_sum(of_member(out.to[s], member_stride) + segment * channels + channel, shared[s][x] * factor);
 }
 
-// Adds partials [segments][parts][kSums][channels] and multiplies the sums by `factor`.
+// Adds partial sums, [segments, parts, kSums, channels], over the parts, and multiplies the results
+// by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {
-  int columns = kSumThreads;  // as many slices as parts, up to 32
+  int columns = kSumThreads;  // ends with as many threads per channel as there are parts, up to 32
   while (columns > kSumThreads / 32 && kSumThreads / columns < parts) columns /= 2;
   const int tiles = static_cast<int>(ceil_div(channels, columns));
   launch(finish_column_sums<Out, kSums>, static_cast<unsigned>(segments * tiles), kSumThreads, stream,

@@ -1,4 +1,4 @@
-// Finds GPUs and reserves their memory by the CUDA runtime.
+// Finds GPUs and reserves their memory with the CUDA runtime.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace convoy::kernels {
 namespace {
 
 class PinnedMemory final : public std::pmr::memory_resource {
-  // Pinned memory is aligned to pages, which is enough for any request.
+  // Pinned memory is aligned to pages, which satisfies every alignment that callers request.
   void* do_allocate(std::size_t bytes, std::size_t) override { return allocate_pinned(bytes); }
   void do_deallocate(void* data, std::size_t, std::size_t) override { cudaFreeHost(data); }
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
@@ -22,7 +22,8 @@ class PinnedMemory final : public std::pmr::memory_resource {
 int gpu_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  // 0 means that there is no driver. The runtime does not tell this from a driver that is too old.
+  // A version of 0 means that there is no driver. The runtime has the same status for no driver and
+  // for a driver that is too old.
   int driver = 0;
   if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;
@@ -65,7 +66,7 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   }
   CONVOY_CUDA(cudaDeviceSynchronize());
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  // From pageable memory, cudaMemcpy may return before the last part has arrived.
+  // If the source is pageable memory, cudaMemcpy may return before the last part has arrived.
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 

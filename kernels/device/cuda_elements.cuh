@@ -1,5 +1,5 @@
-// Reads and writes activations in device code: packs of 16 bytes of f32 or bf16 elements.
-// Arithmetic uses floats.
+// Reads and writes activations in device code, in packs of 16 bytes of f32 or bf16 elements. All
+// arithmetic is in float.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,11 +12,12 @@ namespace convoy::kernels::cuda {
 
 using bf16 = __nv_bfloat16;
 
-// The elements in one access of 16 bytes.
+// The number of elements in one access of 16 bytes.
 template <typename T>
 inline constexpr int kPackWidth = 16 / static_cast<int>(sizeof(T));
 
-// V neighbouring elements, moved by one instruction. The address must be a multiple of their size.
+// V neighbouring elements, which one instruction moves. Their address must be a multiple of their
+// size.
 template <typename T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T value[V];
@@ -26,8 +27,8 @@ template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
 }
-// Loads past the L1 cache. Use it for data that the same thread then overwrites, because writes to
-// lines in L1 take longer.
+// Loads without the L1 cache. Use it for data that the same thread then overwrites, because writes
+// to lines in L1 take longer.
 template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack_past_l1(const T* from) {
   if constexpr (sizeof(Pack<T, V>) == sizeof(int4)) {
@@ -59,7 +60,7 @@ template <int V>
 __device__ __forceinline__ void unpack(const Pack<bf16, V>& pack, float (&to)[V]) {
   if constexpr (V == 1) {
     to[0] = __bfloat162float(pack.value[0]);
-    // A word has two elements. A shift and a mask replace two conversions.
+    // A word holds two bf16 elements. A shift and a mask replace two conversions.
   } else {
     const auto* words = reinterpret_cast<const std::uint32_t*>(pack.value);
 #pragma unroll
@@ -86,7 +87,7 @@ __device__ __forceinline__ Pack<T, V> pack_of(const float (&from)[V]) {
   return pack;
 }
 
-// Accesses an element whose type is only known at run time. This is slow.
+// These access an element whose type is known only at run time. They are slow.
 __device__ __forceinline__ float load_element(DType type, const void* from, std::int64_t index) {
   return type == DType::bf16 ? to_float(static_cast<const bf16*>(from)[index])
                              : static_cast<const float*>(from)[index];

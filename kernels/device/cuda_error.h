@@ -1,5 +1,6 @@
-// Checks CUDA runtime calls: CONVOY_CUDA(cudaMemcpy(...)) throws CudaError with the expression, the
-// error's name and text, and the place. Host code; CUDA builds only.
+// Checks calls of the CUDA runtime. If a call fails, CONVOY_CUDA(cudaMemcpy(...)) throws CudaError
+// with the expression, the error's name and text, the file and the line. Host code; CUDA builds
+// only.
 #pragma once
 
 #include <cuda_runtime_api.h>

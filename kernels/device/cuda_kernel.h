@@ -1,4 +1,4 @@
-// Host code that cuda.cu files share: makes a Kernel from a function that enqueues work, requires
+// Host code that cuda.cu files share. It makes a Kernel from a function that enqueues work, checks
 // layouts and element types of activations, and computes grid sizes.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace convoy::kernels::cuda {
 
-// Makes a kernel whose launch is body(const BoundOperands&, Stream). `body` only enqueues, for all
-// members.
+// Makes a kernel whose launch calls body(const BoundOperands&, Stream). `body` only enqueues work,
+// for all members.
 template <typename Body>
 Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                      std::size_t workspace_bytes = 0) {
@@ -32,9 +32,9 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// Does so for launches in which the block that finishes last does more work: body(const
-// BoundOperands&, unsigned* tickets, Stream). Binding the kernel reserves the tickets of each
-// member, one member's after the other's.
+// Makes a kernel for launches whose last block to finish does more work. The launch calls
+// body(const BoundOperands&, unsigned* tickets, Stream). Binding the kernel reserves `tickets`
+// tickets per member; those of a member follow those of the member before it.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
@@ -52,22 +52,25 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
   return kernel;
 }
 
-// Requires the layout of activations on the device: channels_last for four extents, else row_major.
+// Gives an operand whose layout is open the layout of activations on the device: channels_last for
+// four extents, else row_major. Throws std::invalid_argument if it has another layout.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
-// Returns the element type of the first operand, f32 or bf16. Throws std::invalid_argument if
-// another operand differs.
+// Returns the element type, f32 or bf16, that all operands must share. Throws std::invalid_argument
+// if they do not.
 DType common_dtype(std::string_view operation, const std::vector<const TensorDesc*>& descs);
 
 // Throws std::invalid_argument for counts of 2^31 and more, because kernels count in 31 bits.
 void require_below_2g(std::string_view operation, std::int64_t count);
 
-// This is a constant, so that the order of a sum does not depend on the device.
+// The number of multiprocessors of the reference GPU. It is a constant, so that the order of a sum
+// does not depend on the device.
 inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
-// Returns how many neighbouring pixels of a channels_last image make rows of whole 16-byte packs,
-// with each of these channel counts. Returns 1 if one pixel does, or if the image has no such rows.
+// Returns the smallest number of neighbouring pixels of a channels_last image that together fill
+// whole packs of 16 bytes, for each of these channel counts. The number is a power of two that
+// divides `pixels`. Returns 1 if there is none, or if a single pixel fills whole packs.
 inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<std::int64_t> channels) {
   const int wide = 16 / static_cast<int>(bytes_of(type));
   for (int joined = 1; joined <= wide && pixels % joined == 0; joined *= 2)
@@ -78,15 +81,15 @@ inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Returns the blocks of a loop over `items` with one thread an item, up to the largest grid. Many
-// short blocks stream 8 % faster than few long ones, as the device then works on one region of
-// memory.
+// Returns the number of blocks of a loop over `items` with one thread per item, up to the largest
+// grid. Many short blocks stream 8 % faster than few long ones, because the device then works on
+// one region of memory.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// Returns at most the blocks that are resident at once. Use it for sums, and if threads have much
-// to set up.
+// Returns a number of blocks that can all be resident at once. Use it for sums, and if threads have
+// much to set up.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

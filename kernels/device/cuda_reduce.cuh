@@ -1,12 +1,12 @@
-// Sums over a whole launch in one pass. Every block writes a partial sum to the workspace, and the
-// block that finishes last adds these in an order that depends on the shape only, so that the bits
-// are always the same.
+// Adds values of a whole launch in one pass. Every block writes a partial sum to the workspace. The
+// block that finishes last adds these sums in an order that depends on the shape only, so that the
+// bits are always the same.
 #pragma once
 
 namespace convoy::kernels::cuda {
 
-// Returns true in all threads of the block that draws the last of `blocks` tickets, to which all
-// earlier writes of other blocks are visible. Resets the counter to zero.
+// Returns true in all threads of the block that draws the last of `blocks` tickets. To this block
+// all earlier writes of the other blocks are visible. The last ticket resets the counter to zero.
 __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
@@ -17,8 +17,8 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// Sums over the block's threads. The result is valid in thread 0. `shared` has one Values for each
-// warp.
+// Returns sums over the block's threads. They are valid in thread 0 only. `shared` has one Values
+// per warp.
 template <int count, typename T>
 struct Values {
   T value[count];

@@ -8,12 +8,12 @@
 
 namespace convoy::kernels::cuda {
 
-// Counters by which the blocks of a launch find out which one finishes last. They start at zero and
-// each launch leaves them at zero.
-// Freed with the result. Throws std::runtime_error if the pool of 1,048,576 is used up.
+// Reserves tickets: counters by which the blocks of a launch find out which of them finishes last.
+// They are zero before and after each launch. Releasing the result frees them. Throws
+// std::runtime_error if the pool of 1,048,576 tickets is used up.
 std::shared_ptr<unsigned> reserve_tickets(int count);
 
-// Copies the bytes to device memory, which is freed with the result.
+// Copies the bytes to device memory. Releasing the result frees this memory.
 std::shared_ptr<const void> upload(const void* data, std::size_t bytes);
 
 template <typename T>

@@ -78,7 +78,8 @@ StreamPool::StreamPool(int compute_lanes) {
 
 namespace {
 
-// The streams that this thread's current capture still has to join.
+// The streams given to join_later() in this thread's current capture that no stream waits for yet.
+// Null if the thread captures nothing.
 thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace
@@ -103,7 +104,7 @@ void CapturedGraph::join(cudaStream_t stream) {
 CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
   const CudaStream stream;
   std::vector<cudaStream_t> others;
-  // In this mode a call that a capture refuses is an error of this thread only.
+  // In this mode, a call that is forbidden during a capture fails only if this thread makes it.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
   std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);

@@ -1,7 +1,7 @@
-// Owners of objects of the CUDA runtime: device and pinned memory, streams, events, captured
-// graphs. Destructors free and never throw. Views are plain handles (Stream, cudaStream_t,
-// cudaEvent_t, pointers). Objects belong to the device that is current when they are made. A failed
-// call throws CudaError or OutOfMemory. CUDA builds only.
+// Owners of objects of the CUDA runtime: device memory, pinned memory, streams, events and captured
+// graphs. Destructors free and never throw. Functions that do not own take plain handles (Stream,
+// cudaStream_t, cudaEvent_t, pointers). An object belongs to the device that is current when it is
+// made. A failed call throws CudaError or OutOfMemory. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ struct DestroyGraph {
 };
 }  // namespace detail
 
-// Device memory, aligned to at least 256 bytes, not initialised.
+// Device memory, aligned to at least 256 bytes, with undefined content.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -48,11 +48,11 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Page-locked host memory, which the caller frees with cudaFreeHost; null for 0 bytes. Throws
-// OutOfMemory.
+// Allocates page-locked host memory, which the caller frees with cudaFreeHost. Returns null for 0
+// bytes. Throws OutOfMemory.
 std::byte* allocate_pinned(std::size_t bytes);
 
-// Page-locked host memory, with which copies to and from the device can overlap computation.
+// Page-locked host memory. Copies between it and the device can overlap computation.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -68,7 +68,7 @@ class PinnedBuffer {
 class CudaStream {
  public:
   enum class Priority { normal, high };
-  // The stream does not wait for the legacy default stream.
+  // Makes a stream that does not wait for the legacy default stream.
   explicit CudaStream(Priority priority = Priority::normal);
   cudaStream_t get() const { return stream_.get(); }
   Stream view() const { return Stream(stream_.get()); }
@@ -84,19 +84,19 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
-  // In a capture, the event is recorded when the graph reaches this point.
+  // Used in a capture, makes the graph record the event each time it reaches this point.
   void record_in_graph(cudaStream_t stream) const;
   void make_wait(cudaStream_t stream) const;  // orders later work on `stream` after the record
   void synchronize() const;
-  // Returns the time between two events, which have Timing::on, are recorded and have completed.
+  // Returns the time between two events. Both need Timing::on and must have completed.
   static double microseconds(const CudaEvent& begin, const CudaEvent& end);
 
  private:
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device, made once: compute lanes, and copies in each direction. Communication
-// has streams of its own (comm/nccl/nccl_channel.h).
+// The streams of one device, made once: one per compute lane, and one for the copies of each
+// direction. Communication has streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
   explicit StreamPool(int compute_lanes);
@@ -110,17 +110,17 @@ class StreamPool {
   CudaStream to_device_, to_host_;
 };
 
-// Work captured once and launched as one unit. `record` enqueues on its stream, and on other
-// streams only after events that lead back to it or that are joined later. It must neither
-// synchronise nor allocate.
+// Work that is captured once and launched as one unit. `record` enqueues work on the stream that it
+// gets. It may use other streams only after they wait for an event of this stream, and must join
+// them again by an event or by join_later(). It must neither synchronise nor allocate.
 class CapturedGraph {
  public:
   CapturedGraph() = default;
   static CapturedGraph capture(const std::function<void(Stream)>& record);
-  // Call this in `record`: the graph's end waits for `stream`, which it has forked, although
-  // nothing else does. Returns false, and does nothing, if this thread captures nothing.
+  // Makes the graph's end wait for `stream`, for which nothing else in the graph waits. Call it in
+  // `record`. Returns false, and does nothing, if this thread captures nothing.
   static bool join_later(cudaStream_t stream);
-  // Call this in `record`: orders `stream` after all streams given to join_later so far.
+  // Orders `stream` after all streams given to join_later() so far. Call it in `record`.
   static void join(cudaStream_t stream);
   void launch(cudaStream_t stream) const;
   std::size_t nodes() const { return nodes_; }

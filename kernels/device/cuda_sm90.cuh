@@ -1,6 +1,6 @@
 // Instructions of Hopper for which CUDA C++ has no function: mbarriers, TMA (the tensor memory
-// accelerator), clusters, register reallocation. Each function is one PTX instruction and has the
-// name of the PTX ISA manual. Device code, sm_90a only.
+// accelerator), clusters, register reallocation. Each function is one PTX instruction; the manual
+// of the PTX ISA explains it under the name in the code. Device code, sm_90a only.
 #pragma once
 
 #include <cuda.h>
@@ -17,7 +17,7 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
 }
 
 // Memory barriers (mbarriers). A phase completes when `count` arrivals and all announced bytes have
-// come. A wait for the parity of the phase before the first one returns at once.
+// come. At first, a wait for parity 1, that of the phase before phase 0, returns at once.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -33,7 +33,7 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. It uses the default scope, because
+// Arrives at the same barrier in block `rank` of the cluster. The scope is the default one, because
 // the guarded data moves through the asynchronous proxy. Cluster scope would flush L1, which halved
 // the rate of the wgmma kernels.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
@@ -55,7 +55,8 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// Clusters of blocks.
+// Clusters of blocks: the block's rank in its cluster, and a barrier for all of the cluster's
+// threads.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -65,12 +66,13 @@ __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Programmatic dependent launch: a kernel with the attribute may start once all blocks of the one
-// before have called launch_dependents. It sees their results after wait_for_prerequisites.
+// Programmatic dependent launch. A kernel launched with this attribute may start when all blocks of
+// the kernel before it have called launch_dependents. It sees their results after
+// wait_for_prerequisites.
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Named barriers for `threads` threads of the block. Barrier 0 is that of __syncthreads.
+// A named barrier for `threads` threads of the block. Barrier 0 is the one that __syncthreads uses.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -83,7 +85,8 @@ __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, c
   return member == 0 ? &first : others + (member - 1);
 }
 
-// Tensor copies from global to shared memory. Coordinates are in elements, innermost first.
+// Copies from a tensor in global memory to shared memory. Coordinates are in elements, innermost
+// first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -114,8 +117,9 @@ __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "h"(mask)
       : "memory");
 }
-// Loads a column of pixels through an im2col map of an NHWC tensor. c, w, h, n are the coordinates
-// of the first pixel; s, r are offsets inside the filter.
+// Loads a column of pixels through an im2col map of an NHWC tensor. (c, w, h, n) are the
+// coordinates of the first pixel; (s, r) is the tap's offset inside the filter, in width and
+// height.
 __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w,
                                    int h, int n, std::uint16_t s, std::uint16_t r) {
   asm volatile(
@@ -125,7 +129,8 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// Tensor copies from shared to global memory. Elements outside the tensor are not written.
+// Copies from shared memory to a tensor in global memory. Elements outside the tensor are not
+// written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
@@ -138,7 +143,7 @@ __device__ inline void store_4d(const CUtensorMap* map, const void* from, int x,
       "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(u)
       : "memory");
 }
-// Stores a column of pixels through an im2col map of an NHWC tensor, from pixel n, h, w on.
+// Stores a column of pixels through an im2col map of an NHWC tensor, from pixel (n, h, w) on.
 __device__ inline void store_im2col(const CUtensorMap* map, const void* from, int c, int w, int h, int n) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::
@@ -147,15 +152,16 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until the sources of all store groups but the last `pending` may be overwritten.
+// Waits until TMA has read the sources of all store groups but the last `pending`. They may then be
+// overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
 }
-// Orders ordinary writes to shared memory before later reads by TMA and tensor cores.
+// Orders ordinary writes to shared memory before later reads by TMA and by tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// These change the number of registers of each thread of a warpgroup.
+// These functions change the number of registers of each thread of a warpgroup.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));

@@ -1,6 +1,6 @@
-// Takes time stamps by the device's own clock, without the host, also in a captured graph. A stamp
-// runs in parallel with the work, on a branch of its own that only the graph's end waits for. CUDA
-// builds only.
+// Takes time stamps with the device's own clock and without the host, in captured graphs too. A
+// stamp is a kernel that runs in parallel with the measured work, on a branch for which only the
+// graph's end waits. CUDA builds only.
 #pragma once
 
 #include "kernels/device/cuda_runtime.h"
@@ -10,7 +10,8 @@ namespace convoy::kernels {
 class DeviceStamps {
  public:
   explicit DeviceStamps(int count);
-  // Writes the device's clock, in nanoseconds, to place `index`, by a kernel of one thread.
+  // Writes the device's clock, in nanoseconds, to element `index` of data(), by a kernel of one
+  // thread.
   void take(Stream stream, int index) const;
   void* data() const { return times_.data(); }  // device memory with std::uint64_t elements
   std::size_t bytes() const { return times_.bytes(); }

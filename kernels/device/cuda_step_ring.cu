@@ -1,5 +1,5 @@
-// The kernels of the ring. Each has one block, or one a member, because the bus and not the
-// multiprocessors limits the rate.
+// The two kernels of a step ring. The bus limits their rate, not the multiprocessors. So publishing
+// has one block, and fetching has one block per member.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -11,16 +11,18 @@ namespace convoy::kernels {
 namespace {
 
 constexpr int kRingThreads = 512;
-constexpr int kInFlight = 8;  // loads of a thread that cross the bus at the same time
+// loads of one thread that are under way over the bus at the same time
+constexpr int kInFlight = 8;
 
 struct Piece {
   std::uint64_t* device;
-  std::size_t offset, words;  // offset in the slot, and a member's length in words of 8 bytes
+  // offset: in the slot; words: the length of one member's field, in 8 bytes
+  std::size_t offset, words;
 };
 struct Pieces {
   Piece piece[StepRing::kMostFields];
   int count;
-  std::size_t members, stride;  // stride: words from a member's memory to the next member's
+  std::size_t members, stride;  // stride: words from one member's memory to the next member's
 };
 
 __global__ void __launch_bounds__(kRingThreads)
@@ -29,7 +31,7 @@ __global__ void __launch_bounds__(kRingThreads)
   const std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
   for (int i = 0; i < pieces.count; ++i) {
     const std::size_t words = pieces.piece[i].words, member = blockIdx.x;
-    // The host has written this since the last step, so it must not be read from a cache.
+    // The host has written this since the last step, so the load must not come from a cache.
     const auto* from =
         reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset) + member * words;
     std::uint64_t* to = pieces.piece[i].device + member * pieces.stride;
@@ -45,8 +47,9 @@ __global__ void __launch_bounds__(kRingThreads)
   }
 }
 
-constexpr int kFewThreads = 32;          // publish a step's metrics
-constexpr std::size_t kFewWords = 1024;  // that so many threads publish
+// threads that publish a slot of at most kFewWords words, such as a step's metrics
+constexpr int kFewThreads = 32;
+constexpr std::size_t kFewWords = 1024;  // the most words that kFewThreads threads publish
 
 __global__ void __launch_bounds__(kRingThreads)
     publish_slot(std::byte* ring, std::size_t slot_bytes, int slots, unsigned long long* number,

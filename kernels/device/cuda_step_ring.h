@@ -1,10 +1,11 @@
-// A ring of slots in page-locked memory that passes values to a captured step and results back, so
-// that a step needs no CUDA call but its launch. Two kernels of the step access the slots over the
-// bus.
-// The host fills slot `number % slots` and launches. The fetch kernel copies the slot to the
-// addresses that the step's kernels read. The publish kernel copies the results to the slot, then
-// marks step `number` as finished. Members have the same fields, and a slot holds those of all of
-// them. CUDA builds only.
+// A ring of slots in page-locked host memory. It passes values to a captured step and results back,
+// so that a step needs no CUDA call but its launch. Two kernels of the step access the slots over
+// the bus.
+//
+// The host fills slot `number % slots` and launches the step. The fetch kernel copies the slot to
+// the addresses from which the step's kernels read. The publish kernel copies the results to the
+// slot, then marks step `number` as finished. All members have the same fields, and a slot holds
+// the fields of all members. CUDA builds only.
 #pragma once
 
 #include <vector>
@@ -16,24 +17,24 @@ namespace convoy::kernels {
 class StepRing {
  public:
   struct Field {
-    void* device = nullptr;  // of member 0
-    std::size_t bytes = 0;   // a multiple of 8
+    void* device = nullptr;  // the address of member 0's field
+    std::size_t bytes = 0;   // the bytes of one member's field, a multiple of 8
   };
   static constexpr int kMostFields = 5;
 
   StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, Members members = {});
 
-  // Enqueue the first and the last kernel of a step. All other work of the step must be between
+  // Enqueue the first and the last kernel of a step. All other work of the step must lie between
   // them on the stream.
   void fetch(Stream stream) const;
   void publish(Stream stream) const;
 
-  // The host calls these. Step `number` counts launches from 0. A slot may be filled again once the
-  // step that used it before is finished.
+  // The host calls the functions below. Step `number` counts launches from 0. A slot may be filled
+  // again when the step that used it last has finished.
   std::byte* input(std::int64_t number, int field, int member = 0) const;
   bool finished(std::int64_t number) const;
   const std::byte* output(std::int64_t number, int field,
-                          int member = 0) const;  // valid once the step is finished
+                          int member = 0) const;  // valid once the step has finished
   int slots() const { return slots_; }
 
  private:
@@ -44,12 +45,12 @@ class StepRing {
   int slots_;
   Members members_;
   std::vector<Field> fetched_, published_;
-  // Offsets in a slot of the fetched fields, followed by those of the published fields and of the
-  // mark. A field of all members is contiguous.
+  // Offsets in a slot: of each fetched field, then of each published field. The mark follows at
+  // mark_at_. The members of a field lie one after the other.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;
-  DeviceBuffer number_;  // the step's number, which the device counts
+  DeviceBuffer number_;  // the number of the step, which the device counts
 };
 
 }  // namespace convoy::kernels

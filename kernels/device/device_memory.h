@@ -1,4 +1,5 @@
-// GPUs and their memory, for callers without CUDA's headers. Builds without CUDA have no GPUs.
+// Finds GPUs and reserves, copies and clears their memory, for callers without CUDA's headers.
+// Builds without CUDA have no GPUs.
 #pragma once
 
 #include <cstddef>
@@ -16,37 +17,37 @@ struct GpuInfo {
   std::int64_t memory_bytes = 0;
 };
 
-// Returns the number of GPUs that this process may use, 0 in builds without CUDA. Throws CudaError
-// with the runtime's reason if the driver is too old.
+// Returns the number of GPUs that this process may use, which is 0 in builds without CUDA. Throws
+// CudaError with the runtime's reason if the driver is too old.
 int gpu_count();
-// Makes a GPU the calling thread's current device. Throws std::runtime_error if it does not exist
-// or is too old.
+// Makes a GPU the current device of the calling thread. Throws std::runtime_error if the GPU does
+// not exist or is too old.
 GpuInfo use_gpu(int index);
 
 // Returns zeroed memory of the current GPU, aligned to at least 256 bytes. Throws OutOfMemory
-// (errors.h), which says how much was requested and how much is free.
+// (errors.h), whose message says how much was requested and how much is free.
 std::byte* reserve_gpu_memory(std::size_t bytes);
 void release_gpu_memory(std::byte* data) noexcept;
 
-// Returns the free bytes of the current GPU.
+// Returns how many bytes of the current GPU's memory are free.
 std::int64_t free_gpu_memory();
 
-// Copies between host memory and a backend's memory. On CUDA they wait for all earlier work and
-// return when they are done, so use them for set-up and results, not in steps.
+// Copy between host memory and a backend's memory. On CUDA both functions wait for all earlier work
+// and return when the copy is done, so use them for set-up and results, not in steps.
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes);
-// Repeats the first `block` bytes until `bytes` are filled. Waits like the copies above.
+// Repeats the first `block` bytes until `bytes` are filled. On CUDA it waits as copy_in() does.
 void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes);
-// Copies within a backend's memory, or between it and memory of Arena::for_copies(), ordered on the
-// stream.
+// Copies within a backend's memory, or between it and memory of Arena::for_copies(). The copy is
+// ordered on the stream.
 void copy(Backend backend, void* to, const void* from, std::size_t bytes, Stream stream);
-// Fills with zeros, ordered on the stream.
+// Fills memory with zeros, ordered on the stream.
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream);
 
-// Waits for all launched work. Host backends are done when a launch returns.
+// Waits for all launched work. On host backends the work is done when a launch returns.
 void synchronize(Backend backend);
 
-// Allocates page-locked host memory, from which copies to a GPU overlap computation.
+// Allocates page-locked host memory. Copies between it and a GPU overlap computation.
 std::pmr::memory_resource& pinned_memory();
 
 }  // namespace convoy::kernels

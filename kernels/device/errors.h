@@ -1,5 +1,5 @@
-// Errors of devices that callers must tell apart. Both derive from std::runtime_error. This needs
-// no header of CUDA.
+// Errors of devices that callers must tell apart. Both classes derive from std::runtime_error. This
+// header includes none of CUDA's.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace convoy::kernels {
 class CudaError : public std::runtime_error {
  public:
   CudaError(const std::string& message, int code) : std::runtime_error(message), code_(code) {}
-  int code() const { return code_; }  // the value of the cudaError_t
+  int code() const { return code_; }  // the value of the call's cudaError_t
 
  private:
   int code_;
@@ -22,7 +22,7 @@ class CudaError : public std::runtime_error {
 class OutOfMemory : public std::runtime_error {
  public:
   OutOfMemory(const std::string& message, std::size_t bytes) : std::runtime_error(message), bytes_(bytes) {}
-  std::size_t bytes() const { return bytes_; }  // the requested bytes
+  std::size_t bytes() const { return bytes_; }  // how many bytes were requested
 
  private:
   std::size_t bytes_;

@@ -1,4 +1,4 @@
-// Figures of particular GPU models, which no other file has. Rates are the highest that were
+// Figures of particular GPU models, which no other file has. The rates are the highest that were
 // measured, for large matrix products and for a copy within the device's memory.
 #pragma once
 
@@ -9,22 +9,22 @@ namespace convoy::kernels {
 struct GpuModel {
   std::string_view name;  // a part of the device's name
   int multiprocessors;
-  double operations_fp32, operations_tf32, operations_bf16;  // of matrix products, in a second
-  // The bytes that a copy reads plus those that it writes, in a second.
+  double operations_fp32, operations_tf32, operations_bf16;  // of matrix products, per second
+  // The bytes that a copy reads plus the bytes that it writes, per second.
   double copied_bytes;
-  // For estimates of a plan's time. Operands are assumed to come from memory.
-  double planned_cycles, planned_bytes;  // in a microsecond
+  // The rates that estimates of a plan's time assume. They suppose that operands come from memory.
+  double planned_cycles, planned_bytes;  // both per microsecond
 };
 
 inline constexpr GpuModel kH200{"NVIDIA H200", 132, 52.1e12, 385e12, 798e12, 4.28e12, 1.6e3, 4.1e6};
 inline constexpr GpuModel kGpuModels[] = {kH200};
 
-// The model for choices that must not depend on the device at hand: the number of partial sums of a
-// reduction, which decides its bits, and the estimates that choose a plan.
+// The model for choices that must not depend on the device at hand. These are the number of partial
+// sums of a reduction, which decides its bits, and the estimates that choose a plan.
 inline constexpr const GpuModel& kReferenceGpu = kH200;
 
-// Returns null if the device's figures are not known. `device` is its full name, such as "NVIDIA
-// H200".
+// Returns null if the device's figures are not known. `device` is the device's full name, such as
+// "NVIDIA H200".
 constexpr const GpuModel* find_gpu_model(std::string_view device) {
   for (const GpuModel& model : kGpuModels)
     if (device.find(model.name) != std::string_view::npos) return &model;

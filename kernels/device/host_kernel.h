@@ -1,5 +1,5 @@
 // Code that reference.cpp and cpu.cpp files share: checks of requests, and a Kernel made of a host
-// function. CUDA's makers also use the checks and followed_by.
+// function. The CUDA makers also use the checks and followed_by.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace convoy::kernels {
 
-// The addresses that a kernel was bound to.
+// The addresses to which a kernel was bound.
 struct BoundOperands {
   explicit BoundOperands(const Operands& operands)
       : inputs(operands.inputs.begin(), operands.inputs.end()),
@@ -53,7 +53,7 @@ struct BoundOperands {
   const StepControl* control_;
 };
 
-// Makes a kernel whose launch is body(const BoundOperands&).
+// Makes a kernel whose launch calls body(const BoundOperands&).
 template <typename Body>
 Kernel host_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                    std::size_t workspace_bytes = 0) {
@@ -66,8 +66,8 @@ Kernel host_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// Makes a kernel that runs `first`, then `second`, for example over its result. bind_second(second,
-// operands) binds the second.
+// Makes a kernel that runs `first`, then `second`, for example on the result of `first`. The
+// function bind_second(second, operands) binds `second`.
 template <typename BindSecond>
 Kernel followed_by(const Kernel& first, const Kernel& second, BindSecond bind_second) {
   Kernel kernel;
@@ -90,14 +90,15 @@ void require_shape(std::string_view operation, std::string_view operand, const T
 void require_dtype(std::string_view operation, std::string_view operand, const TensorDesc& desc,
                    DType expected);
 
-// Gives an operand whose layout is open this layout. Throws if it has another one.
+// Gives an operand whose layout is open this layout. Throws if the operand has another layout.
 void require_layout(std::string_view operation, TensorDesc& desc, Layout layout);
 // Requires row_major, the only layout of the reference backend, of every operand of the request.
 void require_row_major(std::string_view operation, KernelRequest& request);
-// Gives an operand whose layout is open the layout of `other`. Throws if it has another one.
+// Gives an operand whose layout is open the layout of `other`. Throws if the operand has another
+// layout.
 void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
 
-// The extents of a tensor seen as images. [N, C] counts as [N, C, 1, 1].
+// The extents of a tensor that is read as images. A tensor [N, C] counts as [N, C, 1, 1].
 struct ImageExtents {
   std::int64_t n, c, h, w;
   std::int64_t pixels() const { return h * w; }
@@ -109,7 +110,7 @@ ImageExtents image_extents(const Shape& shape);
 std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc);
 // Sets the padding channels of a blocked f32 buffer to zero. Does nothing for other layouts.
 void clear_channel_padding(const TensorDesc& desc, float* data);
-// Returns the elements of the buffer, with padding.
+// Returns the number of elements in the buffer, padding included.
 inline std::int64_t buffer_elements(const TensorDesc& desc) {
   return static_cast<std::int64_t>(desc.bytes() / bytes_of(desc.dtype));
 }

@@ -9,14 +9,14 @@
 
 namespace convoy::kernels {
 
-// Changes images of one shape. Use one object a thread: it keeps scratch memory, and allocates
-// nothing after construction.
+// Changes images of one shape. Use one object per thread, because it keeps scratch memory. It
+// allocates nothing after construction.
 class ImageOps {
  public:
   // Throws std::invalid_argument unless there are 1 or 3 channels and 1 to kMostImageOpExtent rows
   // and columns.
   ImageOps(std::int64_t height, std::int64_t width, std::int64_t channels);
-  // Changes the image, u8 [H, W, C], by all operations up to the first of kind none.
+  // Changes the image, u8 [H, W, C], by all operations before the first one of kind none.
   void apply(std::span<const ImageOp> ops, std::uint8_t* image);
 
  private:
@@ -29,8 +29,8 @@ class ImageOps {
   std::vector<std::uint8_t> before_;  // the image before an operation that reads neighbours
 };
 
-// Throws std::invalid_argument, which starts with `who`, for images that no operation can be
-// applied to.
+// Throws std::invalid_argument, with a message that starts with `who`, unless ImageOps can change
+// images of this shape.
 void check_image_op_shape(const char* who, std::int64_t height, std::int64_t width, std::int64_t channels);
 
 }  // namespace convoy::kernels

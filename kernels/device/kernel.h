@@ -1,7 +1,7 @@
-// The interface of every kernel. A maker makes a kernel for given tensors. It chooses the
-// layouts that are still open and says how much workspace the kernel needs. When the memory plan
-// has given every tensor an address, the kernel is bound once. The launch that binding returns runs
-// in every step; it allocates nothing and decides nothing.
+// The interface of every kernel. A maker makes a kernel for given tensors: it chooses the layouts
+// that are still open and says how much workspace the kernel needs. When the memory plan has given
+// every tensor an address, the kernel is bound once. Binding returns the launch, which runs in
+// every step. A launch allocates nothing and decides nothing.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ const char* name_of(Backend backend);
 [[noreturn]] void throw_no_backend(Backend backend);
 
 // The numbers of a training's update rule and loss. They are data of the step and not constants of
-// its kernels, so that trainings of one compiled step may differ in them.
+// its kernels, so that trainings that share a compiled step may differ in them.
 struct Hyperparameters {
   float momentum = 0.9f;
   float weight_decay = 0;
@@ -31,26 +31,27 @@ struct Hyperparameters {
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
   float label_smoothing = 0;
-  std::int32_t nesterov = 0;   // 1: Nesterov momentum
-  double average_decay = 0.9;  // in (0, 1), of the moving averages
-  double largest_norm = 1;     // the gradient's Euclidean norm that clipping leaves unchanged
+  std::int32_t nesterov = 0;   // 1: Nesterov momentum; 0: plain momentum
+  double average_decay = 0.9;  // in (0, 1), the decay of the moving averages
+  // the largest Euclidean norm of the gradient that clipping leaves unchanged
+  double largest_norm = 1;
 };
 
-// The few scalars that change from step to step. They are in memory that the kernels can read
+// The few scalars that change from step to step. They lie in memory that the kernels can read
 // (device memory on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity`
-// samples, of which the first `valid` are real; the rest are zero images with label -1, add nothing
-// to losses, statistics or gradients.
+// samples, of which the first `valid` are real. The others are zero images with label -1, and add
+// nothing to losses, statistics or gradients.
 struct StepControl {
-  std::int32_t valid = 0;         // real samples of this rank's batch
-  std::int32_t global_valid = 0;  // real samples of all ranks' batches; > 0
-  std::uint64_t seed = 0;         // of the whole run, for dropout
+  std::int32_t valid = 0;         // the real samples of this rank's batch
+  std::int32_t global_valid = 0;  // the real samples of all ranks' batches, more than 0
+  std::uint64_t seed = 0;         // the seed of the whole run, for dropout
   std::uint64_t step = 0;
   // The position of this rank's first sample in the global batch, for dropout.
   std::uint64_t first_sample = 0;
   float learning_rate = 0;
   float gradient_scale = 1;  // set by gradient clipping, applied by the optimizer
-  // If a step's batch is computed in parts, these say which part this is, and its share of the
-  // step's real samples.
+  // If a step's batch is computed in parts, `part` is the number of this part, and `share` is the
+  // part's share of the step's real samples.
   std::int32_t part = 0;
   float share = 1;
   Hyperparameters hyperparameters;  // the same in all steps
@@ -61,20 +62,20 @@ struct KernelRequest {
   std::vector<TensorDesc> outputs;
 };
 
-// Members are trainings of one compiled step that run together. Their memories have one layout, so
-// the operands, the workspace and the control of member m lie m * stride bytes after those of
-// member 0.
+// Members are trainings of one compiled step that run together. Their memories have one layout. The
+// operands, the workspace and the control of member m lie m * stride bytes after those of member 0.
 struct Members {
   int count = 1;
-  std::ptrdiff_t stride = 0;  // a multiple of 256
+  std::ptrdiff_t stride = 0;  // in bytes, a multiple of 256
 };
 
 struct Operands {
   std::span<void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;
-  const StepControl* control = nullptr;  // must outlive the launch; null if the kernel reads none
-  Members members = {};                  // more than one only if Kernel::takes_members
+  // must outlive the launch; null if the kernel reads no control
+  const StepControl* control = nullptr;
+  Members members = {};  // more than one only if Kernel::takes_members
 };
 
 using Launch = std::function<void(Stream)>;
@@ -84,12 +85,13 @@ struct Kernel {
   std::size_t workspace_bytes = 0;
   // Pairs (input, output) that may share one buffer, which is then the output's.
   std::vector<std::pair<int, int>> in_place;
-  // Whether one launch can compute all members, each with the bits of a launch of its own.
+  // True if one launch can compute all members, each with the bits of a launch of its own.
   bool takes_members = false;
 };
 
-// Picks a backend's maker. Throws std::runtime_error if this build has none. The maker writes the
-// layouts that it chose into the caller's `request`; operands that have a layout keep it.
+// Picks a backend's maker. Throws std::runtime_error if this build has no maker for the backend.
+// The maker writes the layouts that it chose into the caller's `request`; operands that have a
+// layout keep it.
 template <typename Maker>
 Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cpu,
               std::type_identity_t<Maker>* cuda = nullptr) {
@@ -104,17 +106,17 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
 #define CONVOY_CUDA_MAKER(name) nullptr
 #endif
 
-// Declares the makers of an operation, one in each backend's namespace, and name(backend, problem,
-// request), which picks among them. Builds without CUDA have no maker for it. Use the macro in
-// convoy::kernels.
+// Declares the makers of an operation, one in the namespace of each backend, and name(backend,
+// problem, request), which picks one of them. Builds without CUDA have no maker for that backend.
+// Use the macro in namespace convoy::kernels.
 #define CONVOY_KERNEL(name, Problem)                           \
   namespace cpu {                                              \
   Kernel name(const Problem& problem, KernelRequest& request); \
   }                                                            \
   CONVOY_KERNEL_WITH_CPU(name, Problem, cpu::name)
 
-// Does so for operations whose cpu backend has no maker of its own. `cpu_maker` is another maker,
-// or nullptr.
+// Declares the makers of an operation without a CPU maker of its own. The CPU backend uses
+// `cpu_maker`, or has no maker if this is nullptr.
 #define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                           \
   namespace reference {                                                                            \
   Kernel name(const Problem& problem, KernelRequest& request);                                     \

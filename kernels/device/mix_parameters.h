@@ -1,6 +1,6 @@
-// Says how the samples of a batch are mixed with one another in one step: mixup (Zhang et al., ICLR
-// 2018) or cutmix (Yun et al., ICCV 2019). Plain data; a kernel's operand is an i32 tensor of
-// kMixWords elements that holds one of them.
+// Says how the samples of a batch are mixed with one another in one step, by mixup (Zhang et al.,
+// ICLR 2018) or cutmix (Yun et al., ICCV 2019). Plain data. Kernels read it from an i32 tensor of
+// kMixWords elements.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace convoy::kernels {
 
-// Each sample becomes pixel_share of itself and 1 - pixel_share of its partner; inside the
-// rectangle it is its partner. Its loss is label_share of its own label's and 1 - label_share of
-// its partner's. The default mixes nothing.
+// Each sample becomes pixel_share times itself plus 1 - pixel_share times its partner; inside the
+// rectangle it becomes its partner. Its loss is label_share times the loss of its own label plus 1
+// - label_share times the loss of its partner's label. The default mixes nothing.
 struct MixParameters {
   float pixel_share = 1, label_share = 1;
   std::int32_t y = 0, x = 0, height = 0, width = 0;
@@ -21,7 +21,7 @@ struct MixParameters {
 static_assert(std::is_trivially_copyable_v<MixParameters>);
 inline constexpr int kMixWords = sizeof(MixParameters) / sizeof(std::int32_t);
 
-// Returns the partner of a valid sample: the next one, or for the last sample the first.
+// Returns the partner of a valid sample: the next sample, or the first one for the last sample.
 CONVOY_HOST_DEVICE constexpr std::int32_t mix_partner(std::int32_t sample, std::int32_t valid) {
   return sample + 1 < valid ? sample + 1 : 0;
 }

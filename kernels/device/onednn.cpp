@@ -35,7 +35,7 @@ memory::format_tag tag_of(Layout layout, std::size_t rank) {
   throw std::logic_error("a layout that has no oneDNN tag");
 }
 
-// A layout that oneDNN chose and that we have no name for.
+// A layout that oneDNN chose and for which Layout has no name.
 class ChosenLayout final : public OpaqueLayout {
  public:
   explicit ChosenLayout(memory::desc desc) : desc_(std::move(desc)) {}
@@ -144,8 +144,7 @@ void require_layout(TensorDesc& tensor, const memory::desc& chosen) {
   for (const Layout layout :
        {Layout::row_major, Layout::channels_last, Layout::blocked16, Layout::blocked8}) {
     if (chosen != memory::desc(dims, type_of(tensor.dtype), tag_of(layout, dims.size()))) continue;
-    // If oneDNN sees other extents than the tensor's, our layout only fits if the bytes are
-    // row_major.
+    // If oneDNN sees other extents than the tensor's, only row_major describes the same bytes.
     if (layout != Layout::row_major && dims != dims_of(tensor.shape)) break;
     tensor.layout = layout;
     return;

@@ -1,5 +1,5 @@
-// Uses oneDNN in cpu.cpp files: describes our tensors to it, keeps its weight layouts as opaque
-// layouts, and binds its primitives to addresses once.
+// Uses oneDNN in cpu.cpp files. It describes our tensors to oneDNN, keeps oneDNN's weight layouts
+// as opaque layouts, and binds primitives to addresses once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_version.h>
@@ -15,12 +15,12 @@ namespace convoy::kernels::onednn {
 const dnnl::engine& engine();
 const dnnl::stream& stream();
 
-// Returns attributes that take the scratchpad from the kernel's workspace. Pass them to every
-// primitive descriptor.
+// Returns attributes by which a primitive takes its scratchpad from the kernel's workspace. Pass
+// them to every primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// Hides the differences of oneDNN's versions 2 and 3: how descriptors of primitives are made
-// (backward ones take the forward one as a hint), and a descriptor's extents.
+// Hides two differences of oneDNN's versions 2 and 3: how descriptors of primitives are made (a
+// backward primitive takes the forward one as a hint), and how a descriptor's extents are read.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
@@ -48,8 +48,8 @@ dnnl::memory::dims dims_of(const Shape& shape);
 
 // Returns the descriptor of a tensor that has a layout.
 dnnl::memory::desc desc_of(const TensorDesc& tensor);
-// Describes the same bytes with other extents (grouped weights [G, K / G, ...], linear weights [O,
-// C, H, W]).
+// Describes the same bytes with other extents, such as [G, K / G, ...] for grouped weights or [O,
+// C, H, W] for linear weights.
 dnnl::memory::desc desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
 // Returns a descriptor that leaves the layout to oneDNN.
 dnnl::memory::desc any_desc(const TensorDesc& tensor, const dnnl::memory::dims& dims);
@@ -61,18 +61,19 @@ dnnl::memory::desc open_desc_of(const TensorDesc& tensor, const dnnl::memory::di
 inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
   return open_desc_of(tensor, dims_of(tensor.shape));
 }
-// Gives a tensor whose layout is open the one that oneDNN chose: one of ours if possible, else an
-// opaque one.
+// Gives a tensor whose layout is open the layout that oneDNN chose: one that Layout names if
+// possible, else an opaque one.
 void require_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen);
-// Does so for images. Other kernels read these, so an opaque layout will not do: if oneDNN's choice
-// is none of ours (blocks of four channels), they get the layout of `other`.
+// Gives an image whose layout is open the layout that oneDNN chose. If Layout has no name for it,
+// such as blocks of four channels, the image gets the layout of `other`, because other kernels read
+// images and cannot read an opaque layout.
 void choose_image_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
 
-// A buffer that is an operand of the kernel, or in its workspace.
+// A buffer that is an operand of the kernel or lies in its workspace.
 struct Buffer {
   enum class Place : std::uint8_t { input, output, workspace };
   Place place;
-  std::size_t at;  // the operand's position, or an offset in bytes
+  std::size_t at;  // the operand's position, or an offset in the workspace in bytes
   dnnl::memory::desc desc;
 };
 inline Buffer input(int position, const dnnl::memory::desc& desc) {
@@ -82,21 +83,23 @@ inline Buffer output(int position, const dnnl::memory::desc& desc) {
   return {Buffer::Place::output, static_cast<std::size_t>(position), desc};
 }
 
-// The primitives of one kernel, in order.
+// The primitives of one kernel, in the order in which they run.
 class Sequence {
  public:
   using Arguments = std::vector<std::pair<int, Buffer>>;  // maps DNNL_ARG_... to a buffer
 
   Buffer temporary(const dnnl::memory::desc& desc);
-  // Returns `target` if it has the wanted layout, else a temporary that is copied to it later.
+  // Returns `target` if it has the wanted layout, else a temporary buffer, which the caller copies
+  // to `target` later.
   Buffer same_or_temporary(const Buffer& target, const dnnl::memory::desc& wanted);
-  // Adds a primitive; its scratchpad is added to the arguments.
+  // Adds a primitive, whose scratchpad becomes one of the arguments.
   void add(const dnnl::primitive_desc_base& primitive, Arguments arguments);
   void reorder(const Buffer& from, const Buffer& to);
-  // Returns `buffer` if it has the wanted layout, else a temporary with a copy of it.
+  // Returns `buffer` if it has the wanted layout, else a temporary buffer with a copy of its
+  // content.
   Buffer in_layout(const Buffer& buffer, const dnnl::memory::desc& wanted);
-  // Adds a primitive that writes `wanted` as DNNL_ARG `role`, and copies the result into `target`
-  // if that has another layout.
+  // Adds a primitive that writes `wanted` as its argument `role`. If `target` has another layout,
+  // also adds a copy of the result into `target`.
   void add_writing(const dnnl::primitive_desc_base& primitive, Arguments arguments, int role,
                    const dnnl::memory::desc& wanted, const Buffer& target);
   Kernel kernel(std::vector<std::pair<int, int>> in_place = {}) const;

@@ -1,11 +1,12 @@
-// Loops over all cores for cpu.cpp files, and code for the vector units of the machine at run time.
+// Loops over all cores for cpu.cpp files, and a macro that compiles functions for several vector
+// units.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-// Compiles a function for AVX-512, AVX2 and the baseline; the dynamic linker picks one. Sanitizers
-// get the baseline only, because they are not initialised yet when it picks.
+// Compiles a function for AVX-512, AVX2 and the baseline; the dynamic linker picks one version.
+// Sanitizers get the baseline only, because they are not initialised when the linker picks.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CONVOY_VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -15,7 +16,7 @@
 
 namespace convoy::kernels {
 
-// Calls body(i) for i in [0, count) in parallel. For few, large pieces of work.
+// Calls body(i) for i in [0, count) in parallel. Use it for few, large pieces of work.
 template <typename Body>
 void parallel_for(std::int64_t count, const Body& body) {
 #pragma omp parallel for schedule(static) if (count > 1)
@@ -30,8 +31,8 @@ void parallel_pieces(std::int64_t count, std::int64_t piece, const Body& body) {
                [&](std::int64_t i) { body(i * piece, std::min(count, (i + 1) * piece)); });
 }
 
-// The range of an element-wise loop: long enough to hide the loop's start, short enough for the
-// cache.
+// The elements in one range of an element-wise loop. It is long enough to hide the loop's start,
+// and short enough for the cache.
 inline constexpr std::int64_t kPiece = 16 * 1024;
 
 }  // namespace convoy::kernels

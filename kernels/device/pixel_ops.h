@@ -1,6 +1,6 @@
 // The formulas of image operations (image_op.h) on single pixels, for host and device. They are
-// Pillow's (ImageEnhance, ImageOps, Image.convert), rounding included, so every product and sum
-// that is not exact is rounded on its own: compile host code that includes this with
+// Pillow's (ImageEnhance, ImageOps, Image.convert), rounding included. So each product and sum that
+// is not exact must be rounded on its own: compile host code that includes this header with
 // -ffp-contract=off.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace convoy::kernels::pixel {
 
-// Returns a product that no compiler fuses with a sum.
+// Returns a product that no compiler fuses with an addition.
 CONVOY_HOST_DEVICE inline float product(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);
@@ -31,7 +31,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t clipped(float value) {
   return static_cast<std::uint8_t>(value <= 0 ? 0.0f : value >= 255 ? 255.0f : value);
 }
 
-// Computes Pillow's Image.blend: from `degenerate` (factor 0) to `level` (factor 1) and beyond.
+// Computes Pillow's Image.blend: `degenerate` for factor 0, `level` for factor 1, and the line
+// through both for other factors.
 CONVOY_HOST_DEVICE inline std::uint8_t blend(int degenerate, int level, float factor) {
   return clipped(static_cast<float>(degenerate) + product(factor, static_cast<float>(level - degenerate)));
 }
@@ -41,13 +42,14 @@ CONVOY_HOST_DEVICE inline int grey(int red, int green, int blue) {
   return (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
 }
 
-// Returns the mean of `count` levels with this sum, rounded half up.
+// Returns the mean of `count` levels whose sum is `sum`, rounded half up.
 CONVOY_HOST_DEVICE inline int mean_level(std::uint64_t sum, std::uint64_t count) {
   return static_cast<int>((2 * sum + count) / (2 * count));
 }
 
-// Computes Pillow's ImageFilter.SMOOTH. nine_and_four is the sum of a pixel and its eight
-// neighbours plus four times the pixel. It is divided by 13 and rounded; there are no ties.
+// Computes Pillow's ImageFilter.SMOOTH. `nine_and_four` is the sum of a pixel and its eight
+// neighbours plus four times the pixel. The result is this sum divided by 13 and rounded; no sum
+// lies halfway.
 CONVOY_HOST_DEVICE inline int smooth(int nine_and_four) { return (2 * nine_and_four + 13) / 26; }
 
 // Computes Pillow's ImageOps.autocontrast for a channel whose levels go from `low` to `high`.
@@ -58,8 +60,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t stretched(int level, int low, int high) {
   return static_cast<std::uint8_t>(stretched < 0 ? 0 : stretched > 255 ? 255 : stretched);
 }
 
-// Computes Pillow's ImageOps.equalize. `below` pixels of the channel have a lower level. `step` is
-// 1/255 of the pixels below the highest level that occurs.
+// Computes Pillow's ImageOps.equalize. `below` is how many pixels of the channel have a lower
+// level. `step` is 1/255 of the pixels that are below the highest level of the channel.
 CONVOY_HOST_DEVICE inline std::uint8_t equalized(int level, std::uint32_t below, std::uint32_t step) {
   if (step == 0) return static_cast<std::uint8_t>(level);
   const std::uint32_t equalized = (step / 2 + below) / step;
@@ -71,8 +73,8 @@ struct Range {
   int low = 255, high = 0;
 };
 
-// Returns a level's new level for operations that treat equal levels of a channel alike, except
-// equalize.
+// Returns the new level of a level, for every operation but equalize that treats equal levels of a
+// channel alike.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:
@@ -123,7 +125,7 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int whole = static_cast<int>(sectors);  // from 0 to 6
   const auto part = static_cast<float>(sectors - whole);
   const auto saturation = static_cast<float>(saturation_byte / 255.0);
-  // Rounds half up, which for these bytes gives the same as round().
+  // Rounds half up. For these values the result is that of round().
   const auto rounded = [&](double share) {
     return static_cast<std::uint8_t>(product(static_cast<double>(value), share) + 0.5);
   };
@@ -152,7 +154,7 @@ struct Place {
   int x, y;
 };
 CONVOY_HOST_DEVICE inline Place mapped(const std::int32_t (&matrix)[6], int x, int y) {
-  // The sums may wrap in 32 bits, but the result is right.
+  // The intermediate products and sums may wrap in 32 bits, but the final result fits and is right.
   const auto at = [&](int row) {
     const auto sum = static_cast<std::uint32_t>(matrix[row]) * static_cast<std::uint32_t>(x) +
                      static_cast<std::uint32_t>(matrix[row + 1]) * static_cast<std::uint32_t>(y) +

@@ -1,5 +1,5 @@
-// Images on the host as planes: all pixels of one channel (row_major), or of one block of channels
-// whose lanes are neighbours in memory (blocked layouts).
+// Reads images on the host as planes. A plane holds all pixels of one channel (row_major), or of
+// one block of channels whose lanes are neighbours in memory (blocked layouts).
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,22 @@ struct Planes {
   std::int64_t samples, channels, blocks, pixels, lanes;
 
   std::int64_t count() const { return samples * blocks; }
-  std::int64_t elements() const { return pixels * lanes; }  // of one plane
+  std::int64_t elements() const { return pixels * lanes; }  // the elements of one plane
   std::int64_t padded_channels() const { return blocks * lanes; }
-  // The channels of plane i that are not padding.
+  // Returns how many channels of plane i are not padding.
   std::int64_t used_lanes(std::int64_t i) const { return std::min(lanes, channels - i % blocks * lanes); }
 };
 
-// [N, C] counts as one pixel. Throws for layouts other than row_major and blocked.
+// Describes a tensor as planes. A tensor [N, C] has one pixel. Throws for layouts other than
+// row_major and blocked.
 inline Planes planes_of(std::string_view operation, const TensorDesc& desc) {
   const ImageExtents e = image_extents(desc.shape);
   const std::int64_t lanes = channel_lanes(operation, desc);
   return {e.n, e.c, (e.c + lanes - 1) / lanes, e.pixels(), lanes};
 }
 
-// Calls body(i) for all planes, several at a time if they are small.
+// Calls body(i) for all planes in parallel; a thread takes several planes at a time if they are
+// small.
 template <typename Body>
 void for_each_plane(const Planes& planes, const Body& body) {
   const std::int64_t piece = std::max<std::int64_t>(1, kPiece / planes.elements());
@@ -43,11 +45,11 @@ auto with_lanes(std::int64_t lanes, Visit visit) {
   return visit(std::integral_constant<int, 1>{});
 }
 
-// Adds term(element, lane) over a plane's elements to sums[kLanes], in float over short runs and in
-// double over these. For use inside CONVOY_VECTORISED functions.
+// Adds term(element, lane) over a plane's elements to sums[kLanes]. Short runs are added in float,
+// and their sums in double. Use it inside CONVOY_VECTORISED functions.
 template <int kLanes, typename Term>
 [[gnu::always_inline]] inline void sum_plane(std::int64_t pixels, const Term& term, double* sums) {
-  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // sums in flight
+  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // how many sums are independent of one another
   constexpr std::int64_t kRun = 256 * kWidth;
   const std::int64_t count = pixels * kLanes;
   for (std::int64_t begin = 0; begin < count; begin += kRun) {
@@ -56,12 +58,13 @@ template <int kLanes, typename Term>
     for (std::int64_t i = begin; i < begin + whole; i += kWidth)
 #pragma omp simd
       for (int k = 0; k < kWidth; ++k) run[k] += term(i + k, kLanes == 1 ? 0 : k);
-    for (std::int64_t i = begin + whole; i < begin + length; ++i) run[0] += term(i, 0);  // one lane only
+    // runs only if there is one lane
+    for (std::int64_t i = begin + whole; i < begin + length; ++i) run[0] += term(i, 0);
     for (int k = 0; k < kWidth; ++k) sums[k % kLanes] += run[k];
   }
 }
 
-// Adds the sums of planes, [samples, blocks * lanes], over the samples: to [channels].
+// Adds the sums of planes, [samples, blocks * lanes], over the samples into `to`, [channels].
 inline void add_samples(const Planes& planes, const double* sums, float* to) {
   for (std::int64_t c = 0; c < planes.channels; ++c) {
     double sum = 0;

@@ -1,9 +1,10 @@
-// Says how one stored image becomes one image of a batch. The host draws the values; host and
+// Says how one stored image becomes one image of a batch. The host draws the values. Host and
 // device apply them with the same bits. Plain data, copied to the device as bytes.
 //
-// A sample has a region: the part of the image that may be read (a random resized crop reads
-// nothing outside its window). The batch's bytes hold only a cut of the region: the pixels that
-// resampling needs. With JPEG's scaled decoding, "the image" is the reduced image throughout.
+// A sample has a region: the part of the image that may be read. For example, a random resized crop
+// reads nothing outside its window. The batch's bytes hold only a cut of the region: the pixels
+// that resampling needs. If JPEG's scaled decoding is used, "the image" is the reduced image
+// throughout.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +16,43 @@ namespace convoy::kernels {
 
 // One axis of the resampling. Output o, before mirroring, has its centre at
 //   start + (skipped + o + 0.5) * scale
-// in pixels of the region, where pixel i covers i to i + 1.
+// in pixels of the region, where pixel i covers the interval from i to i + 1.
 struct AxisMap {
-  double start = 0, scale = 1;  // scale: pixels of the region for each output pixel
-  // Outputs of the resized region before the first wanted one, as in a centre crop.
+  double start = 0, scale = 1;  // scale: pixels of the region per output pixel
+  // How many outputs of the resized region lie before the first wanted output, as in a centre crop.
   std::int32_t skipped = 0;
-  std::int32_t extent = 0;  // pixels of the region; taps are clamped to these
+  std::int32_t extent = 0;  // the region's size in pixels; positions beyond it are clamped
   std::int32_t first = 0;   // the region's pixel at which the cut starts
-  std::int32_t size = 0;    // pixels of the cut; 0 if no output has a pixel
-  // Outputs, before mirroring, that have pixels. The others are padding.
+  std::int32_t size = 0;    // the cut's size in pixels; 0 if no output has a pixel
+  // The range of outputs, before mirroring, that have pixels. The others are padding.
   std::int32_t begin = 0, end = 0;
   bool operator==(const AxisMap&) const = default;
 };
 
-// A rectangle in output pixels, after mirroring, which may reach beyond the output. It is empty if
-// height or width is 0.
+// A rectangle in output pixels, after mirroring. It may reach beyond the output, and is empty if
+// its height or width is 0.
 struct ErasedRectangle {
   std::int32_t y = 0, x = 0, height = 0, width = 0;
   bool operator==(const ErasedRectangle&) const = default;
 };
 
 inline constexpr int kMostErasedRectangles = 2;  // one for cutout, one for random erasing
-inline constexpr int kMostImageOps = 8;          // four of colour jitter and those of RandAugment
+inline constexpr int kMostImageOps = 8;          // four of colour jitter, and those of RandAugment
 
 struct SampleTransform {
-  // The byte of the cut's first pixel, which is the region's pixel (rows.first, columns.first).
+  // The offset in the batch's bytes of the cut's first pixel, which is the region's pixel
+  // (rows.first, columns.first).
   std::int64_t offset = 0;
   std::int32_t pitch = 0;  // pixels from one row of the cut to the next, at least columns.size
-  std::int32_t flip = 0;   // 1: mirrored left to right after resampling
+  std::int32_t flip = 0;   // 1: the image is mirrored left to right after resampling
   AxisMap rows, columns;
-  // These areas are 0, the mean colour, after normalisation.
+  // These areas are 0, which is the mean colour, after normalisation.
   ErasedRectangle erased[kMostErasedRectangles];
-  ImageOp ops[kMostImageOps];  // applied in this order
+  ImageOp ops[kMostImageOps];  // applied in this order, up to the first of kind none
   bool operator==(const SampleTransform&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<SampleTransform> && std::is_standard_layout_v<SampleTransform>);
-// Elements of an array of these are then aligned for vector loads.
+// The elements of an array of SampleTransform are then aligned for vector loads.
 static_assert(sizeof(SampleTransform) % 16 == 0);
 
 }  // namespace convoy::kernels

@@ -1,5 +1,5 @@
 // A queue of ordered work: a view of a cudaStream_t, whose owner is CudaStream. Host backends run
-// in the calling thread and ignore it. This needs no header of CUDA.
+// in the calling thread and ignore the stream. This header includes none of CUDA's.
 #pragma once
 
 struct CUstream_st;

@@ -33,7 +33,7 @@ float load(DType type, const void* base, std::int64_t index) {
 std::uint16_t round_to_bf16(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // a NaN stays a NaN
+    return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // keeps a NaN a NaN
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 

@@ -13,8 +13,8 @@ namespace convoy::kernels {
 enum class DType : std::uint8_t { f32, f64, bf16, i32, u8 };
 std::size_t bytes_of(DType type);
 
-// Up to four extents, outermost first. Images are [N, C, H, W], vectors per channel [C], matrices
-// [rows, columns].
+// Up to four extents, outermost first. Images are [N, C, H, W], matrices [rows, columns], and
+// vectors with one element per channel [C].
 class Shape {
  public:
   static constexpr int kMaxRank = 4;
@@ -43,8 +43,8 @@ enum class Layout : std::uint8_t {
   opaque,         // known only to the backend that chose it, through OpaqueLayout
 };
 
-// A layout that only one backend understands, such as oneDNN's blocked weights. Its conversions
-// handle the padding.
+// A layout that only one backend understands, such as oneDNN's blocked weights. The conversions
+// skip its padding and fill it with zeros.
 class OpaqueLayout {
  public:
   virtual ~OpaqueLayout() = default;
@@ -59,12 +59,12 @@ struct TensorDesc {
   Layout layout = Layout::any;
   std::shared_ptr<const OpaqueLayout> opaque;  // set if and only if layout is opaque
 
-  std::size_t bytes() const;  // bytes of the buffer, with padding
+  std::size_t bytes() const;  // the bytes of the buffer, padding included
 };
 
-// Converts between a buffer that `desc` describes and float32 in row-major order of the logical
-// shape, the form of checkpoints, tests and the reference backend. Host memory only. from_row_major
-// zeroes the padding.
+// These convert between a buffer that `desc` describes and float32 in row-major order of the
+// logical shape, which is the form of checkpoints, tests and the reference backend. They take host
+// memory only. from_row_major sets the padding to zero.
 void to_row_major(const TensorDesc& desc, const void* from, float* to);
 void from_row_major(const TensorDesc& desc, const float* from, void* to);
 

@@ -20,7 +20,7 @@ struct State {
   bool on = false;
   Mode mode = Mode::read;
   std::filesystem::path file;
-  Choices known, kept;  // kept: choices measured since the last save
+  Choices known, kept;  // known: the file's choices; kept: choices measured since the last save
 };
 State& state() {
   static State one;
@@ -45,7 +45,8 @@ Choices read(const std::filesystem::path& file) {
   return choices;
 }
 
-// Writes the file entirely or not at all. If `link` is a link, writes the file that it names.
+// Writes the whole file or none of it. If `link` is a symbolic link, writes the file to which it
+// leads.
 void write(const std::filesystem::path& link, const std::string& text) {
   const auto file = std::filesystem::exists(link) ? std::filesystem::canonical(link) : link;
   const std::string beside = fmt::format("{}.{}", file.string(), getpid());

@@ -1,11 +1,11 @@
-// Remembers from run to run which of several kernels was measured to be the fastest, in a JSON file
-// of {key: choice}. A key names device, operation, shape and types; a choice is the name of a
-// candidate. Choices decide the bits of results, so a run that must repeat another one uses its
-// file and measures nothing.
+// Remembers from run to run which of several kernels was measured to be the fastest. The memory is
+// a JSON file of {key: choice}. A key names device, operation, shape and types; a choice is the
+// name of a candidate. Choices decide the bits of results, so a run that must repeat another run
+// uses its file and measures nothing.
 //
 // Until a file is named, makers take the kernel that they expect to be the fastest. Measuring
-// allocates and synchronises, so makers measure before the first step. Only one thread may use this
-// at a time.
+// allocates and synchronises, so makers measure before the first step. Only one thread at a time
+// may use these functions.
 #pragma once
 
 #include <filesystem>
@@ -19,16 +19,16 @@ enum class Mode {
   measure,  // makers measure if the file has no entry, and keep the result
 };
 
-// Uses the file's choices from now on. The file may be missing in mode `measure`. Throws
-// std::runtime_error that names a file that cannot be read.
+// Uses the file's choices from now on. In mode `measure` the file may be missing. Throws
+// std::runtime_error, with the file's name, if the file cannot be read.
 void use(const std::filesystem::path& file, Mode mode);
 void stop();
 
 std::optional<std::string> find(const std::string& key);
 bool measures();
 void keep(const std::string& key, const std::string& choice);
-// Writes the results since the last save, merged with what others have written meanwhile, to a new
-// file that replaces the old one.
+// Merges the results since the last save with those that other processes have written meanwhile,
+// and writes all to a new file that replaces the old one.
 void save();
 
 }  // namespace convoy::kernels::tuning
