@@ -1,10 +1,10 @@
 // Adds up the gradients of a batch that is computed in parts, one after the other.
 //   accumulate_gradients  {sum, gradients} -> {total}
-//                         f32 [n] each: total = (control->part > 0 ? sum : 0)
-//                         + control->share * gradients, so the first part needs no zeros.
-//                         total may be sum (for all parts but the last) or gradients (for the last)
-// Gradients are those of a part's mean loss; shares of the step's real samples make the total that
-// of the whole batch.
+//                         total = (control->part > 0 ? sum : 0) + control->share * gradients
+// All operands are f32 [n]. Because the first part ignores `sum`, it needs no zeros. total may be
+// sum (in all parts but the last) or gradients (in the last part). The gradients of a part are
+// those of its mean loss. Because share is the part's share of the step's real samples, the last
+// total is the gradient of the whole batch's mean loss.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -13,7 +13,8 @@ namespace convoy::kernels {
 
 struct AccumulateProblem {};
 
-// Throws std::invalid_argument unless the operands fit. Returns their elements.
+// Throws std::invalid_argument unless the operands fit together. Returns the number of elements of
+// each.
 std::int64_t check_accumulate(KernelRequest& request);
 
 CONVOY_KERNEL(accumulate_gradients, AccumulateProblem);

@@ -1,4 +1,4 @@
-// Adds the gradients of parts in pieces, on all cores.
+// Adds the gradients of parts on all cores. Each thread takes pieces of the buffers.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"

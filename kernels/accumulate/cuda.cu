@@ -1,4 +1,4 @@
-// Adds the gradients of parts on the device, a pack of elements a thread.
+// Adds the gradients of parts on the device. A thread has one pack of elements.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/host_kernel.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kWidth = 4;
 
-// Neither pointer is __restrict__: total is one of the other two.
+// No pointer is __restrict__, because `total` may be one of the other two.
 template <int kV>
 __global__ void __launch_bounds__(kThreads)
     accumulate(const float* sum, const float* gradients, float* total, std::int64_t packs,

@@ -13,7 +13,7 @@ const char* name_of(ActivationKind kind) {
 }
 
 void require_activation(const char* operation, const ActivationProblem& p) {
-  // Written so that NaN fails.
+  // These conditions are negated so that a NaN does not pass.
   if (p.kind == ActivationKind::clip && !(p.min < p.max))
     throw std::invalid_argument(
         fmt::format("{}: clip from {} to {}, expected the first to be less", operation, p.min, p.max));

@@ -1,4 +1,4 @@
-// Activations of one element, y = f(x); NaN is kept.
+// Activations of single elements, y = f(x). A NaN stays a NaN.
 //   clip          min(max(x, min), max); ReLU6 is clip from 0 to 6
 //   leaky_relu    x > 0 ? x : slope x
 //   sigmoid       1 / (1 + exp(-x))
@@ -7,11 +7,13 @@
 //   silu          x sigmoid(x)
 //   gelu          x (1 + erf(x / sqrt(2))) / 2 (Hendrycks, Gimpel, 2016)
 //   gelu_tanh     x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
+// The operations are
 //   activation_forward   {x} -> {y}            y may be x
-//   activation_backward  {x or y, dy} -> {dx}  dx may be either
-// All tensors have the same shape and layout, which may be any. backward reads y of clip and of
-// leaky_relu, where it tells exactly what x would, and x of the others. At the ends of a clip and
-// of the linear parts the gradient is that of the constant, as in PyTorch.
+//   activation_backward  {x or y, dy} -> {dx}  dx may be either input
+// All tensors have the same shape and layout, which may be any. Backward reads y for clip and
+// leaky_relu, whose derivative at x follows from y exactly, and x for the others. At the ends of
+// clip, and of the linear parts of hard_sigmoid and hard_swish, the gradient is that of the
+// constant side, as in PyTorch.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -33,17 +35,17 @@ const char* name_of(ActivationKind kind);
 
 struct ActivationProblem {
   ActivationKind kind = ActivationKind::clip;
-  float min = 0, max = 6;  // clip; min < max, and either may be infinite
-  float slope = 0.01f;     // leaky_relu, at least 0; hard_sigmoid, above 0
-  float offset = 0.5f;     // hard_sigmoid
+  float min = 0, max = 6;  // for clip; min < max, and either may be infinite
+  float slope = 0.01f;     // for leaky_relu, at least 0; for hard_sigmoid, above 0
+  float offset = 0.5f;     // for hard_sigmoid
 };
 
-// Returns whether backward reads y in place of x.
+// Returns whether activation_backward reads y in place of x.
 constexpr bool activation_backward_reads_y(ActivationKind kind) {
   return kind == ActivationKind::clip || kind == ActivationKind::leaky_relu;
 }
 
-// Throws std::invalid_argument for parameters outside the ranges above.
+// Throws std::invalid_argument if a parameter is outside its range above.
 void require_activation(const char* operation, const ActivationProblem& problem);
 
 CONVOY_KERNEL(activation_forward, ActivationProblem);

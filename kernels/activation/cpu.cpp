@@ -1,5 +1,5 @@
-// Activations over the whole buffer, so that any layout works. oneDNN's turn NaN into numbers,
-// which would hide a run that diverges.
+// Applies activations to whole buffers, so that any layout works. oneDNN's activations turn NaN
+// into numbers, which would hide that a run diverges.
 #include "kernels/activation/cpu.h"
 
 #include "kernels/activation/formulas.h"

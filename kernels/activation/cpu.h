@@ -1,4 +1,5 @@
-// Activations of a few values on the host, for kernels that apply them to what is in the caches.
+// Activations of a few values on the host, for kernels that apply them while the values are in the
+// cache.
 #pragma once
 
 #include "kernels/activation/activation.h"
@@ -6,9 +7,9 @@
 namespace convoy::kernels::cpu {
 
 void activate(const ActivationProblem& problem, float* values, std::int64_t count);
-// Replaces values of x by the derivative there.
+// Replaces values of x by the derivative at x.
 void differentiate(const ActivationProblem& problem, float* values, std::int64_t count);
-// Returns whether f(0) is not 0, so that the padding of blocked layouts must be cleared.
+// Returns whether f(0) is not 0. If so, the padding of blocked layouts must be cleared afterwards.
 bool moves_zero(const ActivationProblem& problem);
 
 }  // namespace convoy::kernels::cpu

@@ -1,4 +1,4 @@
-// Activations on the device: one pass of 16-byte accesses.
+// Applies activations on the device, in one pass with accesses of 16 bytes.
 #include "kernels/activation/activation.h"
 #include "kernels/activation/formulas.h"
 #include "kernels/device/cuda_launch.cuh"
@@ -6,7 +6,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// to = f(from), or dy f'(from) if there is a dy.
+// Computes to = f(from) or, in backward, to = dy f'(from).
 template <ActivationKind kind, bool backward, typename T, int V>
 __global__ void activate(const ActivationProblem problem, const T* from, const T* dy, T* to,
                          std::int64_t packs, std::ptrdiff_t member_stride) {

@@ -1,5 +1,5 @@
-// The formulas of activations in single precision, for loops that the host's compiler vectorises
-// and for device code. All keep NaN.
+// The formulas of activations in single precision, for device code and for host loops that the
+// compiler vectorises. A NaN stays a NaN in all of them.
 #pragma once
 
 #include <bit>
@@ -11,21 +11,23 @@
 
 namespace convoy::kernels::activation {
 
-// Rather a macro than a hope: a call that is not inlined would end the vectorisation of its loop.
+// These functions must be inlined, because a call would end the vectorisation of its loop.
 #ifdef __CUDACC__
 #define CONVOY_FORMULA __host__ __device__ __forceinline__
 #else
 #define CONVOY_FORMULA [[gnu::always_inline]] inline
 #endif
 
-// e^x to 2 units in the last place, but for x outside [-87, 88]: the host takes the nearer end. The
-// polynomial is that of Cephes (Moshier); the C library's function would not be vectorised.
+// Returns e^x with an error of at most 2 units in the last place. The host limits x to [-87, 88].
+// Its polynomial is that of Cephes (Moshier), because the C library's function would not be
+// vectorised.
 CONVOY_FORMULA float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
 #else
   x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
-  const float shifted = x * 1.44269504f + 12582912.0f;  // its low bits are the power of two
+  // the low bits of `shifted` are the power of two
+  const float shifted = x * 1.44269504f + 12582912.0f;
   const float power = shifted - 12582912.0f;
   const float r = (x - power * 0.693359375f) + power * 2.12194440e-4f;
   float p = 1.9875691500e-4f;
@@ -47,8 +49,8 @@ CONVOY_FORMULA float sigmoid_of(float x) {
 #endif
 }
 
-// The distribution function of the normal distribution. The host's error is below 1e-7 (Abramowitz,
-// Stegun, 7.1.26).
+// Returns the distribution function of the normal distribution. On the host the error is below 1e-7
+// (Abramowitz, Stegun, 7.1.26).
 CONVOY_FORMULA float normal_cdf(float x) {
 #ifdef __CUDA_ARCH__
   return 0.5f + 0.5f * erff(x * 0.70710678f);
@@ -65,7 +67,7 @@ CONVOY_FORMULA float normal_cdf(float x) {
 #endif
 }
 
-// 2 sqrt(2/pi) (x + 0.044715 x^3): gelu_tanh is x times the sigmoid of this.
+// Returns 2 sqrt(2/pi) (x + 0.044715 x^3). gelu_tanh is x times the sigmoid of this.
 CONVOY_FORMULA float gelu_argument(float x) { return x * (1.59576912f + 0.07135482f * x * x); }
 
 CONVOY_FORMULA float clipped(float x, float min, float max) { return x < min ? min : x > max ? max : x; }
@@ -83,7 +85,7 @@ CONVOY_FORMULA float value_of(const ActivationProblem& p, float x) {
   if constexpr (kind == K::gelu_tanh) return x * sigmoid_of(gelu_argument(x));
 }
 
-// The derivative. `from` is x, or y if activation_backward_reads_y.
+// Returns the derivative at x. `from` is y if activation_backward_reads_y(), else x.
 template <ActivationKind kind>
 CONVOY_FORMULA float derivative_of(const ActivationProblem& p, float from) {
   using K = ActivationKind;

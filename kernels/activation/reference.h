@@ -6,7 +6,7 @@
 namespace convoy::kernels::reference {
 
 double activation_value(const ActivationProblem& problem, double x);
-// The derivative at x. For clip and leaky_relu it is the same at y.
+// Returns the derivative at x. For clip and leaky_relu, y in place of x gives the same result.
 double activation_derivative(const ActivationProblem& problem, double x);
 
 }  // namespace convoy::kernels::reference

@@ -1,8 +1,9 @@
-// Adds two or more tensors of one shape and layout, as in residual connections, or if several
-// gradients meet.
+// Adds two or more tensors of one shape and layout, for residual connections and for tensors that
+// have several gradients.
 //   add_forward  {a, b, ...} -> {y, [sums: statistics]}   y may be a
-// sums: batch norm's sums over y as it is stored (batch_norm.h). They need a control; the reference
-// and cuda backends compute them. There is no backward: the gradient of every input is dy itself.
+// sums are batch norm's sums over y as it is stored (batch_norm.h). They need a control; the
+// reference and CUDA backends compute them. There is no backward, because the gradient of every
+// input is dy itself.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -10,7 +11,7 @@
 namespace convoy::kernels {
 
 struct AddProblem {
-  bool statistics = false;  // for the batch norm that follows
+  bool statistics = false;  // also computes sums, for a batch norm that reads y
 };
 
 CONVOY_KERNEL(add_forward, AddProblem);

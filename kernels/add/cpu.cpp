@@ -1,4 +1,4 @@
-// Adds whole buffers, in chunks that stay in the cache from one term to the next.
+// Adds whole buffers, in pieces that stay in the cache from one input to the next.
 #include <algorithm>
 
 #include "kernels/add/add.h"

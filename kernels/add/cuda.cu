@@ -1,5 +1,5 @@
-// Adds tensors on the device. One pass adds up to eight of them, and also takes batch norm's sums
-// of the result.
+// Adds tensors on the device. One pass adds up to eight tensors, and may also compute batch norm's
+// sums of the result.
 #include "kernels/add/add.h"
 #include "kernels/batch_norm/cuda_statistics.cuh"
 
@@ -8,21 +8,21 @@ namespace {
 
 constexpr int kMost = 8;  // the most tensors that one pass adds
 
-// Adds matrices or whole buffers, V elements at a time. It is also a Source for batch norm's
-// statistics.
+// Adds tensors as matrices or as whole buffers, V elements at a time. It is also a Source of
+// statistics() (cuda_statistics.cuh).
 template <typename T, int V>
 struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    Pack<T, V> first, second;  // Loading both before the sum keeps both loads in flight.
+    Pack<T, V> first, second;  // two members, so that both loads are under way before the addition
   };
   const void* of[kMost];
   int count;
   T* y;
 
-  // The sum of a member. It only refers to the addresses, because a copy that is indexed would be
-  // in local memory.
+  // The sum of a member. It refers to the addresses of member 0, because a copy of the array, which
+  // is indexed at run time, would lie in local memory.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};
@@ -43,7 +43,7 @@ struct Sum<T, V>::Moved {
     unpack(loaded.first, sum);
     unpack(loaded.second, value);
     for (int k = 0; k < V; ++k) sum[k] += value[k];
-#pragma unroll 1  // more than two tensors are rare, and unrolling would cost registers
+#pragma unroll 1  // More than two tensors are rare, and unrolling would cost registers.
     for (int index = 2; index < first.count; ++index) {
       unpack(input(index, at), value);
       for (int k = 0; k < V; ++k) sum[k] += value[k];
@@ -91,7 +91,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
     with_packing(type, {problem.statistics ? grid.columns : elements}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Sum<typename P::Type, P::kWidth>;
-      // With more than eight tensors, the sum so far becomes the first of the next eight.
+      // If there are more than eight tensors, the sum so far is the first of the next eight.
       for (std::size_t next = 0; next < operands.inputs.size();) {
         Source source{{}, 0, operands.out<typename P::Type>(0)};
         if (next > 0) source.of[source.count++] = operands.outputs[0];

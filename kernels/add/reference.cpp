@@ -1,4 +1,4 @@
-// Adds in plain loops.
+// Adds tensors in plain loops.
 #include <algorithm>
 
 #include "kernels/add/add.h"

@@ -1,7 +1,7 @@
-// Batch normalisation over (N, H, W) per channel (Ioffe, Szegedy, ICML 2015). It is split where
-// synchronised statistics need an all-reduce: of sums between statistics and forward, and of dsums
-// between backward_reduce and backward. A bracketed operand exists if the condition after its colon
-// holds; later operands move up if it does not.
+// Batch normalisation over (N, H, W) per channel (Ioffe, Szegedy, ICML 2015). It is split into
+// operations where statistics that are synchronised over ranks need an all-reduce: sums are reduced
+// between statistics and forward, dsums between backward_reduce and backward. An operand in
+// brackets exists only if the condition after its colon holds; without it, later operands move up.
 //   batch_norm_statistics       {x} -> {sums}
 //   batch_norm_forward          {x, sums, gamma, beta, running_mean, running_var,
 //                                [residual: residual]}
@@ -15,22 +15,22 @@
 //   batch_norm_backward         {x, sums, gamma, beta, dy (g if write_gradient), dsums,
 //                                [dx2: second_input_gradient]}
 //                               -> {dx}                      dx may be x, dy (g) or dx2
-// x, y, residual, dy, dy2, g, dx, dx2 [N, C, H, W] of one layout, or [N, C]; gamma, beta,
-// running_*, dgamma, dbeta f32 [C]; sums f64 [2, C]: sum x, sum x^2; dsums f64 [2, C]: sum g, sum g
-// xhat. mask: the elements that the ReLU passes on. Only backward_reduce reads it; the maker
-// chooses its type and shape.
+// x, y, residual, dy, dy2, g, dx and dx2 are [N, C, H, W] of one layout, or [N, C]. gamma, beta,
+// running_mean, running_var, dgamma and dbeta are f32 [C]. sums is f64 [2, C]: sum x, sum x^2.
+// dsums is f64 [2, C]: sum g, sum g xhat. mask says which elements the ReLU passes on. Only
+// backward_reduce reads it; the maker chooses its type and shape.
 //
-// Sums run over the first control->valid samples. Their divisor is (synchronised ? global_valid :
-// valid) * H * W.
+// Sums run over the first control->valid samples. Their divisor, the count, is (synchronised ?
+// global_valid : valid) * H * W.
 //   y = [relu or activation]((x - mean) invstd gamma + beta [+ residual])
-//   g = dy [+ dy2], times the activation's derivative; 0 where the ReLU is 0 and for samples that
-//       are not valid
-//   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2], 0 if not valid
-// forward also updates inputs 4 and 5 in place: new = (1 - momentum) old + momentum batch, with the
-// unbiased variance, as PyTorch does. A count of 0 leaves them alone and uses mean = 0, variance =
-// 1. Backward knows the ReLU's zeros from y if there is a residual, else it computes them, and the
-// activation's derivative, from x.
-// The residual's gradient is g. dgamma and dbeta are sums of this rank only.
+//   xhat = (x - mean) invstd
+//   g = (dy [+ dy2]) times the derivative of the ReLU or activation; 0 in samples that are not valid
+//   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2]; 0 in such samples
+// forward also updates running_mean and running_var in place: new = (1 - momentum) old + momentum
+// batch, with the unbiased variance, as PyTorch does. If the count is 0, it leaves them alone and
+// uses mean = 0, variance = 1. Backward finds the zeros of the ReLU in y if there is a residual,
+// else it computes them from x. It computes the activation's derivative from x, too.
+// The gradient of the residual is g. dgamma and dbeta are sums over this rank's samples only.
 #pragma once
 
 #include <optional>
@@ -44,29 +44,30 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
-  // A function that takes the place of the ReLU; not with relu or residual.
+  // A function that takes the place of the ReLU. It excludes relu and residual.
   std::optional<ActivationProblem> activation = std::nullopt;
   bool residual = false;         // adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks
   bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
-  // g is an output. Required with second_gradient, and with relu and residual.
+  // Makes g an output. Required with second_gradient, and with relu and residual together.
   bool write_gradient = false;
   // x has a second consumer, whose gradient is dx2.
   bool second_input_gradient = false;
-  // inference takes mean and beta as 0, which makes it its own backward: dx = gamma invstd dy.
+  // Inference takes mean and beta as 0, which makes it its own backward: dx = gamma invstd dy.
   bool linear = false;
-  // Needs relu. forward writes a mask; with a residual backward_reduce reads it in place of y.
-  // Reference and CUDA only.
+  // forward writes a mask, which backward_reduce reads in place of y. Needs relu and residual; the
+  // reference and CUDA backends only.
   bool relu_mask = false;
 };
 
-// Both throw std::invalid_argument: for backward, if it could not know the gradient because
-// write_gradient is missing; for all operations, if the activation cannot be computed.
+// Both functions throw std::invalid_argument. The first one does if flags exclude each other or if
+// backward could not know g because write_gradient is missing. The second one does if the
+// activation cannot be computed.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
 
-// Returns whether batch_norm_backward applies the derivative of what follows the normalisation. If
-// not, backward_reduce has done so and written g.
+// Returns whether batch_norm_backward applies the derivative of the ReLU or activation. If not,
+// there is none, or backward_reduce has applied it and has written g.
 inline bool differentiates_again(const BatchNormProblem& problem) {
   return (problem.relu || problem.activation) && !problem.write_gradient;
 }

@@ -1,6 +1,6 @@
-// Batch normalisation on the host: each operation passes over memory once, in vectors of 16 or 8
+// Batch normalisation on the host. Each operation passes over memory once, in vectors of 16 or 8
 // channels. Sums are formed in float over short runs of pixels, then in double, in an order that
-// does not depend on the thread count.
+// does not depend on the number of threads.
 #include "kernels/activation/cpu.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The samples are summed in this many parts, whatever the number of threads.
+// Sums over samples have this many parts, whatever the number of threads is.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {
@@ -41,8 +41,9 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
   }
 }
 
-// Sums two values per channel over the first `valid` samples. task(sample, block, first[block],
-// second[block]) adds one sample's share. `partial` holds kPieces x padded x 2 doubles.
+// Adds up two values per channel over the first `valid` samples. task(sample, block, first, second)
+// adds the values of one sample's channel block to first[lane] and second[lane]. `partial` holds
+// kPieces x padded x 2 doubles.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
                       const Task& task) {
@@ -69,11 +70,12 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
-// Calls task(part, factors) for parts of a pass that stay in the first cache. `factors`, which the
-// task may fill, has room for the elements of a part.
+// Calls task(part, factors) for parts of a pass that fit into the L1 cache. `factors` is scratch
+// memory for the task, with room for the elements of a part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  constexpr std::int64_t kElements = 4096;  // whole runs of the sums of cpu_passes.cpp
+  // a multiple of kRun in cpu_passes.cpp, whatever the block size
+  constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;
   for (std::int64_t begin = 0; begin < pass.pixels; begin += size)

@@ -1,5 +1,4 @@
-// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels. The file has
-// no state.
+// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels.
 #include "kernels/batch_norm/cpu_passes.h"
 
 namespace convoy::kernels::cpu {
@@ -7,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kRun = 256;  // pixels summed in float before the sum is added to a double
 
-// Gives the compiler the block size B as a constant.
+// In the functions below, the block size B is a constant for the compiler.
 
 template <int B>
 [[gnu::always_inline]] inline void sum_run(const float* x, std::int64_t pixels, double* sum,
@@ -36,12 +35,12 @@ template <int B, bool kRelu, bool kResidual>
     for (int c = 0; c < B; ++c) {
       float value = (x[p * B + c] - mean[c]) * scale[c] + shift[c];
       if constexpr (kResidual) value += residual[p * B + c];
-      if constexpr (kRelu) value = value < 0.0f ? 0.0f : value;  // a NaN is kept
+      if constexpr (kRelu) value = value < 0.0f ? 0.0f : value;  // keeps a NaN
       y[p * B + c] = value;
     }
 }
 
-// dy, dy2 and g may be one buffer: every element is read before it is written.
+// dy, dy2 and g may be one buffer, because every element is read before it is written.
 template <int B, Mask kMask, bool kSecond, bool kWrite>
 [[gnu::always_inline]] inline void reduce_run(const float* x, const float* y, const float* dy,
                                               const float* dy2, const float* factors, float* g,
@@ -123,8 +122,7 @@ template <int B, Mask kMask>
 
 }  // namespace
 
-// Each task handles all pixels of a channel block of one or several samples. It is compiled for
-// each vector unit.
+// Each task handles all pixels of one channel block of one sample. It is compiled for each vector
 // unit.
 
 #define CONVOY_FOR_BLOCK(block, call) \

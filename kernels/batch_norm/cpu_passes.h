@@ -27,8 +27,8 @@ struct Geometry {
   }
 };
 
-// Constants per channel, 0 in padding lanes: y = (x - mean) scale + shift; dx = scale g + slope (x
-// - mean) + offset.
+// Constants per channel, 0 in padding lanes: y = (x - mean) scale + shift and dx = scale g + slope
+// (x - mean) + offset.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -49,13 +49,13 @@ enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
 struct Pass {
-  const float *x, *other, *dy, *dy2;  // other: residual, y or dx2
+  const float *x, *other, *dy, *dy2;  // other: residual, y or dx2, depending on the task
   float* out;
   Coefficients with;
   std::int64_t pixels;
-  const float* factors = nullptr;  // the activation's derivatives
+  const float* factors = nullptr;  // the activation's derivatives, if Mask is `factors`
 
-  // Returns the pass over some of its pixels.
+  // Returns the pass over `count` of its pixels, from pixel `begin` on.
   Pass part(std::int64_t begin, std::int64_t count, int block) const {
     Pass part = *this;
     for (const float* Pass::*operand : {&Pass::x, &Pass::other, &Pass::dy, &Pass::dy2})
@@ -66,10 +66,11 @@ struct Pass {
   }
 };
 
-// Adds the sum of the elements, and of their squares, to `block` values each.
+// Adds the elements to `sum` and their squares to `squares`, which have `block` values each.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
-// Adds the sums of g and of g (x - mean). Writes g to out if `second` or `write` is set.
+// Adds the sums of g and of g (x - mean) to `sum` and `product`. Writes g to out if `second` or
+// `write` is set.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
 void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second);

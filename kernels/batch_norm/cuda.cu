@@ -1,4 +1,4 @@
-// Batch normalisation on the device: the passes that write activations (forward, inference,
+// Batch normalisation on the device: the operations that write activations (forward, inference,
 // backward).
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/device/cuda_launch.cuh"
@@ -9,7 +9,7 @@ namespace {
 constexpr int kRows = 4;  // rows that a thread loads at once
 
 struct ForwardOperands {
-  const void *x, *residual;  // residual may be null
+  const void *x, *residual;  // residual: null if there is none
   void* y;
   std::uint8_t* mask;  // null if there is none
   const double* sums;  // null in inference, which uses the running statistics
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], residual[kRows];
 #pragma unroll
-  for (int k = 0; k < kRows; ++k) {  // loads are in flight while the constants are computed
+  for (int k = 0; k < kRows; ++k) {  // these loads are under way while the constants are computed
     if (row + k * grid.height >= rows) continue;
     const std::int64_t at = (row + k * grid.height) * grid.columns + place.column;
     x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  const void *x, *dy, *dx2;  // dx2 is null if there is none
+  const void *x, *dy, *dx2;  // dx2: null if there is none
   void* dx;
   const double *sums, *dsums;
   const float *gamma, *beta;
@@ -119,8 +119,8 @@ struct BackwardOperands {
   }
 };
 
-// These are the constants of dx = scale g + slope (x - mean) + offset, with slope = -scale invstd
-// mean(g xhat) and offset = -scale mean(g).
+// The constants of dx = scale g + slope (x - mean) + offset. Here slope = -scale invstd mean(g
+// xhat) and offset = -scale mean(g).
 template <typename T>
 struct Gradient {
   Affine<T> affine;
@@ -136,7 +136,7 @@ struct Gradient {
     return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
             static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
   }
-  // `masks`: the derivative of what follows is still to be applied to g.
+  // `masks`: g still lacks the derivative of the ReLU.
   template <int kActivation>
   __device__ __forceinline__ float of_input(const ActivationProblem& activation, float x, float g,
                                             bool masks) const {
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], dy[kRows], dx2[kSecond ? kRows : 1];
 #pragma unroll
-  for (int k = 0; k < kRows; ++k) {  // loads are in flight while the constants are computed
+  for (int k = 0; k < kRows; ++k) {  // these loads are under way while the constants are computed
     if (row + k * grid.height >= rows) continue;
     const std::int64_t at = (row + k * grid.height) * grid.columns + place.column;
     x[k] = load_pack_past_l1<V>(static_cast<const T*>(o.x) + at);
@@ -201,7 +201,8 @@ void require_vector(const char* operation, TensorDesc& desc, DType type, const S
   require_shape(operation, "a per-channel operand", desc, shape);
 }
 
-// `sums_at` is 1 in forward and 0 in inference, which has no sums, so that later operands move up.
+// `sums_at` is the position of the input `sums`: 1 in forward. It is 0 in inference, which has no
+// sums, so that later inputs move up.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   require_batch_norm_activation(operation, problem);

@@ -1,7 +1,8 @@
-// Shared code of batch normalisation on the device: how a [rows, columns] matrix is divided among
-// blocks, the sums of its columns, and the constants of a channel. A row is a pixel of
-// channels_last images, or a row of a matrix. If a pixel has no whole packs, neighbours are joined:
-// a row of four pixels of 58 channels has 232 columns, and column i belongs to channel i % 58.
+// Code that the kernels of batch normalisation on the device share: how a [rows, columns] matrix is
+// divided among blocks, the sums of its columns, and the constants of a channel. A row is a pixel
+// of a channels_last image, or a row of a matrix. If one pixel does not fill whole packs,
+// neighbouring pixels are joined. For example, a row of four pixels of 58 channels has 232 columns,
+// and column i belongs to channel i % 58.
 #pragma once
 
 #include <algorithm>
@@ -14,24 +15,25 @@
 
 namespace convoy::kernels::cuda {
 
-// The width of a block is at most kMostTile packs, which are 128 bytes. Narrow blocks need few
-// constants a thread and leave more blocks to add partial sums. Neighbours start together and read
-// neighbouring memory.
+// The most packs in the width of a block, which are 128 bytes. Narrow blocks need few constants per
+// thread, and more of them share the addition of partial sums. Blocks side by side start together
+// and read neighbouring memory.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
-  int columns, packs;    // elements, and packs of elements, of a row
-  int channels;          // columns of a pixel; fewer than those of a row if pixels are joined
-  int tile, tile_shift;  // packs in the width of a block, a power of two
-  int tiles, height;     // tiles: blocks side by side. height: rows that a block's threads cover.
+  int columns, packs;    // elements of a row, and packs of a row
+  int channels;          // elements of a pixel; fewer than `columns` if pixels are joined
+  int tile, tile_shift;  // packs in the width of a block, a power of two, and its logarithm
+  int tiles, height;     // tiles: blocks side by side; height: rows that a block's threads cover
   int row_blocks;        // blocks one above the other
-  std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: of one sample
+  std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: the rows and pixels of one sample
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
   __host__ __device__ bool joins_pixels() const { return columns != channels; }
-  // Two sums for each row block and column. The sums of columns follow them if pixels are joined.
+  // Returns the number of partial sums: two per row block and column. If pixels are joined, the
+  // final sums of the columns follow them in memory.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
-  // The counters of finish_sums(), for one member.
+  // Returns how many tickets finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
   __device__ int channel_of(int column) const {
     while (column >= channels) column -= channels;
@@ -39,12 +41,12 @@ struct ColumnGrid {
   }
 };
 
-// Returns the pixels in a row.
+// Returns how many pixels a row has.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
-// Divides the rows, of joined_pixels(e, type) pixels, in the packs that with_packing() chooses for
-// their columns. A thread has one row a pass. There are at most `most_blocks` blocks or, if that is
-// 0, enough for `rows_a_thread` rows a thread.
+// Divides the rows among blocks of `threads` threads. A row has joined_pixels(e, type) pixels, in
+// the packs that with_packing() chooses. There are enough blocks that a thread has at most
+// `rows_a_thread` rows, but at most `most_blocks` blocks unless that is 0.
 inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, int rows_a_thread,
                               int most_blocks = 0) {
   const int joined = joined_pixels(e, type),
@@ -68,7 +70,7 @@ inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, in
   return grid;
 }
 
-// Describes a ReLU's mask: one byte for each pack of an activation, one bit for each element.
+// Describes the mask of a ReLU: one byte per pack of the activation, one bit per element.
 inline TensorDesc relu_mask_of(const TensorDesc& y) {
   TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
   const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
@@ -92,14 +94,14 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
 // The part of a ColumnGrid that a thread computes.
 struct Place {
   int tx, ty;
-  int row_block, first;  // first: the block's first column
-  int column;            // the thread's first column
-  int columns;           // columns of the block
+  int row_block, first;  // first: the first column of the block
+  int column;            // the first column of the thread
+  int columns;           // how many columns the block has
   bool active;
 };
 
-// With `from_end` the first blocks take the last rows. The previous pass has left these in the L2
-// cache, and this pass ends with the rows that the next one reads first.
+// If `from_end` is set, the first blocks take the last rows, which the previous pass has left in
+// the L2 cache. This pass then ends with the rows that the next pass reads first.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -120,9 +122,9 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds two kinds of sums a column over a block's threads: `v` has V of the first kind, then V of
-// the second. Writes partials [row_blocks][2][columns]. `shared` has 2 V * kMostTile floats for
-// each warp.
+// Adds up two kinds of values per column over the block's threads. `v` has V values of the first
+// kind, then V of the second. Writes the sums to `partials`, [row_blocks, 2, columns]. `shared` has
+// 2 V * kMostTile floats per warp.
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
                                                float* shared, float* partials) {
@@ -145,14 +147,14 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
   }
 }
 
-// Adds the two sums over all row blocks. Sum k of column c is then in shared[k * columns + (c -
-// first)].
+// Adds the partial sums of both kinds over all row blocks. The sum of kind k of column c is then in
+// shared[k * place.columns + (c - place.first)].
 template <int V, int threads>
 __device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
                                              const Place& place, double* shared) {
   constexpr int kWide = V % 4 == 0 ? 4 : 1;
   const int quads = place.columns / kWide, both = 2 * quads;
-  const int lanes = threads / both;  // threads that share a column's row blocks
+  const int lanes = threads / both;  // threads that share the row blocks of a column
   const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
   if (lane < lanes) {
     const int which = job / quads, quad = job % quads;
@@ -181,8 +183,8 @@ struct Moments {
   double mean, invstd, variance;
 };
 
-// Returns 1 / sqrt(value) in double, by one step of Newton's method from the float result. This is
-// much cheaper than the library's function.
+// Returns 1 / sqrt(value) in double, by one step of Newton's method from the float result. This
+// costs much less than the library's function.
 __device__ __forceinline__ double inverse_root(double value) {
   const double root = rsqrtf(static_cast<float>(value));
   return root * (1.5 - 0.5 * value * root * root);
@@ -199,17 +201,18 @@ __device__ __forceinline__ Moments moments_of(const double* sums, int channels, 
 
 __device__ __forceinline__ double inverse_of(double count) { return count > 0 ? 1 / count : 0; }
 
-// Returns the number of values in a channel's sums.
+// Returns the number of values in each channel's sums.
 __device__ __forceinline__ double count_of(const StepControl* control, bool synchronised,
                                            std::int64_t pixels) {
   return static_cast<double>(synchronised ? control->global_valid : control->valid) *
          static_cast<double>(pixels);
 }
 
-// The activation that follows, known at compile time. kNoActivation: none, or a ReLU.
+// The template argument for a batch norm without an activation, or with a ReLU. Other values are
+// those of ActivationKind.
 inline constexpr int kNoActivation = -1;
 
-// Calls visit(integral_constant<int, kNoActivation or the kind>).
+// Calls visit(integral_constant<int, the kind of the activation or kNoActivation>).
 template <typename Visit>
 void with_activation(const BatchNormProblem& problem, Visit visit) {
   if (!problem.activation) return visit(std::integral_constant<int, kNoActivation>{});
@@ -221,8 +224,8 @@ inline ActivationProblem activation_of(const BatchNormProblem& problem) {
 }
 
 // Maps a channel's values before the ReLU, by the same expression in forward and backward, so that
-// both have the same zeros. f32 subtracts the mean first, which is precise if the mean is large;
-// bf16 saves a constant.
+// both have the same zeros. For f32 the mean is subtracted first, which is precise if the mean is
+// large. For bf16 the mean is part of `shift`, which saves a constant.
 template <typename T>
 struct Affine {
   static constexpr bool kCentred = sizeof(T) == 4;

@@ -1,11 +1,11 @@
-// The operations of batch normalisation that sum, on the device: statistics and backward_reduce.
-// Each is one launch and reads the activations once.
+// The operations of batch normalisation that compute sums on the device: statistics and
+// backward_reduce. Each is one launch and reads the activations once.
 #include "kernels/batch_norm/cuda_statistics.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-// A source for statistics(): a matrix in memory.
+// A Source for statistics() that reads a matrix from memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -23,7 +23,7 @@ enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
   const void *x, *dy, *y, *dy2;  // y and dy2 may be null
-  const std::uint8_t* bits;      // the mask's bits, or null
+  const std::uint8_t* bits;      // the bits of the ReLU's mask, or null
   const double* sums;
   const float *gamma, *beta;
   double* dsums;
@@ -46,8 +46,8 @@ struct Channel {
   double invstd;
 };
 
-// Returns how many rows a thread loads at once: fewer if more tensors are read. `second`: there is
-// a dy2.
+// Returns how many rows a thread loads at once. There are fewer if more tensors are read. `second`:
+// there is a dy2.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }
@@ -80,7 +80,7 @@ void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   }
 }
 
-// Sums g and g (x - mean) of each column.
+// Adds up g and g (x - mean) of each column.
 template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands of_first, bool synchronised, float epsilon,
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   for (int i = 0; i < V; ++i) affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
   for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
        row += kRows * stride) {
-    // y, dy2 and bits are only loaded if they are needed.
+    // y, dy2 and bits are loaded only if they are needed.
     Pack<T, V> x[kRows], dy[kRows], y[kRows], dy2[kRows];
     unsigned bits[kRows];
 #pragma unroll

@@ -1,5 +1,5 @@
-// Takes batch norm's sums over the columns of a matrix, in the pass that reads or writes the matrix
-// first, by one launch.
+// Computes batch norm's sums over the columns of a matrix with one launch, while it reads the
+// matrix from memory or makes it.
 #pragma once
 
 #include "kernels/batch_norm/cuda.cuh"
@@ -8,12 +8,13 @@
 namespace convoy::kernels::cuda {
 
 inline constexpr int kReduceThreads = 512;
-// The most shared memory that store_partials() and add_partials() need.
+// The most shared memory that store_partials() and add_partials() need, in bytes.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Ends a pass that summed two kinds of values: adds the sums of a column's blocks and then those of
-// a channel's columns, in an order that depends on the shape only. Calls store(channel, first sum,
-// second sum). scaled(i, sum) may multiply the second sum of the block's column i.
+// Ends a pass that added up two kinds of values. It adds the partial sums of each column and, if
+// pixels are joined, the columns of each channel, in an order that depends on the shape only. Then
+// it calls store(channel, first sum, second sum). scaled(i, sum) returns the second sum of the
+// block's column i, times a factor of the caller's choice.
 template <int N, typename Scaled, typename Store>
 __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& grid, const Place& place,
                                             char* shared, float* partials, unsigned* tickets, Scaled scaled,
@@ -43,10 +44,10 @@ __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& g
   }
 }
 
-// Sums the valid rows' values and squares per column, kRows rows a thread at a time. A Source has
-// load(offset), which starts reading kWidth elements, pack(loaded, offset), which returns them, and
-// moved(stride), which returns the source of the block's member.
-// One that writes gets all rows.
+// Adds up the values and their squares of each column over the valid rows, kRows rows of a thread
+// at a time. A Source has three functions. load(offset) starts reading kWidth elements,
+// pack(loaded, offset) returns them, and moved(stride) returns the Source of the block's member. A
+// Source that also writes the matrix (kWrites) gets all rows, not only the valid ones.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
     statistics(const __grid_constant__ Source of_first, const StepControl* control,
@@ -94,7 +95,7 @@ inline std::size_t partial_bytes(const ColumnGrid& grid) {
   return sizeof(float) * static_cast<std::size_t>(grid.partials()) + sizeof(double) * of_columns;
 }
 
-// Returns the grid of statistics(), which has two blocks a multiprocessor.
+// Returns the grid of statistics(), which has two blocks per multiprocessor.
 inline ColumnGrid statistics_grid(const ImageExtents& e, DType type, int rows_a_thread) {
   return column_grid(e, type, kReduceThreads, rows_a_thread, 2 * kMultiprocessors);
 }

@@ -17,7 +17,7 @@ void for_each_element(const ImageExtents& e, std::int64_t first, std::int64_t la
   for (std::int64_t i = first * sample; i < last * sample; ++i) visit(i, i / e.pixels() % e.c);
 }
 
-// The constants of every channel: xhat = (x - mean) invstd.
+// The constants of all channels, with xhat = (x - mean) invstd.
 struct Moments {
   std::vector<double> mean, variance, invstd;
   double count = 0;
@@ -37,7 +37,7 @@ Moments moments_of_sums(const BatchNormProblem& problem, const ImageExtents& e, 
   return m;
 }
 
-// y = [relu or activation](xhat gamma + beta [+ residual]); residual may be null.
+// Computes y = [relu or activation](xhat gamma + beta [+ residual]). `residual` may be null.
 void normalise(const BatchNormProblem& problem, const ImageExtents& e, const Moments& m, const float* x,
                const float* gamma, const float* beta, const float* residual, float* y) {
   for_each_element(e, 0, e.n, [&](std::int64_t i, std::int64_t c) {

@@ -1,4 +1,4 @@
-// Products and sums with repeated factors on row_major and blocked tensors, a plane at a time.
+// Multiplies and adds repeated factors on row_major and blocked tensors, one plane at a time.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/planes.h"
 
@@ -46,7 +46,8 @@ CONVOY_VECTORISED void product_gradients(const float* x, const float* factor, co
   }
 }
 
-// The factors of plane i: one a lane, zero in padding, whose elements must stay zero.
+// The factors of plane i, one per lane. They are zero in the padding, whose elements must stay
+// zero.
 template <int kLanes>
 struct Factors {
   float of[kLanes] = {};
@@ -87,7 +88,7 @@ Kernel forward(const char* operation, KernelRequest& request) {
   });
 }
 
-// Stores the planes' sums as the gradient of the factor.
+// Stores the sums of the planes as the gradient of the factor.
 void store_sums(const Planes& planes, Repeat repeat, const double* sums, float* to) {
   if (repeat == Repeat::over_all) return add_samples(planes, sums, to);
   for (std::int64_t i = 0; i < planes.count() * planes.lanes; ++i) to[i] = static_cast<float>(sums[i]);

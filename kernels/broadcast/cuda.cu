@@ -1,4 +1,4 @@
-// Products and sums with repeated factors on the device.
+// Multiplies and adds repeated factors on the device.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"
@@ -6,14 +6,14 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// The factors of a row, where each segment (all samples, or one) has its own.
+// Loads the factors of a row. Each segment (all samples, or one sample) has factors of its own.
 template <typename F, int V>
 __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segment, int channels, int channel,
                                              float (&to)[V]) {
   unpack(load_pack<V>(factor + segment * channels + channel), to);
 }
 
-// `segment_rows`: rows that share their factors.
+// `segment_rows`: the number of rows that share their factors.
 template <typename T, typename F, int V, bool add>
 __global__ void repeat_factor(const T* x, const F* factor, T* y, Divider packs, Divider segment_rows,
                               std::int64_t items, std::ptrdiff_t member_stride) {
@@ -62,7 +62,7 @@ __global__ void multiply_gradients(const T* x, const T* factor, const T* dy, T* 
   }
 }
 
-// Writes dx and sums the factors' gradients.
+// A Source of column_sums() that writes dx and adds up the gradients of the factors.
 template <typename T, typename F, int V>
 struct FactorGradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -96,7 +96,7 @@ struct FactorGradient {
   }
 };
 
-// Sums dy alone.
+// A Source of column_sums() that adds up dy.
 template <typename T, int V>
 struct TermGradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -117,7 +117,7 @@ struct TermGradient {
   }
 };
 
-// Calls visit(Packing, factor type as a zero).
+// Calls visit(Packing, a zero of the factor's type).
 template <typename Visit>
 void with_types(DType type, std::int64_t channels, Repeat repeat, Visit visit) {
   with_packing(type, {channels}, [&](auto packing) {

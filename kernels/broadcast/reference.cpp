@@ -1,4 +1,4 @@
-// Products and sums with repeated factors in plain loops.
+// Multiplies and adds repeated factors in plain loops.
 #include <vector>
 
 #include "kernels/broadcast/broadcast.h"
@@ -7,7 +7,7 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// The factor's element for x's element i.
+// Returns the index of the factor for element i of x.
 std::int64_t index_of(Repeat repeat, const ImageExtents& e, std::int64_t i) {
   if (repeat == Repeat::none) return i;
   return repeat == Repeat::over_pixels ? i / e.pixels() : i / e.pixels() % e.c;

@@ -1,13 +1,13 @@
-// Copies of channels of row_major and blocked tensors: a plane at a time where its lanes stay
-// together, else lane by lane.
+// Copies channels of row_major and blocked tensors. A block whose lanes stay together is copied as
+// a plane, else lane by lane.
 #include "kernels/channels/channels.h"
 #include "kernels/device/planes.h"
 
 namespace convoy::kernels::cpu {
 namespace {
 
-// Tells whether the block is a whole block of the input, or reaches beyond the last one only in
-// padding.
+// Returns whether the output's block is a whole block of the input. A block that reaches beyond the
+// last channel with nothing but padding counts as whole.
 template <int kLanes>
 bool stays_together(const ChannelMap& map, std::int64_t block) {
   const std::int64_t first = map.source(block * kLanes);

@@ -1,5 +1,5 @@
-// Copies of channels on the device: packs of 16 bytes, gathered from the widest words that the map
-// keeps together.
+// Copies channels on the device. It writes packs of 16 bytes, and reads them in the widest words
+// that the ChannelMap keeps together.
 #include <numeric>
 
 #include "kernels/channels/channels.h"
@@ -9,9 +9,9 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// ChannelMap in 32 bits.
+// A ChannelMap in 32 bits.
 struct Map {
-  int in, first, last, shift, group;  // group: channels of one
+  int in, first, last, shift, group;  // group: the number of channels in a group
   Divider groups;
 
   __device__ int source(int c) const {
@@ -22,8 +22,8 @@ struct Map {
   }
 };
 
-// A thread writes V neighbouring elements, which may belong to several pixels, from words of W that
-// the map keeps together.
+// A thread writes V neighbouring elements, which may belong to several pixels. It reads them in
+// words of W elements, which the map keeps together.
 template <typename T, int V, int W>
 __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider words,
                               std::int64_t items, std::ptrdiff_t member_stride) {
@@ -51,8 +51,8 @@ __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map,
   }
 }
 
-// Calls visit(Packing<element type, 16 bytes>, words that divide `together`). Packs and words are
-// single elements if y has no whole packs.
+// Calls visit(packing, word width). Packs are 16 bytes; words are the widest that divide
+// `together`. If y has no whole packs, packs and words are single elements.
 template <typename T, typename Visit>
 void with_words(std::int64_t elements, std::int64_t together, Visit visit) {
   constexpr int V = kPackWidth<T>;
@@ -74,7 +74,7 @@ Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request
   const Map on_device{
       static_cast<int>(map.in),    static_cast<int>(map.first),           static_cast<int>(map.last),
       static_cast<int>(map.shift), static_cast<int>(map.in / map.groups), Divider(map.groups)};
-  // The channels that stay together are whole words of any width that divides this.
+  // Neighbouring channels stay together in words of any width that divides this number.
   const std::int64_t together = map.groups > 1 ? 1
                                                : std::gcd(std::gcd(map.in, map.out),
                                                           std::gcd(std::gcd(map.first, map.last), map.shift));

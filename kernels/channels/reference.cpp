@@ -1,4 +1,4 @@
-// Copies of channels in plain loops.
+// Copies channels in plain loops.
 #include <algorithm>
 
 #include "kernels/channels/channels.h"

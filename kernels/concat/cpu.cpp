@@ -1,5 +1,5 @@
-// Concatenates row_major and blocked tensors. If all parts but the last fill their blocks, a sample
-// of a part is one range of the whole; otherwise channels are copied one by one.
+// Concatenates row_major and blocked tensors. If all parts but the last fill their channel blocks,
+// a sample of a part is one range of the whole tensor. Otherwise channels are copied one by one.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"
@@ -10,8 +10,8 @@ namespace convoy::kernels::cpu {
 namespace {
 
 struct Part {
-  std::int64_t channels, begin;  // `begin` is the part's first channel in the whole
-  std::int64_t sample;           // floats of one sample, with padding
+  std::int64_t channels, begin;  // begin: the part's first channel in the whole tensor
+  std::int64_t sample;           // the floats of one sample of the part, padding included
 };
 
 struct Geometry {

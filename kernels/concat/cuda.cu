@@ -1,5 +1,5 @@
-// Concatenates rows of channels_last images on the device, in the widest words that the channel
-// counts allow. The element type does not matter.
+// Concatenates the rows of channels_last images on the device. It copies words as wide as the
+// channel counts allow, whatever the element type is.
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,16 +8,16 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kMost = 16;        // the most parts that one launch copies
-constexpr int kPieceBytes = 16;  // of the widest pieces
+constexpr int kPieceBytes = 16;  // the bytes of the widest words
 
 struct Parts {
   void* address[kMost];
-  // The word in the whole's row at which each part begins; the last entry is the end.
+  // The word in a row of the whole tensor at which each part begins. The last entry is the end.
   int first[kMost + 1];
   int count;
 };
 
-// Copies the columns [first[0], first[count]) of the whole. A thread has 16 bytes in flight.
+// Copies the columns [first[0], first[count]) of the whole tensor. A thread has 16 bytes under way.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {
@@ -51,8 +51,8 @@ __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, 
 
 struct Plan {
   std::int64_t rows = 0;
-  std::vector<std::int64_t> row_bytes;  // bytes of a row of every part
-  std::int64_t piece = kPieceBytes;     // bytes of the words that are copied
+  std::vector<std::int64_t> row_bytes;  // the bytes of a row of each part
+  std::int64_t piece = kPieceBytes;     // the bytes of a word
 };
 
 Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& whole) {
@@ -93,7 +93,7 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
       some.address[some.count++] = parts[next];
       some.first[some.count] = first;
     }
-    // Divider is limited to numbers below 2^31, so larger tensors are copied in bands of rows.
+    // Divider takes numbers below 2^31 only, so larger tensors are copied in bands of rows.
     const std::int64_t columns = first - some.first[0];
     const std::int64_t band = ((std::int64_t{1} << 31) - 1) / columns;
     for (std::int64_t row = 0; row < plan.rows; row += band) {

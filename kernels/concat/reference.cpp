@@ -1,5 +1,5 @@
-// Concatenates in plain loops. A sample of the whole is the samples of the parts, one after the
-// other.
+// Concatenates in plain loops. A sample of the whole tensor consists of the samples of the parts,
+// one after the other.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"
@@ -8,7 +8,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Returns the elements of one sample of each part. Checks that the parts make up the whole.
+// Returns how many elements one sample of each part has. Throws unless the parts make up the whole
+// tensor.
 std::vector<std::int64_t> sample_elements(const char* operation, const std::vector<TensorDesc>& parts,
                                           const TensorDesc& whole) {
   std::vector<std::int64_t> elements;

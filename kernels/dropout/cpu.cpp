@@ -1,6 +1,6 @@
-// Dropout on the host. Row-major samples use four elements of each call of the generator. In
-// blocked layouts neighbours in memory are far apart in the sample, so each lane makes its own
-// call.
+// Dropout on the host. In row-major samples, one call of the generator serves four neighbouring
+// elements. In blocked layouts, neighbours in memory are far apart in the sample, so each lane
+// makes its own call.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"
@@ -10,15 +10,15 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups = 256;  // calls of the generator for a tile
+constexpr std::int64_t kGroups = 256;  // calls of the generator per tile
 
 struct Mask {
   std::uint64_t key, step;
   float rate, scale;
 };
 
-// Computes the factors of elements of groups [first, first + kGroups) of a sample. A group has four
-// elements.
+// Computes the factors of a sample's elements, for the groups [first, first + kGroups). A group is
+// four elements, which share one call of the generator.
 CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
                                          float* factors) {
   const Mask m = mask;
@@ -43,7 +43,7 @@ void drop_row_major(const Mask& mask, std::uint64_t sample, std::int64_t begin, 
   }
 }
 
-// Drops elements of all pixels in one block of `lanes` channels from `channel` on.
+// Drops elements in all pixels of one block of `lanes` channels, which starts at `channel`.
 CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::int64_t channel,
                                   std::int64_t pixels, std::int64_t lanes, const float* x, float* y) {
   const Mask m = mask;
@@ -65,7 +65,7 @@ CONVOY_VECTORISED void scale_piece(const float* x, float factor, float* y, std::
   for (std::int64_t i = 0; i < count; ++i) y[i] = factor != 0 ? x[i] * factor : 0;
 }
 
-// The tensor may have any layout.
+// Keeps or drops whole samples, for a tensor of any layout.
 Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0];
   const std::int64_t sample = buffer_elements(request.inputs[0]) / samples;
@@ -92,7 +92,7 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
-  // A chunk is a range of a row-major sample, or a block of channels.
+  // A piece is a range of a row-major sample, or a block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
   const auto body = [=](const BoundOperands& operands) {

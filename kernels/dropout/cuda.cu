@@ -1,5 +1,5 @@
-// Dropout on the device. Each draw serves four row-major neighbours: channels of a matrix, pixels
-// of an image.
+// Dropout on the device. One call of the generator serves four elements that are neighbours in
+// row-major order: channels of a matrix, pixels of an image.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/dropout/dropout.h"
@@ -22,7 +22,7 @@ struct Mask {
   }
 };
 
-// Serves samples whose elements are in row-major order. `packs`: packs of one sample.
+// Serves samples whose elements are in row-major order. `packs`: the packs of one sample.
 template <typename T, int V>
 __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
                           std::ptrdiff_t member_stride) {
@@ -44,8 +44,8 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// Serves channels_last images with a multiple of four pixels. A thread has four pixels of a pack of
-// channels.
+// Serves channels_last images with a multiple of four pixels. A thread has one pack of channels of
+// four pixels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
                            Divider quads, std::int64_t items, std::ptrdiff_t member_stride) {
@@ -74,7 +74,7 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
   }
 }
 
-// Serves all other shapes, one element a thread.
+// Serves all other shapes. A thread has one element.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
                               std::int64_t elements, std::ptrdiff_t member_stride) {
@@ -111,7 +111,7 @@ __global__ void drop_samples(const T* x, T* y, Mask mask, Divider packs, std::in
 }
 
 struct Extents {
-  // A row-major sample counts as one pixel with all elements.
+  // A row-major sample counts as one pixel with all its elements as channels.
   std::int64_t samples, channels, pixels;
   std::int64_t elements() const { return samples * channels * pixels; }
 };
@@ -150,7 +150,7 @@ Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request
   return device_kernel(body, {{0, 0}});
 }
 
-// Makes forward and backward, which compute the same: they multiply by the mask.
+// Makes forward and backward, which are the same: both multiply by the mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   TensorDesc& x = request.inputs[0];

@@ -5,7 +5,7 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Makes forward and backward, which compute the same: an element is kept and scaled, or zero.
+// Makes forward and backward, which are the same: an element is kept and scaled, or becomes zero.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_row_major(operation, request);
@@ -17,7 +17,8 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
     const std::int64_t elements = shape.elements() / shape[0];
     for (std::int64_t n = 0; n < shape[0]; ++n)
       for (std::int64_t i = 0; i < elements; ++i) {
-        const std::int64_t drawn = problem.whole_samples ? 0 : i;  // the element that decides
+        // the element whose random word decides
+        const std::int64_t drawn = problem.whole_samples ? 0 : i;
         const Philox4 words =
             dropout_words(key, control->step, control->first_sample + static_cast<std::uint64_t>(n),
                           static_cast<std::uint32_t>(drawn / 4));

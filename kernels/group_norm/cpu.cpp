@@ -1,4 +1,5 @@
-// Group normalisation of row_major and blocked tensors: sums of planes, which the groups then add.
+// Group normalisation of row_major and blocked tensors. It sums over each plane, then adds the sums
+// of a group's planes.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -9,12 +10,13 @@ namespace {
 
 struct Groups {
   Planes planes;
-  std::int64_t groups, channels;  // channels of a group
+  std::int64_t groups, channels;  // channels: those of one group
 
   std::int64_t all() const { return planes.samples * groups; }
   double inverse_count() const { return 1.0 / static_cast<double>(channels * planes.pixels); }
   std::int64_t sums() const { return planes.count() * planes.lanes; }
-  // The sum of a group, given sums [samples, blocks * lanes], each times factor(channel).
+  // Returns the sum over a group of sums[channel] * factor(channel). `sums` is [samples, blocks *
+  // lanes].
   template <typename Factor>
   double sum_of(std::int64_t group, const double* sums, const Factor& factor) const {
     const double* const sample = sums + group / groups * planes.padded_channels();
@@ -25,7 +27,7 @@ struct Groups {
   }
 };
 
-// One value a lane of plane i; zeros in padding.
+// One value per lane of plane i, zero in the padding.
 template <int kLanes>
 struct Lanes {
   float of[kLanes] = {};
@@ -40,7 +42,7 @@ Lanes<kLanes> lanes_of(const Groups& g, std::int64_t i, const Value& value) {
   return lanes;
 }
 
-// Sums of (x - mean)^power.
+// Adds (x - mean)^power over a plane to `sums`, one sum per lane.
 template <int kLanes, int power>
 CONVOY_VECTORISED void sum_powers(const float* x, const float* mean, std::int64_t pixels, double* sums) {
   sum_plane<kLanes>(
@@ -52,7 +54,7 @@ CONVOY_VECTORISED void sum_powers(const float* x, const float* mean, std::int64_
       sums);
 }
 
-// to = x scale + shift, or with a dy: dy by + x scale + shift.
+// Computes to = x scale + shift or, if dy is not null, to = dy by + x scale + shift.
 template <int kLanes>
 CONVOY_VECTORISED void scale_plane(const float* x, const float* scale, const float* shift, const float* dy,
                                    const float* by, float* to, std::int64_t pixels) {
@@ -66,7 +68,7 @@ CONVOY_VECTORISED void scale_plane(const float* x, const float* scale, const flo
   }
 }
 
-// sums: of dy (x - mean) invstd, and of dy.
+// Adds dy (x - mean) invstd to `with_xhat` and dy to `alone`.
 template <int kLanes>
 CONVOY_VECTORISED void sum_gradients(const float* x, const float* dy, const float* mean, const float* invstd,
                                      std::int64_t pixels, double* with_xhat, double* alone) {
@@ -117,7 +119,7 @@ template <int kLanes>
 void backward(const Groups& g, const BoundOperands& b) {
   auto* const with_xhat = b.scratch<double>();
   double* const alone = with_xhat + g.sums();
-  double* const means = alone + g.sums();  // of g xhat, then of g
+  double* const means = alone + g.sums();  // the means of g xhat over each group, then those of g
   const float *gamma = b.in(1), *mean = b.in(3), *invstd = b.in(3) + g.all();
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
@@ -134,7 +136,7 @@ void backward(const Groups& g, const BoundOperands& b) {
   }
   add_samples(g.planes, with_xhat, b.out(1));
   add_samples(g.planes, alone, b.out(2));
-  // dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)), a line in dy and x.
+  // dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)) is linear in dy and x.
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
     const auto by =

@@ -1,5 +1,5 @@
-// Group normalisation on the device: sums of the channels of every sample, which the groups then
-// add, and a pass over the elements.
+// Group normalisation on the device. One launch sums over the pixels per channel and sample, the
+// next adds these sums per group, and the last passes over the elements.
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/group_norm/group_norm.h"
@@ -11,7 +11,8 @@ struct Groups {
   int samples, channels, groups;
   std::int64_t pixels;
   float epsilon;
-  Divider packs, sample, of_group;  // packs of a pixel, pixels of a sample, channels of a group
+  // by the packs of a pixel, the pixels of a sample, the channels of a group
+  Divider packs, sample, of_group;
 
   __host__ __device__ int all() const { return samples * groups; }
   __device__ double count() const {
@@ -22,7 +23,7 @@ struct Groups {
   }
 };
 
-// Sums of x and x^2.
+// A Source of column_sums() that adds up x and x^2.
 template <typename T, int V>
 struct Powers {
   static constexpr int kWidth = V, kSums = 2;
@@ -46,7 +47,7 @@ struct Powers {
   }
 };
 
-// Sums of dy xhat and dy.
+// A Source of column_sums() that adds up dy xhat and dy.
 template <typename T, int V>
 struct Gradients {
   static constexpr int kWidth = V, kSums = 2;
@@ -79,7 +80,7 @@ struct Gradients {
   }
 };
 
-// A thread has a group. sums: [2][samples][channels].
+// A thread computes the moments of one group. sums: [2, samples, channels].
 __global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, moments);
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -94,8 +95,8 @@ __global__ void find_moments(const double* sums, Groups g, float* moments, std::
   moments[g.all() + group] = static_cast<float>(1 / sqrt(variance + g.epsilon));
 }
 
-// A thread has a group, and then a channel. sums: of dy xhat, and of dy; means: of g xhat, and of
-// g.
+// A thread computes the means of one group, then the gradients of one channel. `sums` holds the
+// sums of dy xhat, then those of dy; `means` gets the means of g xhat, then those of g.
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);
@@ -122,7 +123,7 @@ __global__ void find_gradients(const double* sums, const float* gamma, Groups g,
   dbeta[at] = static_cast<float>(alone);
 }
 
-// y, or dx if there is a dy.
+// Writes y or, with `gradient`, dx.
 template <typename T, int V, bool gradient>
 __global__ void apply(const T* x, const T* dy, const float* gamma, const float* beta, const float* moments,
                       const float* means, T* to, const __grid_constant__ Groups g, std::int64_t items,
@@ -156,7 +157,8 @@ Groups groups_of(const GroupNormProblem& problem, const ImageExtents& e, int wid
           problem.epsilon,       Divider(e.c / width),  Divider(e.pixels()), Divider(e.c / problem.groups)};
 }
 
-// Workspace: sums f64 [2][N][C], means f32 [2][N groups] (backward), partial sums.
+// The workspace: sums f64 [2, N, C], then means f32 [2, N groups] (only backward needs these), then
+// partial sums.
 struct Workspace {
   double* sums;
   float *means, *partials;

@@ -1,10 +1,10 @@
 // Group normalisation of every sample over the pixels of a group of neighbouring channels (Wu, He,
-// ECCV 2018). As many groups as channels make it instance normalisation.
+// ECCV 2018). With as many groups as channels it is instance normalisation.
 //   group_norm_forward   {x, gamma, beta} -> {y, moments}                y may be x
 //   group_norm_backward  {x, gamma, dy, moments} -> {dx, dgamma, dbeta}  dx may be x or dy
-// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; gamma, beta, dgamma, dbeta f32 [C]. moments
-// f32 [2 N groups]: the means of all samples' groups, then their inverse deviations. The formulas
-// are those of layer_norm.h with means over a group.
+// x, y, dy and dx are [N, C, H, W] or [N, C], of one layout. gamma, beta, dgamma and dbeta are f32
+// [C]. moments is f32 [2 N groups]: the means of all groups of all samples, then their inverse
+// deviations. The formulas are those of layer_norm.h, with means over a group.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -12,15 +12,15 @@
 namespace convoy::kernels {
 
 struct GroupNormProblem {
-  int groups = 32;  // divides the channels
+  int groups = 32;  // a divisor of the number of channels
   float epsilon = 1e-5f;
 };
 
 CONVOY_KERNEL(group_norm_forward, GroupNormProblem);
 CONVOY_KERNEL(group_norm_backward, GroupNormProblem);
 
-// Checks shared by the backends: counts, shapes and types of all operands, and the layouts of those
-// that are not images.
+// Check what all backends require: the number, shapes and types of the operands, and the layouts of
+// the operands that are not images.
 void require_group_norm_forward(const GroupNormProblem& problem, KernelRequest& request);
 void require_group_norm_backward(const GroupNormProblem& problem, KernelRequest& request);
 

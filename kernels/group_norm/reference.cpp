@@ -1,4 +1,4 @@
-// Group normalisation in plain loops: a group of a sample is one range of elements.
+// Group normalisation in plain loops. A group of a sample is one range of elements.
 #include <cmath>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// Image operations on the device. A block handles one sample and applies its operations in
-// sequence. Operations that read neighbours need their input unchanged, so each one goes from one
-// buffer to another; the last one writes y.
+// Image operations on the device. A block handles one sample and applies its operations one after
+// the other. Some operations read neighbours and need their input unchanged, so every operation
+// reads one buffer and writes another. The last one writes y.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/pixel_ops.h"
 #include "kernels/image_ops/image_ops.h"
@@ -9,7 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-// Copies of a histogram, so that fewer warps add to one counter at the same time.
+// How many copies of a histogram there are. With several copies, fewer warps add to one counter at
+// the same time.
 constexpr int kCopies = 4;
 
 struct Image {
@@ -31,8 +32,8 @@ struct Pixel {
   std::uint8_t channel[kChannels];
 };
 
-// A thread's pixels: four if an image row has whole words (kQuads), so that they are loaded as
-// words, else one.
+// A thread's pixels. If an image row consists of whole words (kQuads), these are four pixels, which
+// are loaded as words, else one pixel.
 template <int kChannels, bool kQuads>
 struct Group {
   static constexpr int kPixels = kQuads ? 4 : 1;
@@ -103,7 +104,8 @@ template <int kChannels, bool kQuads>
 __device__ int mean_grey(const std::uint8_t* from, Image image, Shared<kChannels>& shared) {
   if (threadIdx.x == 0) shared.sum = 0;
   __syncthreads();
-  // A thread sums at most 8192^2 / 512 pixels (kMostImageOpExtent, kBlock) of up to 255, which fit.
+  // A thread adds up at most 8192^2 / 512 pixels (kMostImageOpExtent, kBlock) of at most 255 each,
+  // which fits into 32 bits.
   std::uint32_t sum = 0;
   for_pixels<kChannels, kQuads>(from, image, [&](const Pixel<kChannels>& pixel) {
     if constexpr (kChannels == 3)
@@ -152,7 +154,7 @@ __device__ void count_levels(const std::uint8_t* from, Image image, Shared<kChan
   __syncthreads();
 }
 
-// Each warp makes the table of one channel, and each of its lanes computes eight levels.
+// Each warp makes the table of one channel. Each of its lanes computes eight levels.
 template <int kChannels>
 __device__ void make_equalizing_table(Image image, Shared<kChannels>& shared) {
   const int c = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -205,15 +207,15 @@ __device__ void change_levels(const ImageOp& op, const std::uint8_t* from, std::
   });
 }
 
-// A warp writes a tile of 8 x 4 groups. However the image is turned, the pixels that the warp reads
-// then lie in few cache lines.
+// A warp writes a tile of 8 x 4 groups of pixels. However the image is turned, the pixels that the
+// warp reads then lie in few cache lines.
 template <int kChannels, bool kQuads>
 __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* to, Image image) {
   using G = Group<kChannels, kQuads>;
   std::int32_t matrix[6];
 #pragma unroll
   for (int i = 0; i < 6; ++i) matrix[i] = op.matrix[i];
-  const int columns = image.width / G::kPixels;  // groups in a row
+  const int columns = image.width / G::kPixels;  // groups of pixels in a row
   const int tile_columns = (columns + 7) / 8, tiles = tile_columns * ((image.height + 3) / 4);
   for (int tile = threadIdx.x / 32; tile < tiles; tile += kWarps) {
     const int column = tile % tile_columns * 8 + threadIdx.x % 8;
@@ -233,8 +235,8 @@ __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* 
   }
 }
 
-// Sharpens byte by byte: a byte's neighbours are kChannels bytes to its left and right, whatever
-// its channel. Pixels at the border stay as they are.
+// Sharpens byte by byte. A byte's neighbours are kChannels bytes to its left and right, whatever
+// its channel is. Pixels at the border stay as they are.
 template <int kChannels, bool kQuads>
 __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to, Image image) {
   const int pitch = image.width * kChannels;
@@ -249,7 +251,8 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        // Sums over three rows, for each of the 12 bytes of the three words around this one.
+        // The sums over three rows, for each of the 12 bytes of this word and the words on both
+        // sides.
         int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll
@@ -288,7 +291,8 @@ __device__ void copy(const std::uint8_t* from, std::uint8_t* to, Image image) {
   change_pixels<kChannels, kQuads>(from, to, image, [](Pixel<kChannels> pixel) { return pixel; });
 }
 
-// Changes one pixel at a time, because the colour arithmetic of four would need too many registers.
+// Changes one pixel at a time, because the colour arithmetic of four pixels would need too many
+// registers.
 template <typename Change>
 __device__ void change_colours(const std::uint8_t* from, std::uint8_t* to, Image image, Change change) {
   change_pixels<3, false>(from, to, image, [&](const Pixel<3>& pixel) {

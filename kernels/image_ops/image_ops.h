@@ -1,8 +1,8 @@
-// Applies each sample's image operations (kernels/device/image_op.h) in sequence, with the bits of
-// the host.
+// Applies each sample's image operations (kernels/device/image_op.h) one after the other, with the
+// bits of the host.
 //   image_ops_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]}
 //                      -> {y u8 [N, C, H, W]}
-// Images are channels_last; C is 1 or 3, H and W are at most kMostImageOpExtent. Samples that are
+// Images are channels_last. C is 1 or 3; H and W are at most kMostImageOpExtent. Samples that are
 // not valid stay as they are, and their transforms are not read.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace convoy::kernels {
 
 struct ImageOpsProblem {
-  // The most operations of a sample; the device needs no workspace if it is 1.
+  // The most operations that a sample has. If this is 1, the device needs no workspace.
   int most = kMostImageOps;
 };
 

@@ -1,4 +1,4 @@
-// Applies image operations by the host's code.
+// Applies image operations with the code of the host (kernels/device/image_ops.h).
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/image_ops.h"
 #include "kernels/image_ops/image_ops.h"

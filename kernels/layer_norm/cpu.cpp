@@ -1,5 +1,6 @@
-// Layer normalisation of row_major and blocked tensors. A run of pixels of all channels is worked
-// on at a time; its pixels and lanes are neighbours in memory and are vectorised over.
+// Layer normalisation of row_major and blocked tensors. A thread works on a run of neighbouring
+// pixels and all their channels at a time. The run's pixels and lanes are neighbours in memory, and
+// loops over them are vectorised.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -8,17 +9,17 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr int kRun = 512;  // pixels times lanes
+constexpr int kRun = 512;  // the most pixels of a run, times the lanes
 
 struct Run {
   Planes planes;
-  std::int64_t first;  // element of its first pixel and channel
+  std::int64_t first;  // the element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // its first pixel's place in moments
+  std::int64_t row;  // the place of the run's first pixel in `moments`
 };
 
-// Calls visit(element of the run, its lane and pixel in the run, channel), for one block of
-// channels. Channels in padding are left out.
+// Calls visit(element, position among the run's pixels and lanes, channel) for one block of
+// channels, without the channels in padding.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();
@@ -34,7 +35,8 @@ template <int kLanes, typename Visit>
   }
 }
 
-// Adds the lanes of each pixel, multiplies by `factor` and spreads the results over the lanes.
+// Adds the lanes of each pixel, multiplies the sum by `factor` and stores it in all of the pixel's
+// lanes.
 template <int kLanes>
 [[gnu::always_inline]] inline void join_lanes(double (&sums)[kRun], double factor, float* to) {
   for (int pixel = 0; pixel < kRun / kLanes; ++pixel) {
@@ -76,7 +78,7 @@ CONVOY_VECTORISED void forward_run(const Run& run, float epsilon, const float* x
   }
 }
 
-// sums: dgamma and dbeta of the run, [2][blocks * lanes].
+// `sums`: the run's share of dgamma and dbeta, [2, blocks * lanes].
 template <int kLanes>
 CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float* gamma, const float* dy,
                                     const float* moments, float* dx, double* sums) {
@@ -113,7 +115,7 @@ CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float*
         });
 }
 
-// Calls body(run) for the runs of a piece of the pixels; pieces are done in parallel.
+// The runs in a piece of the pixels. Pieces are done in parallel.
 constexpr std::int64_t kRunsAPiece = 8;
 std::int64_t pieces_of(const Planes& planes) {
   const std::int64_t piece = kRunsAPiece * kRun / planes.lanes;

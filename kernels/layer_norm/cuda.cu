@@ -1,5 +1,5 @@
-// Layer normalisation on the device. `lanes` threads of a warp have a pixel and keep its channels
-// in registers; pixels with more channels than fit are read again, from the L1 cache.
+// Layer normalisation on the device. `lanes` threads of a warp share a pixel and keep its channels
+// in registers. A pixel with more channels than fit is read again, from the L1 cache.
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/layer_norm/layer_norm.h"
 
@@ -8,20 +8,21 @@ namespace {
 
 struct Rows {
   std::int64_t rows;
-  int channels, packs;  // packs of a row
-  int lanes;            // a power of two up to 32
+  int channels, packs;  // packs: those of one row
+  int lanes;            // threads that share a row, a power of two up to 32
   float epsilon;
 
   __device__ int groups() const { return kThreads / lanes; }
 };
 
-// The sum over the threads of a row, in all of them.
+// Returns the sum over the threads that share a row, in each of these threads.
 __device__ __forceinline__ float row_sum(float value, int lanes) {
   for (int lane = lanes / 2; lane > 0; lane /= 2) value += __shfl_xor_sync(0xffffffffu, value, lane);
   return value;
 }
 
-// The packs of a row that a thread has: kHeld of them in registers, or with 0 any number in memory.
+// The packs of a row that a thread has. It keeps kHeld of them in registers or, if kHeld is 0,
+// reads any number from memory.
 template <typename T, int V, int kHeld>
 struct RowPart {
   const T* row;
@@ -34,7 +35,7 @@ struct RowPart {
     for (int k = 0; k < kHeld; ++k)
       if (lane + k * lanes < packs) held[k] = load_pack<V>(row + (lane + k * lanes) * V);
   }
-  // Calls visit(values, pack, k) for all packs, of which k counts those in registers.
+  // Calls visit(values, pack, k) for all packs of the thread; k counts the packs in registers.
   template <typename Visit>
   __device__ __forceinline__ void for_each(Visit visit) const {
     float value[V];
@@ -60,7 +61,8 @@ __global__ void forward(const T* x, const float* gamma, const float* beta, T* y,
   move_to_member(member_stride, x, gamma, beta, y, moments);
   const int lane = static_cast<int>(threadIdx.x) % r.lanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * r.groups() + static_cast<int>(threadIdx.x) / r.lanes;
-  const bool there = row < r.rows;  // all threads of a warp take part in its sums
+  // rows beyond the last one stay, because all threads of a warp take part in its sums
+  const bool there = row < r.rows;
   const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
   float sum = 0, squares = 0;
   part.for_each([&](const float(&value)[V], int, int) {
@@ -85,7 +87,7 @@ __global__ void forward(const T* x, const float* gamma, const float* beta, T* y,
   if (there && lane == 0) moments[row] = mean, moments[r.rows + row] = invstd;
 }
 
-// Writes dx. With kHeld > 0 also the partial sums of dgamma and dbeta, [blocks][2][channels].
+// Writes dx. If kHeld > 0, also writes the partial sums of dgamma and dbeta, [blocks, 2, channels].
 template <typename T, int V, int kHeld>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const T* x, const float* gamma, const T* dy, const float* moments, T* dx, Rows r,
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
     const RowPart<T, V, kHeld> gradient(there ? dy + row * r.channels : nullptr, lane, r);
     const float mean = there ? moments[row] : 0, invstd = there ? moments[r.rows + row] : 0;
-    // The part of the gradient that belongs to a pack of x.
+    // Loads the part of the gradient that belongs to a pack of x.
     const auto gradient_of = [&](int pack, int k, float(&to)[V]) {
       if constexpr (kHeld > 0)
         unpack(gradient.held[k], to);
@@ -162,7 +164,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-// Sums dgamma and dbeta of wide rows in a pass of their own.
+// A Source of column_sums() that adds up dgamma and dbeta, for rows that do not fit into registers.
 template <typename T, int V>
 struct ScaleGradient {
   static constexpr int kWidth = V, kSums = 2;
@@ -196,13 +198,14 @@ struct ScaleGradient {
 
 constexpr int kMostHeld = 4;
 
-// How threads share a row: the fewest that keep three packs or fewer each, or a whole warp.
+// Chooses how many threads share a row: the fewest for which each has at most three packs, up to a
+// warp.
 Rows rows_of(const ImageExtents& e, int width, float epsilon) {
   Rows r{e.n * e.pixels(), static_cast<int>(e.c), static_cast<int>(e.c) / width, 1, epsilon};
   while (r.lanes < 32 && ceil_div(r.packs, r.lanes) > 3) r.lanes *= 2;
   return r;
 }
-// The packs of a thread, 0 if they do not fit into registers.
+// Returns how many packs a thread keeps in registers, or 0 if they do not fit.
 int held_by(const Rows& r) {
   const auto held = static_cast<int>(ceil_div(r.packs, r.lanes));
   return held <= kMostHeld ? held : 0;
@@ -224,7 +227,8 @@ void with_held(int held, Visit visit) {
   }
 }
 
-// Those that are resident at once, or fewer, so that the sums at the end of a block pay.
+// Returns how many blocks to launch: at most as many as can be resident at once, and few enough
+// that each has several rows per thread before it adds the sums at its end.
 unsigned blocks_for(const Rows& r) {
   constexpr int kRowsAThread = 4;
   return static_cast<unsigned>(

@@ -8,7 +8,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Calls visit(row, first): the pixels, and the element of each one's first channel.
+// Calls visit(row, first) for every pixel: the pixel's number, and the element of its first
+// channel.
 template <typename Visit>
 void for_each_pixel(const ImageExtents& e, Visit visit) {
   for (std::int64_t n = 0; n < e.n; ++n)

@@ -1,6 +1,6 @@
-// Computes a fully connected layer by oneDNN's inner product, over matrices only: images that are
-// not row_major are flattened first. For images oneDNN would choose different weight layouts
-// forward and backward, and copying weights costs more.
+// Computes a fully connected layer with oneDNN's inner product, over matrices only. Images that are
+// not row_major are flattened first. For images, oneDNN would choose different weight layouts in
+// forward and backward, and copying weights costs more than flattening.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/linear/linear.h"
@@ -18,7 +18,7 @@ struct Layer {
   memory::desc x, weights, y, bias;
 };
 
-// Returns [N, C * H * W].
+// Returns the shape [N, C * H * W].
 Shape flat(const Shape& x) { return {x[0], x.elements() / x[0]}; }
 
 Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& weights, TensorDesc& y,
@@ -28,7 +28,8 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
   require_shape(operation, "y", y, {flat_x[0], y.shape[1]});
   require_shape(operation, "weights", weights, {y.shape[1], flat_x[1]});
   const TensorDesc matrix{x.dtype, flat_x, Layout::row_major, nullptr};
-  // If weights are plain, all passes use that layout. Otherwise each pass chooses its own.
+  // If the weights are row_major, all passes use that layout. Otherwise each pass chooses a layout
+  // of its own.
   Layer layer{onednn::desc_of(matrix),
               weights.layout == Layout::row_major ? onednn::desc_of(weights) : onednn::any_desc(weights),
               onednn::desc_of(y),

@@ -1,6 +1,6 @@
-// Computes a fully connected layer on the device by three matrix products. Images with more than
-// one pixel and channel are reordered to rows of C, H, W first, which is cheaper than reordering
-// the weights.
+// Computes a fully connected layer on the device, with one matrix product per pass. Images with
+// more than one pixel and channel are first reordered to rows of C, H, W, which costs less than
+// reordering the weights.
 #include "kernels/device/cuda_kernel.h"
 #include "kernels/gemm/bias_gradient.h"
 #include "kernels/gemm/gemm.h"
@@ -48,7 +48,7 @@ gemm::Problem product_of(const Extents& e, DType output, std::int64_t m, std::in
   return product;
 }
 
-// The parts of the workspace after the product's own: x or dx as rows, and sums for the bias's
+// The parts of the workspace: that of the product, then x or dx as rows, then sums for the bias's
 // gradient.
 struct Workspace {
   std::uint8_t *product, *rows, *sums;

@@ -1,5 +1,5 @@
-// Reorders images NHWC to and from rows of C, H, W, in which fully connected layers count their
-// inputs. CUDA builds only.
+// Reorders NHWC images to rows in the order C, H, W, in which fully connected layers count their
+// inputs, and back. CUDA builds only.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace convoy::kernels::linear {
 
-// Computes out[n][b][a] = in[n][a][b], for elements of 2 or 4 bytes.
+// Computes out[n][b][a] = in[n][a][b] for all planes n, for elements of 2 or 4 bytes.
 void transpose_planes(const void* in, void* out, std::int64_t planes, std::int64_t a, std::int64_t b,
                       std::size_t element_bytes, Stream stream, Members members);
 

@@ -2,12 +2,12 @@
 //   linear_forward           {x, weights, [bias]} -> {y}
 //   linear_backward_data     {dy, weights} -> {dx}
 //   linear_backward_weights  {x, dy} -> {dweights, [dbias]}
-// x [N, C, H, W] in any layout or [N, C]; weights, logically, [O, C * H * W] over row-major (c, h,
-// w); bias [O]; y [N, O] row_major. dweights is written in the layout that it is given (that of the
-// weights).
+// x and dx are [N, C, H, W] in any layout, or [N, C]. The logical shape of the weights is [O, C * H
+// * W], over row-major (c, h, w). bias and dbias are [O]; y and dy are [N, O], row_major. dweights
+// is written in the layout that the request gives it, which is that of the weights.
 //
-// On CUDA x, y, dy, dx and the weights are all f32 or all bf16; the weights are row_major; bias,
-// dweights and dbias are f32.
+// On CUDA x, y, dy, dx and the weights are all f32 or all bf16, and the weights are row_major.
+// bias, dweights and dbias are f32.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -15,7 +15,7 @@
 namespace convoy::kernels {
 
 struct LinearProblem {
-  bool bias = true;   // whether the bias operands exist
+  bool bias = true;   // the bias operands exist
   bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
 };
 

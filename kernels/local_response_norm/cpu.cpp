@@ -1,6 +1,6 @@
-// Local response normalisation of row_major and blocked images. Copies the channels of a pixel into
-// a line with zeros around it, sums windows there, and copies back. aux: the scale k + alpha / size
-// * sum of squares, f32, like x.
+// Local response normalisation of row_major and blocked images. It copies the channels of a pixel
+// into a line with zeros at both ends, sums windows there, and copies the results back. aux holds
+// the scale, k + alpha / size * sum of squares, as f32 in the shape and layout of x.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +15,11 @@ namespace convoy::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kMargin = 64;       // zeros on each side of a line
-constexpr std::int64_t kChannels = 4096;   // the longest line: most channels
+constexpr std::int64_t kChannels = 4096;   // the longest line, in channels
 constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread takes at a time
 
-// Channel c of pixel p of a sample is at c / lanes * lanes * pixels + p * lanes + c % lanes.
+// The extents of an image and of its windows. In a sample, channel c of pixel p is at c / lanes *
+// lanes * pixels + p * lanes + c % lanes.
 struct Geometry {
   std::int64_t samples, channels, padded, pixels, lanes;
   std::int64_t size;
@@ -31,8 +32,8 @@ struct Line {
   float* values = storage + kMargin;
 };
 
-// Calls visit(position in the line, offset in the sample) for every channel of a pixel, with
-// padding.
+// Calls visit(position in the line, offset in the sample) for every channel of a pixel, padding
+// included.
 template <typename Visit>
 [[gnu::always_inline]] inline void for_each_channel(const Geometry& g, std::int64_t pixel, Visit visit) {
   for (std::int64_t c = 0; c < g.padded; c += g.lanes) {
@@ -42,7 +43,7 @@ template <typename Visit>
   }
 }
 
-// Sets sums[c] to the sum of `size` values of the line, from c - before on.
+// Sets sums[c] to the sum of `size` values of the line, starting with that of channel c - before.
 [[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
                                                float* sums) {
   std::fill_n(sums, g.padded, 0.0f);
@@ -53,12 +54,13 @@ template <typename Visit>
   }
 }
 
-// Zeroes the padding channels.
+// Sets the padding channels to zero.
 [[gnu::always_inline]] inline void clear_padding(const Geometry& g, float* line) {
   std::fill(line + g.channels, line + g.padded, 0.0f);
 }
 
-// Computes scale ^ -beta, 0 in the padding. The usual exponent needs no general power.
+// Computes scale ^ -beta, which is 0 in the padding. The usual exponent, 0.75, needs square roots
+// only.
 [[gnu::always_inline]] inline void powers(const Geometry& g, const float* scale, float* power) {
   if (g.beta == 0.75f) {
 #pragma omp simd
@@ -101,7 +103,7 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // The windows that contain a channel are the forward window, mirrored.
+    // The windows that contain a channel have their centres in the mirrored forward window.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {
@@ -121,7 +123,7 @@ Geometry geometry_of(const char* operation, const LocalResponseNormProblem& prob
           problem.k,  problem.beta, problem.alpha / static_cast<float>(problem.size)};
 }
 
-// Calls body(sample, first pixel, last pixel) in parallel.
+// Calls body(sample, first pixel, last pixel + 1) for pieces of the samples, in parallel.
 template <typename Body>
 void for_each_piece(const Geometry& g, const Body& body) {
   const std::int64_t pieces = (g.pixels + kPixelPiece - 1) / kPixelPiece;

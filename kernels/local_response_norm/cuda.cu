@@ -1,6 +1,6 @@
-// Local response normalisation on the device, channels_last: a thread has one pack of channels and
-// reads its neighbours from the cache. Backward computes the scales again from x, which is cheaper
-// than reading them, so aux is unused.
+// Local response normalisation on the device, for channels_last images. A thread has one pack of
+// channels and reads the neighbouring ones from the cache. Backward computes the scales again from
+// x, which costs less than reading them, so aux is unused.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/local_response_norm/local_response_norm.h"
@@ -10,20 +10,20 @@ namespace {
 
 struct Windows {
   int channels, before, after;  // the window of channel c is [c - before, c + after]
-  float alpha, beta, k;         // alpha is divided by the window's size
-  Divider row;                  // packs (or channels) in a pixel
+  float alpha, beta, k;         // alpha is already divided by the window's size
+  Divider row;                  // by the packs (or single channels) in a pixel
   std::int64_t items;
 };
 
-// Returns 1 / sqrt(value) by the hardware's approximation, within two units in the last place and
-// without a branch for denormals.
+// Returns 1 / sqrt(value) by the hardware's approximation. The error is at most two units in the
+// last place, and there is no branch for denormal numbers.
 __device__ __forceinline__ float inverse_root(float value) {
   float root;
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(value));
   return root;
 }
 
-// Computes scale ^ -beta and 1 / scale. kUsual: beta is 0.75, which needs no general power.
+// Computes scale ^ -beta and 1 / scale. kUsual: beta is 0.75, which needs square roots only.
 struct Power {
   float power, inverse;
 };
@@ -33,7 +33,8 @@ __device__ __forceinline__ Power inverse_power(float scale, float beta) {
   return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
-// Returns the pack at `channel` of the row that begins at `row`. Channels outside the row are zero.
+// Loads the V elements at `channel` of the pixel that begins at `row`. Channels outside the pixel
+// are zero.
 template <int V, typename T>
 __device__ __forceinline__ void load_or_zero(const T* row, int channel, int channels, float* to) {
   float value[V];
@@ -42,8 +43,8 @@ __device__ __forceinline__ void load_or_zero(const T* row, int channel, int chan
   for (int i = 0; i < V; ++i) to[i] = value[i];
 }
 
-// Sets sums[i] to the sum of value[i + reach + j] for j in [-before, after], at most `reach` either
-// way.
+// Sets sums[i] to the sum of value[i + reach + j] for j in [-before, after]. Neither `before` nor
+// `after` exceeds `reach`.
 template <int reach, int count>
 __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * reach], int before, int after,
                                             float (&sums)[count]) {
@@ -56,7 +57,7 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
       for (int i = 0; i < count; ++i) sums[i] += value[i + reach + j];
 }
 
-// Forward for windows that reach at most kReach <= V / 2 channels either way.
+// Computes y for windows that reach at most kReach <= V / 2 channels to either side.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y);
@@ -85,7 +86,7 @@ template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w,
                          std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, dy, dx);
-  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
+  constexpr int kMiddle = V + 2 * kReach;  // the channels whose scales are needed
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
@@ -108,7 +109,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
       const int at = V - kReach + i;
       const Power p = inverse_power<kUsual>(fmaf(w.alpha, scales[i], w.k), w.beta);
       const float product = dys[at] * xs[at];
-      // A zero product must not become NaN by 0 * inf if the scale is zero.
+      // If the scale is zero, a product of zero must not become NaN by 0 * inf.
       through[i] = product == 0 ? 0 : product * p.power * p.inverse;
       if (i >= kReach && i < kReach + V) powers[i - kReach] = p.power;
     }
@@ -119,7 +120,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
   }
 }
 
-// Forward for any window and number of channels, one element a thread.
+// The kernels from here on take any window and number of channels. A thread has one element.
 template <typename T>
 __device__ float scale_at(const T* row, int channel, const Windows& w) {
   float sum = 0;
@@ -161,10 +162,10 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
   }
 }
 
-// Says which kernel to use: the wide one if channels and window allow it.
+// Says which kernel to use: the one for packs if channels and window allow it.
 struct Plan {
   DType type;
-  int reach;  // reach of the wide kernel; 0 selects one element at a time
+  int reach;  // the reach of the kernel for packs; 0 selects the kernel for single elements
   Windows windows;
 };
 
@@ -185,7 +186,7 @@ Plan plan_of(const char* operation, const LocalResponseNormProblem& problem, con
   return {type, !wide ? 0 : before <= 2 ? 2 : 4, windows};
 }
 
-// Returns the kernel for an element type and plan.
+// Returns the kernel for an element type and a plan.
 template <typename T>
 auto* forward_kernel(const Plan& plan) {
   constexpr int kV = kPackWidth<T>;

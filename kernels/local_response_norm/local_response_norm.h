@@ -1,9 +1,9 @@
 // Local response normalisation across channels (Krizhevsky, Sutskever, Hinton, NIPS 2012), with
-// PyTorch's meaning of alpha: y_c = x_c / (k + alpha / size * sum of x_j^2 over size channels
+// PyTorch's meaning of alpha: y_c = x_c / (k + alpha / size * sum of x_j^2 over `size` channels
 // around c) ^ beta.
 //   local_response_norm_forward   {x} -> {y, aux}
 //   local_response_norm_backward  {x, y, aux, dy} -> {dx}   dx may be dy
-// Tensors [N, C, H, W]. Only backward reads aux; the maker chooses its type and shape.
+// Tensors are [N, C, H, W]. Only backward reads aux; the maker chooses its type and shape.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -1,5 +1,5 @@
-// Local response normalisation in plain loops. aux: the scale k + alpha / size * sum of squares,
-// f32, like x.
+// Local response normalisation in plain loops. aux holds the scale, k + alpha / size * sum of
+// squares, as f32 in the shape of x.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Sums value(index) over the channels [c - before, c + after] of the pixel at `index`.
+// Adds value(index) over the channels [c - before, c + after] of the pixel that contains `index`,
+// where c is the channel of `index`.
 template <typename Value>
 double sum_channels(const ImageExtents& e, std::int64_t index, std::int64_t before, std::int64_t after,
                     Value value) {
@@ -50,7 +51,7 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   return host_kernel(
       [problem, e = image_extents(request.inputs[0].shape)](const BoundOperands& operands) {
         const float *x = operands.in(0), *y = operands.in(1), *scale = operands.in(2), *dy = operands.in(3);
-        // The windows that contain x_c are the forward window, mirrored.
+        // The windows that contain channel c have their centres in the mirrored forward window.
         const std::int64_t before = (problem.size - 1) / 2, after = problem.size / 2;
         const double factor = 2.0 * problem.alpha * problem.beta / problem.size;
         std::vector<float> dx(e.n * e.c * e.pixels());

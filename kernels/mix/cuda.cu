@@ -1,4 +1,4 @@
-// Mixes samples on the device. A thread has a pack of a pixel's channels.
+// Mixes samples on the device. A thread has one pack of a pixel's channels.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/mix/mix.h"
@@ -7,8 +7,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Images {
-  Divider packs, columns, rows;  // by the packs of a pixel, and the image's width and height
-  std::int64_t sample;           // packs of a sample
+  Divider packs, columns, rows;  // by the packs of a pixel, the image's width and its height
+  std::int64_t sample;           // the packs of a sample
   std::int64_t items;
 };
 

@@ -1,7 +1,7 @@
 // Mixes every sample with its partner, as MixParameters say.
 //   mix_forward  {x [N, C, H, W], mix i32 [kMixWords]} -> {y [N, C, H, W]}
-// y has the layout and the element type of x; it is computed in float32. Samples that are not
-// valid are zero in y.
+// y has the layout and the element type of x; it is computed in float32. Samples that are not valid
+// are zero in y.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -11,7 +11,7 @@ namespace convoy::kernels {
 
 struct MixProblem {};
 
-// Throws std::invalid_argument unless the operands fit together; gives y the layout of x.
+// Throws std::invalid_argument unless the operands fit together. Gives y the layout of x.
 void check_mix(KernelRequest& request);
 
 CONVOY_KERNEL(mix_forward, MixProblem);
