@@ -1,5 +1,5 @@
-// Normalises images on the device. A thread makes a pixel of y, and writes it by one store if its
-// channels fill 8 or 16 bytes.
+// Normalises images on the device. A thread makes whole pixels of y. It writes a pixel with one
+// store if the pixel's channels fill 8 or 16 bytes.
 #include "kernels/device/blank.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,17 +8,18 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A thread has this many pixels of one sample, so that it reads the transform once.
+// The pixels of one sample that a thread makes. With several pixels, it reads the sample's
+// transform only once.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {
-  int channels, padded, width;  // padded: channels of y, with padding
-  std::uint32_t pixels;         // pixels of an image
+  int channels, padded, width;  // padded: the channels of y, padding included
+  std::uint32_t pixels;         // the pixels of an image
   float scale[kMostImageChannels], shift[kMostImageChannels];
-  Divider columns, blocks;  // by the columns of an image, and its blocks of threads
+  Divider columns, blocks;  // by the columns of an image, and by the thread blocks of an image
 };
 
-// Returns the part of a transform that says where y is blank.
+// Returns the part of a transform that says which outputs are blank.
 __device__ SampleTransform blank_part(const SampleTransform& from) {
   SampleTransform part;
   part.flip = from.flip;
@@ -31,7 +32,7 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
   return part;
 }
 
-// kPadded: the channels of y if they are written as one pack, else 0.
+// kPadded: the channels of y if a pixel is written with one store, else 0.
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,

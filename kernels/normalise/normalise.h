@@ -1,13 +1,14 @@
-// Prepares resampled images for the first layer: normalises, converts, and pads with channels.
+// Prepares resampled images for the first layer: normalises and converts them, and pads their
+// channels.
 //   normalise_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]}
 //                      -> {y [N, P, H, W]}
-// Images are channels_last; y is channels_last, f32 or bf16; P >= C, and channels from C on are
-// zero: 8 of them let a convolution read 16 bytes at a time. y[c] = scale[c] * pixel + shift[c],
-// rounded after the product and after the sum as on the host, so with a mean and deviation in units
-// of [0, 1] scale is 1 / (255 deviation) and shift
-// -mean / deviation. y is 0, the mean colour, in what the transform erases, and where it has no
-// pixel (padding) unless an image operation may have moved that. Samples that are not valid are all
-// zero.
+// Images are channels_last. y is channels_last, f32 or bf16, with P >= C. Its channels from C on
+// are zero: a P of 8 lets a convolution read 16 bytes at a time.
+//   y[c] = scale[c] * pixel + shift[c]
+// is rounded after the product and after the sum, as on the host. So for a mean and a deviation in
+// units of [0, 1], scale is 1 / (255 deviation) and shift is -mean / deviation. y is 0, the mean
+// colour, in areas that the transform erases, and in padding unless an image operation may have
+// moved the padding. Samples that are not valid are zero everywhere.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,7 @@
 namespace convoy::kernels {
 
 struct NormaliseProblem {
-  std::vector<float> scale, shift;  // [C], C at most kMostImageChannels
+  std::vector<float> scale, shift;  // [C] each, with C at most kMostImageChannels
 };
 
 // Throws std::invalid_argument unless operands and problem fit together.

@@ -1,5 +1,5 @@
-// Optimizers over pieces of the flat buffers. Norms are summed in double over each piece, then over
-// the pieces in order, so that they do not depend on the number of threads.
+// Updates pieces of the flat buffers in parallel. Norms are summed in double over each piece, then
+// over the pieces in order, so that they do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -17,10 +17,10 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of a piece's update. `rate` includes LARS's trust and the segment's factor.
+// The constants of a piece's update. `rate` includes LARS's trust ratio and the segment's factor.
 struct Update {
   float rate, scale, decay;
-  float factor;  // of the segment
+  float factor;  // the segment's factor of the learning rate
   float momentum;
   bool nesterov;
 };
@@ -28,7 +28,7 @@ struct Update {
 CONVOY_VECTORISED void sgd(const Update& u, float* w, const float* gradients, float* velocity,
                            std::int64_t count) {
   const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
-  // With and without Nesterov the update is a v + b g.
+  // With and without Nesterov momentum, the update is of_velocity * v + of_gradient * g.
   const float of_velocity = u.nesterov ? momentum : 1, of_gradient = u.nesterov ? 1 : 0;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
@@ -108,7 +108,7 @@ struct Plan {
   std::vector<Piece> pieces;
 };
 
-// Computes trust[s] of every segment. `norms` has two sums for each piece.
+// Computes trust[s] for every segment s. `norms` has two sums per piece.
 void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
   const StepControl& control = *operands.control();
   const auto count = static_cast<std::int64_t>(plan.pieces.size());
@@ -156,7 +156,7 @@ void update_parameters(const Plan& plan, const Piece& piece, const Update& updat
   }
 }
 
-// Updates the piece's moving average while its parameters are still in the cache.
+// Updates a piece's parameters and, while they are still in the cache, their moving average.
 void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
                   const BoundOperands& operands) {
   update_parameters(plan, piece, update, adam, operands);

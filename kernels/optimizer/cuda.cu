@@ -1,5 +1,5 @@
-// Optimizers on the device. The segments are cut into chunks, one for each block, so that one
-// launch updates everything. LARS needs a second launch before it, for the norms of every segment.
+// Optimizers on the device. The segments are cut into chunks, one per block, so that one launch
+// updates everything. LARS needs another launch before it, for the norms of every segment.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/optimizer/optimizer.h"
@@ -25,7 +25,7 @@ struct Buffers {
   float* parameters;
   const float* gradients;
   float *first, *second;  // the optimizer's states; null if there are none
-  float* average;         // moving average of the parameters; null if there is none
+  float* average;         // the parameters' moving average; null if there is none
   bf16* copy;             // the parameters in bf16; null if there is no copy
 
   template <typename Visit>
@@ -39,16 +39,17 @@ struct Settings {
   bool velocity;
 };
 
-// The constants of an element's update, which depend on the step and the segment.
+// The constants of an element's update. They depend on the step and the segment.
 struct Rates {
-  // The corrections are 1 / (1 - beta ^ t).
+  // correction1 is 1 / (1 - beta1 ^ t), and correction2 is 1 / (1 - beta2 ^ t).
   float rate, scale, decay, trust, correction1, correction2;
   float average;
   float momentum, beta1, beta2, epsilon;
   bool nesterov;
 };
 
-// Moves an average towards a value. In the first step it becomes the value, to the bit.
+// Moves an average towards a value. If `rate` is 1, as in the first step, the result is the value,
+// to the bit.
 __device__ __forceinline__ float moved(float average, float value, float rate) {
   return rate == 1 ? value : average + rate * (value - average);
 }
@@ -75,7 +76,8 @@ __device__ __forceinline__ void update(const Settings& s, const Rates& r, float 
   }
 }
 
-// Calls visit(index, std::bool_constant<wide>) for each pack and each single element of a chunk.
+// Calls visit(index, std::bool_constant<wide>) for each pack (wide) and each single element of a
+// chunk.
 template <typename Visit>
 __device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
   const bool wide = chunk.offset % kWidth == 0;
@@ -133,8 +135,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Sums the squares of a chunk's parameters and scaled gradients. The last block of a segment turns
-// the sums into the segment's trust.
+// Adds up the squares of a chunk's parameters and scaled gradients. The last block of a segment
+// turns the sums into the trust ratio of the segment.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, const StepControl* control,
                  Values<2, double>* partials, unsigned* tickets, unsigned segment_count, float* trust,
@@ -145,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Values<2, double> shared[kThreads / 32];
   const Chunk chunk = chunks[blockIdx.x];
   const Segment segment = segments[chunk.segment];
-  Values<2, double> squares{};  // of the parameters, and of the gradients
+  Values<2, double> squares{};  // first the squares of the parameters, then those of the gradients
   if (segment.adapt)
     for_each_in(chunk, [&](std::int64_t at, auto wide) {
       constexpr int kV = decltype(wide)::value ? kWidth : 1;

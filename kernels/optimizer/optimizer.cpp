@@ -1,4 +1,4 @@
-// Gives the states that optimizers keep from step to step, and checks operands.
+// Says how many states the optimizers keep from step to step, and checks operands.
 #include "kernels/optimizer/optimizer.h"
 
 #include "kernels/device/host_kernel.h"

@@ -9,7 +9,7 @@ namespace {
 
 // The buffers of one segment, and the constants of the step.
 struct Slice {
-  float *parameters, *first, *second;  // first, second: states, or null
+  float *parameters, *first, *second;  // first, second: the optimizer's states, or null
   const float* gradients;
   std::int64_t count;
   double rate, scale, decay;

@@ -1,4 +1,4 @@
-// Padding of row_major and blocked images, a line at a time.
+// Pads row_major and blocked images, one line of pixels at a time.
 #include "kernels/device/planes.h"
 #include "kernels/pad/pad.h"
 
@@ -13,7 +13,7 @@ Kernel pad(const char* operation, const PadProblem& problem, KernelRequest& requ
   require_shape(operation, "the output", y, pad_output_shape(problem, x.shape));
   const Planes from = planes_of(operation, x), to = planes_of(operation, y);
   const ImageExtents in = image_extents(x.shape), out = image_extents(y.shape);
-  // The columns of a line of y that x has.
+  // The columns of a line of y that copy x are those from `begin` to `end`.
   const std::int64_t begin = std::clamp<std::int64_t>(problem.left, 0, out.w);
   const std::int64_t end = std::clamp<std::int64_t>(problem.left + in.w, begin, out.w);
   return host_kernel([=, y = y](const BoundOperands& b) {

@@ -1,4 +1,4 @@
-// Padding on the device: a thread has a pack of channels of a pixel of the output.
+// Pads images on the device. A thread has one pack of the channels of an output pixel.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/pad/pad.h"
@@ -7,10 +7,10 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Geometry {
-  int h, w;  // of the input
+  int h, w;  // the extents of the input
   int top, left;
   float value;
-  Divider packs, columns, rows;  // packs of a pixel, extents of the output
+  Divider packs, columns, rows;  // by the packs of a pixel, and by the output's width and height
 };
 
 template <typename T, int V>

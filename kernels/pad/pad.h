@@ -1,7 +1,7 @@
-// Constant padding of images in height and width. A negative amount cuts pixels off.
+// Pads images in height and width with a constant. A negative amount cuts pixels off.
 //   pad_forward   {x} -> {y}
 //   pad_backward  {dy} -> {dx}   pixels that forward cut off get zero
-// x [N, C, H, W], y [N, C, top + H + bottom, left + W + right].
+// x is [N, C, H, W], y [N, C, top + H + bottom, left + W + right].
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -13,9 +13,9 @@ struct PadProblem {
   float value = 0;
 };
 
-// Throws std::invalid_argument if nothing would be left.
+// Returns the shape of y. Throws std::invalid_argument if it has no pixels.
 Shape pad_output_shape(const PadProblem& problem, const Shape& x);
-// Backward is forward with this problem.
+// Returns the problem for which pad_forward computes the gradient.
 constexpr PadProblem turned(const PadProblem& p) { return {-p.top, -p.bottom, -p.left, -p.right, 0}; }
 
 CONVOY_KERNEL(pad_forward, PadProblem);

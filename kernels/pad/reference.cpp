@@ -1,4 +1,4 @@
-// Padding in plain loops.
+// Pads images in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/pad/pad.h"
 

@@ -1,7 +1,6 @@
-// Pooling of row_major and blocked images. A plane is all pixels of one channel, or of one block of
-// channels whose lanes run in parallel.
-// aux of a maximum: row * kernel width + column in the window, in y's layout, one byte for up to
-// 256 positions.
+// Pools row_major and blocked images. A plane is all pixels of one channel, or of one block of
+// channels whose lanes run in parallel. The aux of a maximum is row * kernel width + column in the
+// window, in y's layout. It takes one byte if windows have at most 256 positions.
 #include <algorithm>
 #include <limits>
 
@@ -17,8 +16,8 @@ struct Geometry {
   std::int64_t h, w, oh, ow;
 };
 
-// An output's window: the part that is inside the image (relative to the window's corner), the
-// corner, and 1 over the divisor of an average.
+// The window of an output: its corner, its part inside the image (relative to the corner), and 1 /
+// the divisor of an average.
 struct Window {
   std::int64_t top, left;
   int row_begin, row_end, column_begin, column_end;
@@ -42,7 +41,8 @@ inline Window window_at(const Geometry& g, std::int64_t oh, std::int64_t ow) {
   return v;
 }
 
-// These kernels compute one plane. Their inner loops depend only on kLanes and the window's bounds.
+// Each of the following kernels computes one plane. The inner loops depend only on kLanes and the
+// bounds of the window.
 template <int kLanes, typename Index>
 CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, Index* aux) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh)
@@ -58,7 +58,7 @@ CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, 
           const std::int32_t position = row * g.problem.kernel[1] + column;
 #pragma omp simd
           for (int lane = 0; lane < kLanes; ++lane) {
-            // A NaN counts as better, so it is kept.
+            // A NaN counts as the larger value, so that the result is NaN.
             const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);
             best[lane] = better ? pixel[lane] : best[lane];
             at[lane] = better ? position : at[lane];
@@ -118,7 +118,7 @@ CONVOY_VECTORISED void average_backward(const Geometry& g, const float* dy, floa
     }
 }
 
-// Runs a kernel over all planes, which follow one another in memory.
+// Makes a kernel that takes maxima over all planes, which follow one another in memory.
 template <int kLanes, typename Index>
 Kernel max_kernel(bool forward, const Geometry& g, std::int64_t planes) {
   const std::int64_t in = g.h * g.w * kLanes, out = g.oh * g.ow * kLanes;

@@ -1,7 +1,6 @@
-// Pooling on the device for any window: a thread has one pack of an output (forward) or input
-// (backward) pixel.
-// The aux of a maximum is its place in the window, row by row: u8 in the shape of y, or i32 if
-// windows have more than 256 places.
+// Pools images on the device, with windows of any size. A thread has one pack of an output pixel
+// (forward) or of an input pixel (backward). The aux of a maximum is its place in the window,
+// counted row by row. It is u8 in the shape of y, or i32 if windows have more than 256 places.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -10,7 +9,7 @@ namespace {
 struct Window {
   int first_row, first_column;   // the window's corner, which may be in the padding
   int top, bottom, left, right;  // the part of the window inside the image
-  float divisor;                 // by which the sum of an average is divided
+  float divisor;                 // the number by which the sum of an average is divided
 };
 
 __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
@@ -125,7 +124,8 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    // Without gaps, whole lines count as one long line, so that many loads are in flight.
+    // If the window is as wide as the image, its lines count as one long line, so that many loads
+    // are under way.
     if (width == g.w) {
       width *= lines;
       lines = 1;
@@ -182,7 +182,7 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, type of aux). The i32 aux is only used with single elements.
+// Calls visit(packing, a zero of the aux's type). An i32 aux is used with single elements only.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)
@@ -191,7 +191,8 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
-// Throws unless 31 bits can count packs and blocks of pixels, which may begin in the padding.
+// Throws unless 31 bits can count all packs and all blocks of pixels. Blocks may begin in the
+// padding.
 void require_countable(std::string_view operation, const PoolProblem& problem, DType type,
                        const Shape& shape) {
   with_aux(problem.kind == PoolKind::max ? aux_type(problem) : DType::u8, type, shape[1],

@@ -1,6 +1,6 @@
-// Code that the pooling kernels share: those for any window (cuda.cu), for common small windows
-// (cuda_small.cu) and for whole images (cuda_global.cu). A thread has a pack of channels. Backward
-// gathers, so it needs no atomics and always sums in one order.
+// Code that the pooling kernels share. These kernels serve any window (cuda.cu), common small
+// windows (cuda_small.cu) and whole images (cuda_global.cu). A thread has a pack of channels.
+// Backward gathers, so it needs no atomics and always sums in the same order.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
@@ -14,16 +14,17 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
   int channels;
-  // The launch has one thread an item. Items are packs of pixels, or packs of blocks of pixels.
+  // The launch has one thread per item. Items are packs of pixels, or packs of blocks of pixels.
   std::int64_t items;
-  Divider packs, columns, rows;  // by the packs of a pixel, and by the items' width and height
+  // by the packs of a pixel, and by the number of items in width and height
+  Divider packs, columns, rows;
   Divider strides[2];
 };
 
 struct Position {
-  int row, column;  // of the item
+  int row, column;  // the place of the item
   std::int64_t sample;
-  int channel;  // the pack's first channel
+  int channel;  // the first channel of the pack
 };
 
 template <int V>
@@ -38,18 +39,18 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// `rows` and `columns` are the extents of the items.
+// `rows` and `columns` say how many items there are in height and width.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 
-// Take maxima over windows of 2x2 and 3x3, with an u8 aux. Each launches and returns true, or
-// returns false if it does not support the window, the stride or the channels.
+// Take maxima over windows of 2x2 and 3x3, with a u8 aux. Both functions launch a kernel and return
+// true, or return false if they do not support the window, the stride or the channels.
 bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                        const BoundOperands& operands, Stream stream);
 bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                         const BoundOperands& operands, Stream stream);
 
-// Averages whole images: y is 1x1, and there is no padding.
+// Average whole images: y is 1x1, and there is no padding.
 void global_average_forward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 void global_average_backward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 

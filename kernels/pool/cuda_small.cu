@@ -1,6 +1,6 @@
-// Takes maxima over the usual windows, 2x2 and 3x3. Windows are unrolled, and bf16 is compared two
-// elements at a time. In backward a thread has a block of stride x stride pixels, which share their
-// windows.
+// Takes maxima over the common windows, 2x2 and 3x3. Loops over a window are unrolled, and bf16 is
+// compared two elements at a time. In backward, a thread has a block of stride x stride pixels,
+// which share their windows.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -12,7 +12,7 @@ struct Words {
   __nv_bfloat162 pair[kV / 2];
 };
 
-// Forward, for any stride and padding. K is the window's extent.
+// Computes y and aux for any stride and padding. K is the height and width of the window.
 template <int K>
 __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __grid_constant__ Geometry g,
                             std::ptrdiff_t member_stride) {
@@ -43,8 +43,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
     for (int i = 1; i < K * K; ++i)
 #pragma unroll
       for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], window[i].pair[k]);
-    // Goes from the last place to the first, so that the first of equal maxima wins. After a NaN
-    // all comparisons give equal.
+    // Goes from the last place to the first, so that the first of equal maxima wins. If the maximum
+    // is NaN, every comparison counts as equal.
     std::uint32_t places[kV / 2] = {};
 #pragma unroll
     for (int i = K * K - 1; i >= 0; --i) {
@@ -64,8 +64,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
   }
 }
 
-// Backward. Item (i, j) has the pixels from S i - padding to S i - padding + S - 1, which windows i
-// - D to i cover, with D = (K - 1) / S.
+// Computes dx. Item (i, j) has the rows from S i - padding to S i - padding + S - 1, which the
+// windows i - D to i cover, with D = (K - 1) / S. The same holds for its columns and j.
 template <typename T, int V, int K, int S>
 __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
                              std::ptrdiff_t member_stride) {
@@ -76,7 +76,7 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const 
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    // A pixel with three windows a line needs many registers, so only one line of windows is
+    // A pixel with three windows in a line needs many registers, so only one line of windows is
     // unrolled then.
 #pragma unroll(S == 1 ? 1 : kBack + 1)
     for (int up = 0; up <= kBack; ++up) {

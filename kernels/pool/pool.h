@@ -1,13 +1,15 @@
-// Spatial pooling as in PyTorch: the output has floor (or with ceil_mode ceil) ((extent + 2 padding
-// - kernel) / stride) + 1 positions, less a last one that would start after the image and its
-// leading padding. A global pool is an average whose kernel is the image.
+// Pools images as PyTorch does. An axis of the output has floor((extent + 2 padding - kernel) /
+// stride) + 1 positions. With ceil_mode, this is rounded up, but a last position that would start
+// after the image and its leading padding is left out. A global pool is an average whose kernel is
+// as large as the image.
 //   max:      pool_forward   {x} -> {y, aux}     y = [relu](maximum)
 //             pool_backward  {aux, dy} -> {dx}
 //   average:  pool_forward   {x} -> {y}
 //             pool_backward  {dy} -> {dx}
-// x [N, C, H, W], y [N, C, OH, OW]. Only backward reads aux; the maker chooses its type and shape.
-// The first of equal maxima gets the gradient, and NaN is larger than any number. If the ReLU is
-// fused, dy is the gradient before it (run relu_backward on y first).
+// x is [N, C, H, W], y [N, C, OH, OW]. Only backward reads aux; the maker chooses its type and
+// shape. The first of equal maxima gets the gradient. NaN counts as larger than any number. If the
+// ReLU is fused, pool_backward takes as dy the gradient before the ReLU, so run relu_backward on y
+// first.
 #pragma once
 
 #include <array>
@@ -24,9 +26,10 @@ struct PoolProblem {
   std::array<int, 2> stride{2, 2};
   std::array<int, 2> padding{0, 0};  // on both sides, at most half the kernel
   bool ceil_mode = false;
-  // average: whether padding counts in the divisor. Positions that ceil_mode adds never count.
+  // Says whether padding counts in the divisor of an average. Positions that ceil_mode adds never
+  // count.
   bool count_include_pad = true;
-  bool relu = false;  // forward, for maxima only
+  bool relu = false;  // fuses a ReLU into the forward pass; for maxima only
 };
 
 // Returns [N, C, OH, OW]. Throws std::invalid_argument if the kernel does not fit.

@@ -1,4 +1,4 @@
-// PReLU of row_major and blocked tensors, a plane at a time.
+// Applies PReLU to row_major and blocked tensors, one plane at a time.
 #include "kernels/device/planes.h"
 #include "kernels/prelu/prelu.h"
 
@@ -24,7 +24,7 @@ CONVOY_VECTORISED void backward_plane(const float* x, const float* slope, const 
       sums);
 }
 
-// The slopes of plane i's channels.
+// The slopes of the channels of plane i.
 template <int kLanes>
 struct Slopes {
   float of[kLanes] = {};
@@ -84,7 +84,7 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
                                    sum + i * kLanes);
           });
           if (slopes > 1) return add_samples(planes, sum, b.out(1));
-          double all = 0;  // padding adds zeros
+          double all = 0;  // the padding adds zeros only
           for (std::int64_t i = 0; i < sums; ++i) all += sum[i];
           b.out(1)[0] = static_cast<float>(all);
         },

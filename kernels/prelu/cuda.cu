@@ -1,4 +1,4 @@
-// PReLU on the device.
+// Applies PReLU on the device.
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/prelu/prelu.h"
@@ -23,7 +23,7 @@ __global__ void forward(const T* x, const float* slope, int slopes, T* y, Divide
   }
 }
 
-// Writes dx and sums the slopes' gradients.
+// A Source of column_sums() that writes dx and adds up the gradients of the slopes.
 template <typename T, int V>
 struct Gradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -108,7 +108,7 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
       auto* const partials = b.scratch<float>();
       const SumOutputs<float, 1> out{{b.out(1)}};
       if (slopes > 1) return sum_columns(source, grid, partials, out, stream, b.members);
-      // One slope: first the sums of channels, then theirs.
+      // If there is one slope for all channels, first sum each channel, then add these sums.
       float* const channels = partials + grid.partials(1);
       sum_columns(source, grid, partials, SumOutputs<float, 1>{{channels}}, stream, b.members);
       finish_columns(channels, 1, grid.channels, 1, 1, out, stream, b.members);

@@ -1,8 +1,8 @@
-// Parametric ReLU (He et al., ICCV 2015), y = x > 0 ? x : slope x; NaN is kept.
+// Parametric ReLU (He et al., ICCV 2015), y = x > 0 ? x : slope x. A NaN stays a NaN.
 //   prelu_forward   {x, slope} -> {y}               y may be x
 //   prelu_backward  {x, slope, dy} -> {dx, dslope}  dx may be x or dy
-// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; slope, dslope f32 [C], or [1] for all
-// channels.
+// x, y, dy and dx are [N, C, H, W] or [N, C], of one layout. slope and dslope are f32 [C], or [1]
+// for all channels.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -14,7 +14,7 @@ struct PreluProblem {};
 CONVOY_KERNEL(prelu_forward, PreluProblem);
 CONVOY_KERNEL(prelu_backward, PreluProblem);
 
-// Throws std::invalid_argument if the slope is neither f32 [C] nor [1].
+// Throws std::invalid_argument unless the slope is f32 [C] or f32 [1].
 void require_slope(const char* operation, TensorDesc& slope, const Shape& x);
 
 }  // namespace convoy::kernels

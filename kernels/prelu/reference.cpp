@@ -1,4 +1,4 @@
-// PReLU in plain loops.
+// Applies PReLU in plain loops.
 #include <vector>
 
 #include "kernels/device/host_kernel.h"

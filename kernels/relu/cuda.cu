@@ -1,11 +1,11 @@
-// The rectified linear unit on the device: one pass, with accesses of 16 bytes.
+// Applies the ReLU on the device, in one pass with accesses of 16 bytes.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/relu/relu.h"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-// Computes mask > 0 ? from : 0 (backward) or, without a mask, max(from, 0).
+// Computes mask > 0 ? from : 0 (backward) or, if mask is null, max(from, 0).
 template <typename T, int V>
 __global__ void relu(const T* mask, const T* from, T* to, std::int64_t packs, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, mask, from, to);

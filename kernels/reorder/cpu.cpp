@@ -1,4 +1,4 @@
-// Changes layouts by oneDNN.
+// Changes layouts with oneDNN.
 #include "kernels/device/onednn.h"
 #include "kernels/reorder/reorder.h"
 

@@ -1,5 +1,5 @@
-// Reorders between row_major and channels_last and between f32 and bf16 on the device: transposes
-// every sample through tiles in shared memory, or copies.
+// Reorders between row_major and channels_last and between f32 and bf16 on the device. It
+// transposes every sample through tiles in shared memory, or copies.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/reorder/reorder.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kTile = 32, kTileRows = 8;
 
-// Computes to[n, column, row] = from[n, row, column]. The grid is tiles of columns, of all samples,
-// by tiles of rows.
+// Computes to[n, column, row] = from[n, row, column]. The grid is (samples * tiles of columns) x
+// tiles of rows.
 __global__ void transpose(DType from_type, const void* from, DType to_type, void* to, std::int64_t rows,
                           std::int64_t columns, unsigned column_tiles, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, from, to);

@@ -1,4 +1,4 @@
-// The reference backend has only one layout, so its reorder is a copy.
+// Copies: the reference backend has only one layout.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"

@@ -1,4 +1,5 @@
-// Copies a tensor into another layout and zeroes channel padding. Both layouts are given.
+// Copies a tensor into another layout and sets channel padding to zero. The request gives both
+// layouts.
 //   reorder_forward  {x} -> {y}
 // x and y have the same shape, or one is an image [N, C, H, W] and the other its rows [N, C H W].
 #pragma once
@@ -11,7 +12,8 @@ struct ReorderProblem {};
 
 CONVOY_KERNEL(reorder_forward, ReorderProblem);
 
-// Checks the request. Rows get the shape of their images in the result; they are row_major.
+// Checks the request and returns x and y. If one of them is the rows of an image, it is row_major
+// and gets the shape of the image in the result.
 struct ReorderEnds {
   TensorDesc x, y;
 };

@@ -1,7 +1,7 @@
-// Resampling on the device. A thread makes a column of the output, down kTileRows rows. A cut is
-// the part of a stored image that a crop needs. The thread narrows each row of the cut to its
-// column when a row of the output first needs it, and keeps the last kRing results in shared memory
-// for itself.
+// Resamples images on the device. A cut is the part of a stored image that a crop needs. A thread
+// makes one column of the output, over kTileRows rows. When a row of the output first needs a row
+// of the cut, the thread narrows it: it computes the row's weighted sum for its column. It keeps
+// the last kRing sums in shared memory for itself.
 #include "kernels/device/bilinear.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -10,31 +10,31 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A block has whole warps, and thus at least one thread for each row of its tile.
+// A block has whole warps, and thus at least one thread per row of its tile.
 constexpr int kTileRows = 16, kTileColumns = 256;
-// The most taps whose weights are stored: enough if an image is reduced by up to 7.5. If there are
-// more, every pixel is computed on its own.
+// The most taps whose weights are stored. They suffice if an image is reduced by up to 7.5. If
+// there are more taps, every pixel is computed on its own.
 constexpr int kStoredTaps = 16;
-constexpr int kRing = kStoredTaps;  // must be a power of two
-constexpr int kTapsAtOnce = 4;      // taps whose loads are in flight together
+constexpr int kRing = kStoredTaps;  // a power of two
+constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together
 
 struct Images {
   int channels, height, width;
-  Divider tiles, column_tiles;  // by the tiles of an image, and of a row
+  Divider tiles, column_tiles;  // by the tiles of an image, and by the tiles in a row of them
   std::uint8_t fill[kMostImageChannels];
 };
 
 struct Shared {
   // Each entry has up to four channels of a pixel.
   std::uint32_t narrowed[kRing][kTileColumns];
-  // The first few taps' weights are in registers instead.
+  // The weights of the first few taps are in registers instead.
   std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
   std::int32_t row_first[kTileRows], row_taps[kTileRows];  // row_first counts rows of the cut
 };
 
-// Returns whether every output has at most kStoredTaps taps along both axes. There are twice the
-// scale, and one more by rounding.
+// Returns whether every output has at most kStoredTaps taps along both axes. The number of taps is
+// twice the scale, and one more by rounding.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
@@ -65,13 +65,14 @@ struct Sums {
   }
 };
 
-// The column of the output that a thread makes, `lanes` of its channels.
+// The column of the output that a thread makes, for `lanes` of its channels.
 template <int kLanes>
 class Column {
  public:
   __device__ explicit Column(Shared& shared) : shared_(shared) {}
 
-  // `from` is the cut's first pixel. `output` counts before mirroring, and has pixels.
+  // Starts a column. `from` is the first pixel of the cut. `output` is the column's number before
+  // mirroring; the column must have pixels.
   __device__ void open(const std::uint8_t* from, const SampleTransform& transform, int output, int channels) {
     const BilinearTaps taps = bilinear_taps(transform.columns, output);
     taps_ = taps.count;
@@ -83,7 +84,7 @@ class Column {
       shared_.column_weight[tap - kTapsAtOnce][threadIdx.x] = bilinear_weight(taps, tap);
   }
 
-  // Returns the pixel of a row of the tile. Call it for the rows in order.
+  // Returns the pixel in a row of the tile. Call it for the rows in ascending order.
   __device__ std::uint32_t down_to(int row, int channels, int lanes) {
     const int first = shared_.row_first[row], taps = shared_.row_taps[row];
     for (next_ = max(next_, first); next_ < first + taps; ++next_)
@@ -92,7 +93,7 @@ class Column {
 #pragma unroll 1
     for (int begin = 0; begin < taps; begin += kTapsAtOnce)
 #pragma unroll
-      // Weights after the last tap are 0.
+      // The weights after the last tap are 0.
       for (int tap = begin; tap < begin + kTapsAtOnce; ++tap)
         sums.add(shared_.row_weight[row][tap], shared_.narrowed[(first + tap) & (kRing - 1)][threadIdx.x]);
     return sums.packed();
@@ -127,8 +128,8 @@ class Column {
   int next_ = 0;  // the first row of the cut that is not narrowed yet
 };
 
-// Computes one pixel from any number of taps. It is a function of its own, so that its registers do
-// not burden the others.
+// Computes one pixel from any number of taps. It is not inlined, so that its registers do not
+// burden its caller.
 template <int kLanes>
 __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, const SampleTransform& transform,
                                                   int row, int column, int channels, int lanes) {
@@ -156,8 +157,8 @@ __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, 
     shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
 }
 
-// Stores one pixel. Three threads write four pixels of three channels, a word each, so all threads
-// of a warp must call this.
+// Stores one pixel. Three threads together write four pixels of three channels, one word each, so
+// all threads of a warp must call this function.
 template <int kChannels>
 __device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
                       std::uint32_t packed, bool active) {
@@ -182,7 +183,7 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
   }
 }
 
-// kChannels: the channels of the images if these are 1, 3 or 4. Otherwise it is 0, and channels are
+// kChannels is the number of channels if that is 1, 3 or 4. Otherwise it is 0, and channels are
 // made in groups of up to four.
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
@@ -240,7 +241,7 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
   require_layout(operation, request.inputs[1], Layout::row_major);
   require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
-  // Tiles are equally wide, and a block has a thread for each column, in whole warps.
+  // All tiles have the same width. A block has whole warps, and at least one thread per column.
   const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);
   const std::int64_t threads = ceil_div(ceil_div(images[3], column_tiles), 32) * 32;
   const std::int64_t tiles = column_tiles * ceil_div(images[2], kTileRows), blocks = images[0] * tiles;

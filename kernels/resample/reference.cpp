@@ -1,4 +1,4 @@
-// Resamples in plain loops: the horizontal pass over the rows that an output needs, then the
+// Resamples images in plain loops: the horizontal pass over the rows that an output needs, then the
 // vertical pass. A cut is the part of a stored image that a crop needs.
 #include <cstring>
 
@@ -10,11 +10,11 @@ namespace convoy::kernels::reference {
 namespace {
 
 struct Weights {
-  std::int64_t first = 0;  // counted in pixels of the cut
+  std::int64_t first = 0;  // in pixels of the cut
   std::vector<std::int32_t> of_tap;
 };
 
-// Returns the weights of every output. They are empty for padding.
+// Returns the weights of every output. Outputs in the padding have none.
 std::vector<Weights> weights_of(const AxisMap& axis, std::int64_t outputs) {
   std::vector<Weights> all(static_cast<std::size_t>(outputs));
   for (std::int32_t output = axis.begin; output < axis.end; ++output) {
@@ -35,7 +35,7 @@ std::uint8_t weighted(const Weights& weights, const std::uint8_t* from, std::int
   return rounded_pixel(sum);
 }
 
-// Writes `to`, [H, W, C], for an image of [C, H, W].
+// Writes an image of shape [C, H, W] to `to`, which is laid out as [H, W, C].
 void resample(const std::uint8_t* cut, const SampleTransform& transform, const ResampleProblem& problem,
               const Shape& image, std::uint8_t* to) {
   const std::int64_t channels = image[1], height = image[2], width = image[3];

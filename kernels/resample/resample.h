@@ -1,11 +1,11 @@
-// Makes stored images into images of the output's size, as the first operation on a device. A cut
-// is the part of a stored image that a sample's crop needs. It is resized with the bits of Pillow's
-// bilinear resizing (kernels/device/bilinear.h), and mirrored if the transform says so.
+// Resizes stored images to the output's size. It is the first operation of a step on a device. A
+// cut is the part of a stored image that a sample's crop needs. The cut is resized with the bits of
+// Pillow's bilinear resizing (kernels/device/bilinear.h), and mirrored if the transform says so.
 //   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]}
 //                     -> {images u8 [N, C, H, W]}
-// The cuts lie anywhere in the bytes, so a ring of batches and a whole resident set are read alike;
-// the images lie channels_last. Outputs that have no pixel (padding), and all of a sample that is
-// not valid, get the fill.
+// A cut may lie anywhere in `cuts`, which is a slot of a ring of batches, or a whole data set on
+// the device. The images are channels_last. Outputs in the padding, and all outputs of a sample
+// that is not valid, get `fill`.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 namespace convoy::kernels {
 
 struct ResampleProblem {
-  std::vector<std::uint8_t> fill;  // [C], C at most kMostImageChannels
+  std::vector<std::uint8_t> fill;  // [C], with C at most kMostImageChannels
 };
 inline constexpr int kMostImageChannels = 8;
 
-// Describes an operand that holds one SampleTransform for each sample.
+// Describes an operand that holds one SampleTransform per sample.
 TensorDesc transforms_desc(std::int64_t samples);
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_resample(const ResampleProblem& problem, const KernelRequest& request);

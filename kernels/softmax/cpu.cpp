@@ -1,4 +1,4 @@
-// Softmax of row_major and blocked tensors, a pixel (a row) at a time.
+// Softmax of row_major and blocked tensors, one row at a time. A row is the channels of a pixel.
 #include "kernels/activation/formulas.h"
 #include "kernels/device/planes.h"
 #include "kernels/softmax/softmax.h"
@@ -6,7 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The elements of a row: blocks of `lanes` neighbours. A matrix has one block of all channels.
+// The elements of a row: blocks of `lanes` neighbours, `pitch` elements apart. A row of a matrix is
+// one block of all channels.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;
 

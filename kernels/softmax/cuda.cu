@@ -1,4 +1,4 @@
-// Softmax on the device: a warp has a row and reads it again from the L1 cache.
+// Softmax on the device. A warp has one row and reads it again from the L1 cache.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/softmax/softmax.h"
 
@@ -12,7 +12,8 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
   return value;
 }
 
-// The row of a warp; ends after the last one for the whole warp.
+// Returns the row of the thread's warp. The row may lie beyond the last one, and then the whole
+// warp must end.
 __device__ __forceinline__ std::int64_t row_of_warp() {
   return std::int64_t{blockIdx.x} * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
 }
@@ -24,7 +25,7 @@ __global__ void forward(const T* x, T* y, std::int64_t rows, int channels, std::
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const T* const from = x + row * channels;
-  const auto maximum = [](float a, float b) { return a > b || a != a ? a : b; };  // keeps NaN
+  const auto maximum = [](float a, float b) { return a > b || a != a ? a : b; };  // keeps a NaN
   const auto plus = [](float a, float b) { return a + b; };
   float most = -INFINITY, sum = 0, value[V];
   for (int c = lane * V; c < channels; c += 32 * V) {

@@ -1,6 +1,6 @@
-// Softmax cross-entropy on the host. Each thread takes one row at a time and stores its share of
-// the metrics in the workspace. The shares are added in the order of the rows, so the sums do not
-// depend on the number of threads.
+// Softmax cross-entropy on the host. Each thread takes one row at a time and stores the row's
+// metrics in the workspace. They are added in the order of the rows, so that the sums do not depend
+// on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +12,9 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Counts the classes that rank before the label: those with a larger logit, or with an equal one
-// and a lower index. All classes rank before a label whose logit is NaN, and so does a class with a
-// NaN.
+// Counts the classes that rank before the label: classes with a larger logit, or with an equal
+// logit and a lower index. A class whose logit is NaN ranks before the label, too. If the label's
+// own logit is NaN, all classes rank before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   const float own = logits[label];
   std::int64_t before = 0;
@@ -37,8 +37,8 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, co
   for (std::int64_t j = 0; j < classes; ++j) probabilities[j] *= inverse;
   std::fill_n(metrics, kLossMetrics, 0.0);
   if (label.own < 0) return;
-  // The loss is -(target . log p), where log p = logit - largest - log(sum), and targets add up to
-  // one.
+  // The loss is -(target . log p), where log p = logit - largest - log(sum) and the target's
+  // elements add up to one.
   double at_labels = logits[label.own] - largest;
   if (label.share != 1) at_labels += (1 - double(label.share)) * (logits[label.other] - logits[label.own]);
   metrics[0] = std::log(sum) - (1 - smoothing) * at_labels;

@@ -13,13 +13,14 @@ constexpr int kRowThreads = 128;
 
 struct Rows {
   int samples, classes;
-  DType from, to;  // element types: logits and probabilities, or probabilities and dlogits
+  // element types: logits and probabilities (forward), probabilities and dlogits (backward)
+  DType from, to;
   float weight;
 };
 
 struct RowResult {
   double loss;
-  std::int32_t rank;  // classes that rank before the label; -1 if there is no label
+  std::int32_t rank;  // how many classes rank before the label; -1 if there is no label
 };
 
 __device__ float block_max(float value, float* shared) {
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(kRowThreads)
     largest = fmaxf(largest, load_element(rows.from, logits, first + j));
   largest = block_max(largest, shared_max);
 
-  // Sums of exponentials, of shifted logits, and of classes that rank before the label.
+  // The sums of exponentials, of shifted logits, and of classes that rank before the label.
   Values<3, double> sums{};
   for (int j = threadIdx.x; j < rows.classes; j += kRowThreads) {
     const float logit = load_element(rows.from, logits, first + j);
@@ -63,8 +64,8 @@ __global__ void __launch_bounds__(kRowThreads)
   sums = block_sums<kRowThreads>(sums, shared);
   if (threadIdx.x == 0) {
     log_sum = log(sums.value[0]);
-    // The loss is minus the sum of target * (shifted logit - log_sum), where the targets add up to
-    // one.
+    // The loss is minus the sum of target * (shifted logit - log_sum), where the target's elements
+    // add up to one.
     double at_labels = at_label - largest;
     if (target.share != 1) {
       const float at_other = load_element(rows.from, logits, first + target.other);

@@ -9,9 +9,9 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Counts the classes that rank before the label: those with a larger logit, or with an equal one
-// and a lower index. All classes rank before a label whose logit is NaN, and so does a class with a
-// NaN.
+// Counts the classes that rank before the label: classes with a larger logit, or with an equal
+// logit and a lower index. A class whose logit is NaN ranks before the label, too. If the label's
+// own logit is NaN, all classes rank before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   std::int64_t before = 0;
   for (std::int64_t j = 0; j < classes; ++j)

@@ -6,17 +6,19 @@
 
 namespace convoy::kernels {
 
-// Returns the third input, or null if samples are not mixed. `without`: the inputs without it.
+// Returns the third input, or null if samples are not mixed. `without`: the number of inputs
+// without the mix.
 inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t without = 2) {
   return operands.inputs.size() > without ? operands.in<MixParameters>(2) : nullptr;
 }
 
-// Returns the metrics of the other output that forward adds to, or null.
+// Returns the metrics of the other output, to which forward adds, or null if this output is not
+// auxiliary.
 inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }
 
-// Writes one of the metrics, the k-th, of this output.
+// Writes metric k of this output. `before` is the result of metrics_before().
 CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
                                           float weight) {
   if (k == 0)
@@ -25,18 +27,18 @@ CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before,
     metrics[k] = before == nullptr ? sum : before[k];
 }
 
-// The labels of one row: `share` of the target is on its own label, the rest on the other. Without
-// mixing both are its own.
+// The labels of one row. A `share` of the target is on the sample's own label, the rest on the
+// partner's. Without mixing, both are the own label.
 struct RowTarget {
   std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;
-  // Returns the share of the target on class j before smoothing; exactly 1 on the label of a row
-  // that is not mixed.
+  // Returns the share of the target on class j, before smoothing. It is exactly 1 on the label of a
+  // row that is not mixed.
   CONVOY_HOST_DEVICE float on(std::int64_t j) const {
     return (j == own ? share : 0.0f) + (j == other ? 1 - share : 0.0f);
   }
 };
-// `mix` is the result of mix_of().
+// Returns the target of a row. `mix` is the result of mix_of().
 CONVOY_HOST_DEVICE inline RowTarget row_target(const std::int32_t* labels, std::int64_t row,
                                                const MixParameters* mix, const StepControl* control) {
   const std::int32_t own = labels[row];

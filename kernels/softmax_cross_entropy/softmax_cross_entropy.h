@@ -1,18 +1,19 @@
-// Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al.,
-// CVPR 2016): the target is (1 - s) on the label plus s / K everywhere, where s is
+// Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al., CVPR
+// 2016). The target is (1 - s) on the label plus s / K on every class, where s is
 // control->hyperparameters.label_smoothing.
 //   softmax_cross_entropy_forward   {logits, labels, [mix], [metrics: auxiliary]}
 //                                   -> {probabilities, metrics}
 //   softmax_cross_entropy_backward  {probabilities, labels, [mix]} -> {dlogits}   may be in place
-// logits, probabilities, dlogits [N, K]; labels i32 [N], -1 if there is no sample; mix i32
-// [kMixWords] if samples are mixed with their partners (kernels/device/mix_parameters.h): then
-// label_share of the target is on the sample's own label and the rest on its partner's, before
-// smoothing. metrics f64 [kLossMetrics], sums over this rank's samples: loss times weight, top-1
-// hits, top-5 hits, samples. The loss of an auxiliary output is added to the metrics of another
-// one, whose hits and samples stay. Hits are those of the own label; if logits are equal, the lower
-// class ranks first, and a NaN is never a hit. dlogits = weight (probabilities - target) /
-// control->global_valid, so the sum over ranks is the gradient of the mean loss. A row without a
-// label gets dlogits 0 and counts nowhere.
+// logits, probabilities and dlogits are [N, K]. labels is i32 [N], -1 if there is no sample. mix is
+// i32 [kMixWords] and exists if samples are mixed with their partners
+// (kernels/device/mix_parameters.h). Then label_share of the target is on the sample's own label
+// and the rest on its partner's, before smoothing.
+// metrics is f64 [kLossMetrics], with sums over this rank's samples: loss times weight, top-1 hits,
+// top-5 hits, samples. An auxiliary output adds its loss to the metrics of another output, and
+// leaves that output's hits and samples as they are. Hits count for the sample's own label. If
+// logits are equal, the lower class ranks first, and a NaN is never a hit.
+// dlogits = weight (probabilities - target) / control->global_valid, so that the sum over ranks is
+// the gradient of the mean loss. A row without a label gets dlogits 0 and counts nowhere.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -26,13 +27,13 @@ struct LossProblem {
   bool auxiliary = false;
 };
 
-// The number of inputs of forward without mix.
+// Returns the number of inputs of forward without the mix.
 inline std::size_t forward_inputs(const LossProblem& problem) { return problem.auxiliary ? 3 : 2; }
 
 Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);
 
-// These expect requests that the functions above have checked.
+// These functions expect requests that the functions above have checked.
 namespace reference {
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
