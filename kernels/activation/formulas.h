@@ -26,7 +26,7 @@ CONVOY_FORMULA float exp_of(float x) {
   return expf(x);
 #else
   x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
-  // the low bits of `shifted` are the power of two
+  // The low bits of `shifted` are the power of two.
   const float shifted = x * 1.44269504f + 12582912.0f;
   const float power = shifted - 12582912.0f;
   const float r = (x - power * 0.693359375f) + power * 2.12194440e-4f;

@@ -74,7 +74,7 @@ std::size_t partial_bytes(const Geometry& at) {
 // memory for the task, with room for the elements of a part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  // a multiple of kRun in cpu_passes.cpp, whatever the block size
+  // This is a multiple of kRun (cpu_passes.cpp) for every block size.
   constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;

@@ -18,7 +18,7 @@ inline constexpr int kMostSumLanes = 32;
 struct SumGrid {
   std::int64_t segments, rows;
   int channels;
-  // lanes: packs side by side in a block, a power of two; shift: the logarithm of lanes
+  // lanes: packs side by side in a block, a power of two. shift: the logarithm of lanes.
   int lanes, shift;
   int tiles;       // blocks side by side that cover all channels
   int height;      // rows that a block reads at the same time

@@ -8,12 +8,12 @@ namespace convoy::kernels {
 
 enum class ImageOpKind : std::int32_t {
   none,  // no change; it also ends a list of operations
-  // output pixel (x, y) is the input pixel to which `matrix` maps it, black outside the image
+  // Output pixel (x, y) is the input pixel to which `matrix` maps it, black outside the image.
   affine,
   brightness,  // value: the factor, 1 for no change
   contrast,    // value: the factor, 1 for no change
   saturation,  // value: the factor; images of one channel do not change
-  // value: the number added to the hue, of which 256 are a whole turn. Images of one channel do not
+  // value: the number added to the hue; 256 is a whole turn. Images of one channel do not
   // change.
   hue,
   sharpness,     // value: the factor, 1 for no change

@@ -33,7 +33,7 @@ struct Hyperparameters {
   float label_smoothing = 0;
   std::int32_t nesterov = 0;   // 1: Nesterov momentum; 0: plain momentum
   double average_decay = 0.9;  // in (0, 1), the decay of the moving averages
-  // the largest Euclidean norm of the gradient that clipping leaves unchanged
+  // The largest Euclidean norm of the gradient that clipping leaves unchanged.
   double largest_norm = 1;
 };
 
@@ -73,7 +73,7 @@ struct Operands {
   std::span<void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;
-  // must outlive the launch; null if the kernel reads no control
+  // It must outlive the launch. Null if the kernel reads no control.
   const StepControl* control = nullptr;
   Members members = {};  // more than one only if Kernel::takes_members
 };

@@ -58,7 +58,7 @@ template <int kLanes, typename Term>
     for (std::int64_t i = begin; i < begin + whole; i += kWidth)
 #pragma omp simd
       for (int k = 0; k < kWidth; ++k) run[k] += term(i + k, kLanes == 1 ? 0 : k);
-    // runs only if there is one lane
+    // This loop runs only if there is one lane.
     for (std::int64_t i = begin + whole; i < begin + length; ++i) run[0] += term(i, 0);
     for (int k = 0; k < kWidth; ++k) sums[k % kLanes] += run[k];
   }

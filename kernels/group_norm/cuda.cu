@@ -11,7 +11,7 @@ struct Groups {
   int samples, channels, groups;
   std::int64_t pixels;
   float epsilon;
-  // by the packs of a pixel, the pixels of a sample, the channels of a group
+  // Divide by the packs of a pixel, the pixels of a sample and the channels of a group.
   Divider packs, sample, of_group;
 
   __host__ __device__ int all() const { return samples * groups; }

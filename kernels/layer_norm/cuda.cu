@@ -61,7 +61,7 @@ __global__ void forward(const T* x, const float* gamma, const float* beta, T* y,
   move_to_member(member_stride, x, gamma, beta, y, moments);
   const int lane = static_cast<int>(threadIdx.x) % r.lanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * r.groups() + static_cast<int>(threadIdx.x) / r.lanes;
-  // rows beyond the last one stay, because all threads of a warp take part in its sums
+  // Threads without a row go on, because all threads of a warp take part in its sums.
   const bool there = row < r.rows;
   const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
   float sum = 0, squares = 0;

@@ -16,7 +16,7 @@ struct Geometry {
   int channels;
   // The launch has one thread per item. Items are packs of pixels, or packs of blocks of pixels.
   std::int64_t items;
-  // by the packs of a pixel, and by the number of items in width and height
+  // Divide by the packs of a pixel, and by the number of items in width and height.
   Divider packs, columns, rows;
   Divider strides[2];
 };

@@ -13,7 +13,7 @@ constexpr int kRowThreads = 128;
 
 struct Rows {
   int samples, classes;
-  // element types: logits and probabilities (forward), probabilities and dlogits (backward)
+  // The types of logits and probabilities (forward), or of probabilities and dlogits (backward).
   DType from, to;
   float weight;
 };

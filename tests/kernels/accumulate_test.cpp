@@ -1,4 +1,4 @@
-// Checks that gradients of a batch's parts add up to the gradient of the whole batch.
+// Tests that the gradients of a batch's parts add up to the gradient of the whole batch.
 #include "kernels/accumulate/accumulate.h"
 
 #include <gtest/gtest.h>

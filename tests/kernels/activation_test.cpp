@@ -1,4 +1,4 @@
-// Activations, PReLU.
+// Tests the activations and PReLU.
 #include "kernels/activation/activation.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ Case activation_gradient(const ActivationProblem& problem, Tensor from, Tensor d
           .tolerance = 1.5e-6};
 }
 
-// Values in [-9, 9] none of which is near a kink of `problem`.
+// Returns random values in [-9, 9] that are not near a kink of `problem`.
 Tensor away_from_kinks(Random& random, Shape shape, const ActivationProblem& problem) {
   Tensor x = random.uniform(shape, -9, 9);
   const std::vector<double> kinks = {0.0,
@@ -88,7 +88,7 @@ TEST(Activation, BackwardIsTheDerivative) {
   }
 }
 
-// Values that PyTorch 2 prints for x = -3.5, -1, 0, 0.5, 2, 6.5.
+// The expected values are those that PyTorch 2 prints for x = -3.5, -1, 0, 0.5, 2, 6.5.
 TEST(Activation, HasTheFieldsValues) {
   const Tensor x = floats({6}, {-3.5, -1, 0, 0.5, 2, 6.5});
   const std::vector<std::pair<ActivationProblem, std::vector<double>>> expected = {
@@ -108,7 +108,7 @@ TEST(Activation, HasTheFieldsValues) {
   }
 }
 
-// A diverging run has to show, and huge values must not become NaN.
+// A NaN must stay a NaN, so that a run that diverges shows it. Huge values must not become NaN.
 TEST(Activation, KeepsNaNAndSurvivesLargeValues) {
   Tensor x = Random(3).uniform({2, 40});
   x.values[17] = x.values[60] = std::numeric_limits<double>::quiet_NaN();

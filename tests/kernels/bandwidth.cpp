@@ -1,8 +1,8 @@
-// Measures the CUDA backend's memory-bound operations on shapes of ResNet-50, and of GoogLeNet and
-// a wide ResNet where ResNet-50 lacks an operation. Prints a Markdown table: microseconds,
-// bandwidth (the bytes that must move, over that time) and its share of a device-to-device copy's
-// in the same run. Operands rotate through more memory than the L2 cache holds. Usage:
-// kernels_bandwidth [part of an operation's name]
+// Measures the memory-bound operations of the CUDA backend on shapes of ResNet-50 or, if ResNet-50
+// lacks the operation, of GoogLeNet or a wide ResNet. Prints a Markdown table with microseconds,
+// bandwidth (the bytes that must move, over that time) and the share of the bandwidth of a
+// device-to-device copy in the same run. Operands rotate through more memory than the L2 cache
+// holds. Usage: kernels_bandwidth [part of an operation's name]
 #include "tests/kernels/bandwidth.h"
 
 #include <fmt/format.h>
@@ -33,8 +33,8 @@ namespace {
 constexpr int kLaunches = 20, kRepeats = 7;
 constexpr std::size_t kRotate = std::size_t{400} << 20;
 
-// Fills with values of the size that training has. A constant pattern, like zeros, takes less
-// energy and can run faster.
+// Fills the tensor with values of the size that training has. A constant pattern, such as zeros,
+// takes less energy and can run faster.
 void fill(const TensorDesc& desc, std::byte* to) {
   static std::mt19937 engine(1);
   const std::size_t bytes = desc.bytes(), some = std::min<std::size_t>(bytes, 1 << 20);
@@ -52,7 +52,7 @@ void fill(const TensorDesc& desc, std::byte* to) {
     CONVOY_CUDA(cudaMemcpy(to + done, host.data(), std::min(some, bytes - done), cudaMemcpyHostToDevice));
 }
 
-// Returns the microseconds of one of the graph's kLaunches launches, as the median over the
+// Returns the microseconds that one of the graph's kLaunches launches takes: the median over the
 // repeats.
 double time_graph(const CapturedGraph& graph) {
   const CudaStream stream;
@@ -70,8 +70,8 @@ double time_graph(const CapturedGraph& graph) {
   return times[kRepeats / 2];
 }
 
-// Returns a device-to-device copy's GB/s, counting bytes read and written. It is not captured,
-// because copies in a graph run slower.
+// Returns the GB/s of a copy within the device's memory, counting bytes read and written. The copy
+// is not captured, because copies in a graph run slower.
 double copy_bandwidth() {
   const std::size_t bytes = std::size_t{2} << 30;
   const DeviceBuffer from(bytes), to(bytes);
@@ -230,8 +230,8 @@ void add_others(std::vector<Measured>& rows, DType type) {
                   {desc(type, {256, 64, 56, 56})}});
 }
 
-// Returns transforms of square images of `extent` pixels a side, which lie one after the other, to
-// 224 x 224.
+// Returns the transforms of 256 square images to 224 x 224. The images are `extent` pixels wide and
+// lie one after the other in memory.
 std::vector<SampleTransform> transforms_to_224(std::int32_t extent) {
   AxisMap axis{.scale = extent / 224.0, .extent = extent, .size = extent, .end = 224};
   std::vector<SampleTransform> transforms(256);
@@ -265,8 +265,8 @@ void add_image_input(std::vector<Measured>& rows, DType type) {
                     transforms_to_224(224)});
 }
 
-// The operations that TrivialAugment draws, half of them affine. Each is timed alone to show its
-// cost.
+// The operations that TrivialAugment draws, half of them affine, and hue. Each is also timed alone,
+// to show its cost.
 const std::vector<std::pair<const char*, ImageOp>> kImageOps = {
     {"no operation", {}},
     {"shear", {ImageOpKind::affine, 0, {65536, 30000, -3000000, 0, 65536, 0}}},
@@ -294,7 +294,8 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
                     {},
                     transforms});
   };
-  const auto drawn = [](int n, int i) {  // "no operation", the first one, is never drawn
+  // Never draws the first operation (none) or the last one (hue).
+  const auto drawn = [](int n, int i) {
     return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
   };
   add("TrivialAugment", 1, drawn);
@@ -311,7 +312,7 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
 }
 
 void add_optimizers(std::vector<Measured>& rows) {
-  // The number of ResNet-50's parameters, in segments of about the size of its layers.
+  // The segments have the sizes of ResNet-50's layers, and together its number of parameters.
   constexpr std::int64_t kParameters = 25'557'032;
   OptimizerProblem problem;
   for (std::int64_t at = 0, i = 0; at < kParameters; ++i) {

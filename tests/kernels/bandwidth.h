@@ -18,11 +18,12 @@ struct Measured {
   std::string name;
   std::function<Kernel(KernelRequest&)> make;
   std::vector<TensorDesc> inputs, outputs;
-  std::vector<int> unread = {};                  // inputs that the kernel does not read
-  std::vector<SampleTransform> transforms = {};  // the last input, if the operation has transforms
+  std::vector<int> unread = {};  // the positions of inputs that the kernel does not read
+  // The content of the last input, if the operation has transforms.
+  std::vector<SampleTransform> transforms = {};
 };
 
-// Operations of MobileNetV2, EfficientNet-B0 and ConvNeXt-T.
+// Adds rows for operations of MobileNetV2, EfficientNet-B0 and ConvNeXt-T.
 void add_mobile_layers(std::vector<Measured>& rows, DType type);
 
 }  // namespace convoy::kernels::testing

@@ -1,4 +1,4 @@
-// Tests batch normalisation's five operations one by one, and together as training runs them.
+// Tests the five operations of batch normalisation one by one, and together as training runs them.
 #include "kernels/batch_norm/batch_norm.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands. In samples that are not valid, dy, dy2 and dx2 have values too, which
+// A layer with its operands. dy, dy2 and dx2 have values also in samples that are not valid, which
 // must not count.
 struct Layer {
   BatchNormProblem problem = {};
@@ -25,8 +25,8 @@ struct Layer {
   }
 };
 
-// Makes a layer in which no pre-activation comes near the ReLU's kink: xhat is near -1 or 1, beta
-// is small, and the residual has the sign of x.
+// Makes a layer whose values before the ReLU are never near its kink: xhat is near -1 or 1, beta is
+// small, and the residual has the sign of x.
 Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& problem, int valid) {
   const std::int64_t c = shape[1];
   Layer layer{.problem = problem,
@@ -116,7 +116,7 @@ std::vector<Backend> backends_and_reference() {
   return all;
 }
 
-// Makes a result an operand of the next operation, which may choose its layout.
+// Makes a result an operand of the next operation, whose maker may choose its layout.
 Tensor operand(const Tensor& result) {
   Tensor tensor{result.desc, result.values, {}};
   tensor.desc.layout = Layout::any;
@@ -152,8 +152,8 @@ TEST(BatchNorm, MatchesTheReference) {
     for (const Shape& shape :
          {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{4, 6, 2, 2}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
-        // A brief run tests every tenth case. Every kernel still gets a shape of whole packs and
-        // another one.
+        // A brief run tests every tenth case. Even then, every kernel gets a shape of whole packs
+        // and another shape.
         if (test::brief() && turn++ % 10 != 0) continue;
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
         expect_matches_reference(statistics(l), backends());
@@ -171,9 +171,10 @@ TEST(BatchNorm, MatchesTheReference) {
       }
 }
 
-// CUDA joins two, four or eight pixels to rows of whole packs, so that a pack has elements of two
-// pixels, and a channel's sums come from several columns. Some rows have more packs than a block,
-// and some shapes have many blocks. Pixels of odd images stay apart.
+// CUDA joins two, four or eight pixels to rows of whole packs. Then a pack has elements of two
+// pixels, and the sums of a channel come from several columns. Some of these rows have more packs
+// than a block, and some shapes need many blocks. In images with an odd number of pixels, no pixels
+// are joined.
 TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
   if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
   Random random(9);
@@ -198,8 +199,8 @@ TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
       }
 }
 
-// Checks the outputs and gradients of both forms against each other: one layer with an activation,
-// and a batch norm with an activation of its own after it.
+// Compares the outputs and gradients of two forms: a batch norm with an activation of its own, and
+// a batch norm with a layer for the activation after it.
 TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
   Random random(7);
   for (int kind = 0; kind < kActivationKinds; ++kind)
@@ -239,8 +240,8 @@ TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
       }
 }
 
-// Backward may read each backend's own mask in place of y. y and the gradient must then have the
-// same bits, and so must the sums if one block has all rows.
+// Backward may read the backend's own mask in place of y. The gradient must then have the same
+// bits, and so must the sums if one block has all rows.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
@@ -331,9 +332,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// Two ranks with 3 and 2 of the samples add their sums. They must get what one rank with all 5
-// gets.
-// With running statistics y is affine in x, so its change is the linear map of the change of x.
+// With running statistics y is affine in x. So the change of y is the linear map of the change of
+// x.
 TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
   Random random(8);
   Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);
@@ -413,7 +413,7 @@ TEST(BatchNorm, BatchWithoutSamples) {
   }
 }
 
-// Expected values are those of torch.nn.BatchNorm2d(1) on [1, 2, 3, 6] in PyTorch 1.13: y, the
+// The expected values are those of torch.nn.BatchNorm2d(1) on [1, 2, 3, 6] in PyTorch 1.13: y, the
 // running mean and the unbiased running variance.
 TEST(BatchNorm, AgreesWithPyTorch) {
   Layer l{.control = all_valid(2),
@@ -434,7 +434,7 @@ TEST(BatchNorm, AgreesWithPyTorch) {
   }
 }
 
-// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
+// A NaN must stay a NaN, so that a run that diverges shows it. A careless max(NaN, 0) would give 0.
 TEST(BatchNorm, KeepsNaN) {
   Random random(5);
   Layer l = layer_of(random, {2, 18, 3, 3}, {.relu = true}, 2);

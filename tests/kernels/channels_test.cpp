@@ -1,4 +1,4 @@
-// Slices and shuffles of channels, padding, softmax.
+// Tests slices and shuffles of channels, padding and softmax.
 #include "kernels/channels/channels.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,7 @@ Shape with_channels(Shape shape, std::int64_t channels) {
   return shape;
 }
 
-// Slices that keep blocks and packs together, in words of 1, 2, 4 and 8 channels, and such that do
-// not.
+// Some slices keep blocks and packs together, in words of 1, 2, 4 and 8 channels; others do not.
 TEST(Slice, MatchesTheReference) {
   Random random(1);
   struct Part {

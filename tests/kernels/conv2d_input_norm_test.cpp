@@ -1,5 +1,5 @@
-// Tests backward_data of a convolution whose input comes from a batch norm with a ReLU: it gives
-// the gradient before that ReLU, and the sums that the batch norm needs of it.
+// Tests backward_data of a convolution whose input comes from a batch norm with a ReLU. It gives
+// the gradient before that ReLU, and the sums of it that the batch norm needs.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -16,8 +16,9 @@ struct Shapes {
   Shape x, weights;
 };
 
-// Some shapes fill whole blocks, others parts of them; some have many images or few channels. No
-// kernel fuses the last three: a stride, groups, and channels that are no multiple of eight.
+// Some shapes fill whole blocks, others parts of blocks; some have many images or few channels. No
+// kernel fuses the last three, which have a stride, groups, and a channel count that is no multiple
+// of eight.
 const std::vector<Shapes>& shapes() {
   static const std::vector<Shapes> all = {
       {{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
@@ -61,7 +62,7 @@ Tensor operand(const Tensor& result) {
   return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}};
 }
 
-// Compares a backend's fused operation with its own two separate ones.
+// Compares a backend's fused operation with the backend's two separate operations.
 void expect_that_of_two(Backend backend, bool half, const Operands& o, const Conv2dProblem& plain,
                         const BatchNormProblem& norm) {
   const Layout layout = backend == Backend::cuda ? Layout::channels_last : Layout::row_major;
@@ -104,7 +105,7 @@ void expect_that_of_two(Backend backend, bool half, const Operands& o, const Con
   const Result actual = compute(fused);
   double sums_bound = 1e-5, bound = 1e-6;
   if (half)
-    // The separate pass sums values that bf16 has rounded once more.
+    // The separate pass adds up values that bf16 has rounded once more.
     sums_bound = 4e-3, bound = 2e-3;
   else if (plain.tf32)
     // Tensor cores truncate sums.
@@ -121,7 +122,7 @@ TEST(Conv2dInputNorm, IsTheConvolutionAndTheReduce) {
       SCOPED_TRACE(of.x.to_string() + " by " + of.weights.to_string() + (missing > 0 ? ", one invalid" : ""));
       const Operands o = operands_of(random, of, of.x[0] - missing);
       const BatchNormProblem norm{.synchronised = missing > 0};
-      // The reference's plain loops take seconds for larger shapes.
+      // The plain loops of the reference take seconds for larger shapes.
       if (of.x.elements() * of.weights.elements() < 20'000'000)
         expect_that_of_two(Backend::reference, false, o, of.problem, norm);
       if (!gpu_present()) continue;

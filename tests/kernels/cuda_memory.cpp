@@ -1,4 +1,4 @@
-// Gives the tests memory of the backends in CUDA builds.
+// Gives the tests memory of all backends in CUDA builds.
 #include <cstring>
 
 #include "kernels/device/cuda_runtime.h"

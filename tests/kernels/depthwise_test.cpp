@@ -1,4 +1,4 @@
-// Depthwise convolutions: as many groups as channels.
+// Tests depthwise convolutions, which have as many groups as channels.
 #include <gtest/gtest.h>
 
 #include "kernels/conv2d/conv2d.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct Layer {
   Shape x;
-  int filter, stride = 1, padding = -1;  // -1: half the filter
+  int filter, stride = 1, padding = -1;  // padding: -1 for half the filter
 
   Conv2dProblem problem() const {
     const int pad = padding < 0 ? filter / 2 : padding;
@@ -20,8 +20,9 @@ struct Layer {
   Shape y() const { return conv2d_output_shape(problem(), x, weights()); }
 };
 
-// One tile and many, in rows, in columns and over samples; parts of tiles; channels that are no
-// multiple of a block's or of an access of 16 or 8 bytes; other paddings.
+// These layers have one tile or many tiles, in rows, in columns or over samples. Some have parts of
+// tiles, or channels that are no multiple of a block's channels or of an access of 16 or 8 bytes.
+// Some have other paddings.
 const std::vector<Layer> kLayers = {
     {{2, 32, 7, 7}, 3},       {{3, 40, 14, 14}, 3},     {{2, 32, 30, 31}, 3},    {{1, 8, 9, 60}, 3},
     {{2, 58, 5, 6}, 3},       {{1, 36, 8, 8}, 3},       {{9, 16, 4, 4}, 3},      {{2, 34, 6, 9}, 3, 1, 0},
@@ -110,7 +111,7 @@ TEST(Depthwise, GivesTheGradientBeforeItsInputsRelu) {
   }
 }
 
-// The sums are those of y as stored, and only of valid samples; y has all samples.
+// The sums must be those of y as it is stored, over valid samples only. y itself has all samples.
 TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU, and the cpu backend does not fuse it";
   Random random(4);
@@ -128,7 +129,7 @@ TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
       }
 }
 
-// The gradient of the filters is written in the layout in which forward wants to read them.
+// The gradient of the filters must be written in the layout in which forward reads the filters.
 TEST(Depthwise, WritesTheGradientInTheLayoutOfTheFilters) {
   Random random(5);
   for (const Layer& layer : {Layer{{2, 40, 9, 9}, 3}, Layer{{2, 40, 9, 9}, 5}, Layer{{2, 32, 9, 9}, 7, 2}})

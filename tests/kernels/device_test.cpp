@@ -27,8 +27,8 @@ TEST(Device, HostMemoryThatIsNotThereIsAnOutOfMemoryThatNamesTheBytes) {
   }
 }
 
-// A kernel belongs to no memory until it is bound. Without a control it must not read another
-// one's.
+// A kernel that is bound without a control must throw when it reads one. It must not read the
+// control of another binding.
 TEST(Device, AKernelThatReadsTheControlNeedsOneWhenItIsBound) {
   KernelRequest request{{{DType::f32, {4, 2}, Layout::row_major, nullptr}},
                         {{DType::f32, {4, 2}, Layout::row_major, nullptr}}};

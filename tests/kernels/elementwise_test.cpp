@@ -52,7 +52,7 @@ TEST(Relu, BackwardIsTheDerivative) {
   expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "relu");
 }
 
-// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
+// A NaN must stay a NaN, so that a run that diverges shows it. A careless max(NaN, 0) would give 0.
 TEST(Relu, KeepsNaN) {
   Tensor x = Random(3).uniform({2, 40});
   x.values[17] = x.values[60] = std::numeric_limits<double>::quiet_NaN();
@@ -78,7 +78,7 @@ TEST(Add, MatchesTheReference) {
     }
 }
 
-// The sums are those of the stored y, and only of valid samples. y itself has all samples.
+// The sums must be those of y as it is stored, over valid samples only. y itself has all samples.
 TEST(Add, StatisticsAreThoseOfWhatWasWritten) {
   Random random(6);
   for (const Shape& shape : {Shape{3, 64, 14, 14}, Shape{20, 160, 9, 7}, Shape{5, 21, 3, 3}, Shape{300, 40}})
@@ -169,8 +169,8 @@ TEST(Dropout, BackwardIsTheDerivative) {
   expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "dropout");
 }
 
-// Stochastic depth: samples are kept or dropped as a whole, in the right share, the same in
-// backward.
+// Tests stochastic depth: samples are kept or dropped as a whole, in the right share, and backward
+// keeps the same samples.
 TEST(Dropout, KeepsOrDropsWholeSamples) {
   const int samples = 4096;
   const Tensor ones = floats({samples, 3}, std::vector<double>(3 * samples, 1.0));
@@ -183,7 +183,7 @@ TEST(Dropout, KeepsOrDropsWholeSamples) {
     EXPECT_TRUE(y.values[3 * n + 1] == value && y.values[3 * n + 2] == value) << "sample " << n;
     kept += value != 0;
   }
-  EXPECT_NEAR(kept / samples, 0.75, 5 * 0.0068);  // five standard deviations
+  EXPECT_NEAR(kept / samples, 0.75, 5 * 0.0068);  // within five standard deviations
 }
 
 TEST(Dropout, KeepsTheRightShareAndTheMean) {
@@ -195,14 +195,14 @@ TEST(Dropout, KeepsTheRightShareAndTheMean) {
     sum += value;
     kept += value != 0;
   }
-  // 65,536 elements are kept with probability 0.75: one standard deviation of the share is
+  // 65,536 elements are kept with probability 0.75. One standard deviation of the kept share is
   // sqrt(0.25 * 0.75 / 65536) = 0.0017.
   EXPECT_NEAR(kept / count, 0.75, 5 * 0.0017);
   EXPECT_NEAR(sum / count, 1, 5 * 0.0017 / 0.75);
 }
 
-// Two ranks of two samples must draw what one rank of four does. Another step, layer or seed must
-// draw another mask.
+// Two ranks with two samples each must draw the mask that one rank with all four draws. Another
+// step, layer or seed must draw another mask.
 TEST(Dropout, MaskFollowsTheSampleNotTheRank) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     const Tensor x = Random(8).uniform({4, 64}, 1, 2);

@@ -1,4 +1,4 @@
-// Tests a captured step: kernels only enqueue work, read StepControl on the device, and leave
+// Tests captured steps. Kernels must only enqueue work, read StepControl on the device, and leave
 // nothing that changes the next replay.
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ std::vector<float> random_floats(std::int64_t count, unsigned seed) {
   return {values.begin(), values.end()};
 }
 
-// A step of dropout, batch norm, loss, and LARS with the norm of its gradients, in this order.
+// A step of dropout, batch norm, loss, the norm of the gradients and LARS, in this order.
 struct Step {
   static constexpr std::int64_t kSamples = 64, kClasses = 520, kElements = kSamples * kClasses;
   OnDevice<StepControl> control{{all_valid(kSamples)}};

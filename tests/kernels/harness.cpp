@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xA5};
 constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is a NaN
-constexpr double kBf16Rounding = 0x1p-8;  // the largest relative error of one rounding
+constexpr double kBf16Rounding = 0x1p-8;  // the largest relative error of one rounding to bf16
 
 // Memory of a backend, followed by guard bytes.
 class Buffer {
@@ -79,7 +79,7 @@ bool contains(const std::vector<T>& list, T value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Returns the element type in which a backend stores a case's tensor.
+// Returns the element type in which a backend stores a tensor of a case.
 DType stored_type(Backend backend, const Case& test, const TensorDesc& desc) {
   const bool activation = desc.dtype == DType::f32 && desc.shape.rank() >= 2;
   return activation && backend != Backend::reference ? test.activations : desc.dtype;
@@ -101,7 +101,7 @@ KernelRequest request_of(Backend backend, Layout images, const Case& test) {
   return request;
 }
 
-// The memory of one bound kernel's operands.
+// The memory of the operands of one bound kernel.
 struct Memory {
   std::vector<Buffer> inputs, outputs;
   Buffer workspace;
@@ -122,8 +122,8 @@ std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vec
   return tensors;
 }
 
-// Launches once and returns the number of allocations. With `share`, an input and an output share
-// the output's buffer, which holds the input when the launch starts.
+// Launches once and returns the number of allocations. `share` is a pair (input, output) that uses
+// one buffer: the output's, which holds the input when the launch starts.
 long launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
                  Memory& memory) {
   for (Buffer& output : memory.outputs) output.poison();
@@ -156,8 +156,8 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
-// The bytes of an input of a member. Members differ, so that reading another one's shows: numbers
-// are scaled, and samples of all else change places.
+// Returns the bytes of an input of a member. Members differ, so that a kernel that reads another
+// member's memory fails: numbers are scaled, and samples of all other inputs change places.
 std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
   const bool number = desc.dtype == DType::f32 || desc.dtype == DType::bf16 || desc.dtype == DType::f64;
   std::vector<double> values = input.values;
@@ -280,7 +280,8 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   if (share) inputs[share->first] = outputs[share->second];
   Launch launch;
   {
-    // These vectors die before the launch, because binding must keep no reference to them.
+    // These vectors are destroyed before the launch, because binding must keep no reference to
+    // them.
     const std::vector<void*> in = inputs, out = outputs;
     launch = kernel.bind(
         {in, out, memory.workspace.address(), static_cast<const StepControl*>(control.address())});

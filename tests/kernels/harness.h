@@ -1,8 +1,8 @@
-// Runs a kernel as the runtime does, but harder: outputs and workspace start as NaN, buffers are
-// followed by guard bytes, every launch is done twice and must not allocate, and operands may share
-// a buffer. A kernel that takes members also runs with three, whose bits must be those of launches
-// of their own. Offers the two checks that every operation gets: a backend against the reference,
-// and the reference against central differences.
+// Runs a kernel as a step does, under harder conditions: outputs and workspace start as NaN, guard
+// bytes follow every buffer, every launch is done twice and must not allocate, and operands may
+// share a buffer. A kernel that takes members also runs with three members, whose bits must be
+// those of launches of their own. The harness offers the two checks that every operation gets: a
+// backend against the reference, and the reference against central differences.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace convoy::kernels::testing {
 
-// A tensor with its values in row-major order of the logical shape. `bytes`, if set, is the exact
-// buffer, for an output that only its own kernel can read (aux).
+// A tensor with its values in row-major order of the logical shape. If `bytes` is set, it is the
+// exact content of the buffer, for an output (aux) that only the kernel's own backend can read.
 struct Tensor {
   TensorDesc desc;
   std::vector<double> values;
@@ -28,24 +28,25 @@ struct Tensor {
 
 using Maker = std::function<Kernel(Backend, KernelRequest&)>;
 
-// One operation with its operands. An input of four extents with an open layout gets the layout
-// under test, unless it is in `free_layout` (weights): then the maker chooses.
+// One operation with its operands. An input of four extents whose layout is open gets the layout
+// under test. Inputs in `free_layout`, such as weights, get the layout that the maker chooses.
 struct Case {
   std::string name = {};
   Maker maker = {};
   std::vector<Tensor> inputs = {};
   std::vector<TensorDesc> outputs = {};
   StepControl control = {};
-  std::vector<int> free_layout = {};  // inputs whose layout the maker chooses
-  std::vector<int> updated = {};      // inputs that the kernel updates
-  std::vector<int> ignored = {};      // outputs that backends need not agree on (aux)
-  // Outputs that stay f32 whatever the type of activations is (gradients of weights).
+  std::vector<int> free_layout = {};  // positions of inputs whose layout the maker chooses
+  std::vector<int> updated = {};      // positions of inputs that the kernel updates
+  std::vector<int> ignored = {};      // positions of outputs (aux) on which backends need not agree
+  // The positions of outputs that stay f32 whatever the type of activations is, such as gradients
+  // of weights.
   std::vector<int> single = {};
-  double tolerance = 2e-6;  // bounds every output's relative L2 error
-  // The cpu backend runs oneDNN primitives, which allocate a little of their own.
+  double tolerance = 2e-6;  // the bound of each output's relative L2 error
+  // The CPU backend runs oneDNN primitives, which allocate a little memory of their own.
   bool onednn = false;
-  // The type in which backends but the reference store f32 tensors of two or more extents: f32, or
-  // bf16 by in_bf16().
+  // The type in which all backends but the reference store f32 tensors of two or more extents: f32,
+  // or bf16 after in_bf16().
   DType activations = DType::f32;
 };
 // Returns the case with bf16 activations. Its inputs are rounded, so that the reference starts from
@@ -54,7 +55,7 @@ Case in_bf16(Case test);
 
 struct Result {
   std::vector<Tensor> outputs;
-  std::vector<Tensor> inputs;  // as they are after the launch
+  std::vector<Tensor> inputs;  // the inputs' content after the launch
   std::vector<std::pair<int, int>> in_place;
 };
 
@@ -62,41 +63,45 @@ using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
-// One launch for members (kernel.h) is tested with this many of them.
+// The number of members with which the launch for members (kernel.h) is tested.
 inline constexpr int kMembers = 3;
-// An operand's bytes in each member's memory, before a launch.
+// The bytes of an operand in the memory of each member, before a launch.
 struct MemberPart {
   std::string name;
   std::array<std::vector<std::byte>, kMembers> bytes;
   bool compared = true;  // false for a workspace
 };
 // Launches each member alone, then all of them by one launch, with guard bytes after each part.
-// `bind` gets the parts' addresses. Returns the part that differs first, or nothing.
+// `bind` gets the addresses of the parts. Returns the name of the first part that differs, or an
+// empty string.
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
                             const std::function<Launch(std::vector<void*>, const Members&)>& bind);
 
-// Returns how often this program and its libraries have allocated heap memory through C++ so far.
+// Returns how many times this program and its libraries have allocated heap memory through C++ so
+// far.
 long allocations();
 
-// Returns the backends that this machine can test, and the image layouts that a backend takes.
+// Return the backends that this machine can test, and the image layouts that a backend takes.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
-// Compares the case with the reference in every layout and element type of every backend (or of
-// those given), out of place and in place.
+// Compare the case with the reference in every layout and element type, out of place and in place,
+// for every backend or for the given ones.
 void expect_matches_reference(const Case& test);
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test);
-// Checks that every permitted pair of operands in one buffer gives the bits of `expected`.
+// Checks that a case gives the bits of `expected` also if operands share a buffer, for every pair
+// that may share one.
 void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected);
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what);
 // Compares the outputs and updated inputs that `test` does not ignore.
 void expect_same(const Case& test, const Result& actual, const Result& expected, const std::string& what);
 
-// Differentiates a function of the inputs by all elements of one input, by central differences.
+// Differentiates a function of the inputs with respect to all elements of one input, by central
+// differences.
 std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
                                         std::vector<Tensor> inputs, int position, double step = 0x1p-7);
-// Does so for the function sum(projection * output) of a case on the reference backend.
-// `projection` has a tensor for each output; an empty one leaves that output out.
+// Differentiates sum(projection * output) of a case on the reference backend in the same way.
+// `projection` has a tensor for each output; an empty one leaves the output out of the sum.
 std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);
@@ -106,16 +111,16 @@ Tensor batch_norm_sums(const Tensor& x, std::int64_t valid);
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance = 2e-3);
 
-// Makes random tensors, the same in every run.
+// Makes random tensors, which are the same in every run.
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
   Tensor uniform(Shape shape, double low = -1, double high = 1);
-  // Returns magnitudes in [0.5, 1.5] with random signs, so that no step of a difference crosses a
-  // kink at zero.
+  // Returns magnitudes in [0.5, 1.5] with random signs, so that no step of a central difference
+  // crosses a kink at zero.
   Tensor away_from_zero(Shape shape);
-  // Returns equally spaced values in [-1, 1] in random order. In a tensor of up to about a hundred
-  // elements no two are within one step of a difference.
+  // Returns equally spaced values in [-1, 1] in random order. If the tensor has at most about a
+  // hundred elements, no two of them are within one step of a central difference.
   Tensor distinct(Shape shape);
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
   bool coin() { return pick(0, 1) == 1; }

@@ -1,5 +1,5 @@
-// Tests that the harness sees the faults it must see. Defines the allocation functions by which it
-// counts.
+// Tests that the harness finds the faults that it must find. Defines the allocation functions by
+// which the harness counts.
 #include "tests/kernels/harness.h"
 
 #include <gtest/gtest-spi.h>
@@ -94,7 +94,7 @@ TEST(Harness, SeesALaunchThatAllocates) {
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
-// Makes a kernel that adds its control's step to x, for the first `count` of a launch's members.
+// Makes a kernel that adds its control's step to x, for the first `count` members of a launch.
 Case for_members(int count) {
   Case test = faulty(copy);
   test.maker = [count](Backend, KernelRequest& request) {

@@ -20,8 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Tests copies, small and large scales in both directions, scales at and beyond 7.5, the largest
-// whose weights the kernel stores, and a window of 65,536 pixels.
+// Tests copies, and small and large scales in both directions. The kernel stores weights for scales
+// up to 7.5; some scales are at this limit or beyond it. One window has 65,536 pixels.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;
@@ -42,8 +42,8 @@ TEST_F(CudaImageInput, ResamplesAtAnyScale) {
     }
 }
 
-// 120 pixels to 16 are a scale of 7.5, the largest for which the kernel stores weights. Tests
-// scales around it.
+// Resizing 120 pixels to 16 has a scale of 7.5, the largest for which the kernel stores weights.
+// Tests scales around it.
 TEST_F(CudaImageInput, ResamplesAroundTheLimitOfStoredWeights) {
   CutBatch batch(3);
   const std::vector<int> extents = {119, 120, 121, 127, 128, 129};

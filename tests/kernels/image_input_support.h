@@ -1,5 +1,5 @@
-// Makes batches for the tests of resampling and normalising: for each sample a cut (the part of a
-// stored image that a crop needs) and the transform that says what becomes of it.
+// Makes batches for the tests of resampling and normalising. For each sample there is a cut (the
+// part of a stored image that a crop needs) and the transform that says what becomes of it.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,9 @@
 
 namespace convoy::kernels::testing {
 
-// Maps one axis: `extent` pixels become `resized`, of which outputs `begin` to `end`, after the
-// first `skipped`, are wanted. Sets the pixels that they read, which are the cut.
+// Makes the map of one axis. `extent` pixels are resized to `resized` pixels. The first `skipped`
+// of these are cut off, and outputs `begin` to `end` of the rest are wanted. The cut is the pixels
+// that they read.
 inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end) {
   AxisMap axis{.scale = static_cast<double>(extent) / resized, .skipped = skipped, .extent = extent};
   axis.begin = begin;

@@ -1,5 +1,5 @@
 // Tests the plain kernels that prepare images for the first layer with numbers worked out by hand.
-// tests/data/device_path_test.cpp tests that they give Pillow's bits.
+// tests/data/device_path_test.cpp tests that these kernels give Pillow's bits.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -25,8 +25,8 @@ std::vector<double> resampled(const std::vector<int>& pixels, const AxisMap& row
 }
 
 TEST(ResampleKernel, ReducesByAveraging) {
-  // Four pixels become two. The filter is a triangle, whose weights at the border are 3, 3 and 1,
-  // of 7.
+  // Four pixels become two. The filter is a triangle; at the border its weights are 3/7, 3/7 and
+  // 1/7.
   EXPECT_EQ(resampled({0, 70, 210, 70}, axis_of(1, 1, 0, 0, 1), axis_of(4, 2, 0, 0, 2), 1, 2),
             (std::vector<double>{60, 130}));
 }
@@ -39,7 +39,7 @@ TEST(ResampleKernel, EnlargesBetweenNeighbours) {
 }
 
 TEST(ResampleKernel, MirrorsAndFillsPadding) {
-  // The crop begins one pixel to the left of an image of three.
+  // The crop begins one pixel to the left of an image of three pixels.
   AxisMap columns{.start = -1, .extent = 3};
   columns.size = 3;
   columns.begin = 1;
@@ -54,7 +54,7 @@ TEST(ResampleKernel, SamplesThatAreNotValidAreFilled) {
   Random random(1);
   CutBatch batch(1);
   for (int n = 0; n < 2; ++n) batch.add(axis_of(2, 2, 0, 0, 2), axis_of(2, 2, 0, 0, 2), false, 0, random);
-  batch.transforms[1].offset = std::int64_t{1} << 60;  // must not be read
+  batch.transforms[1].offset = std::int64_t{1} << 60;  // an offset that must not be read
   Case test = resample_case(batch, {2, 1, 2, 2});
   test.control.valid = 1;
   const std::vector<double> values = run_reference(test).outputs[0].values;
@@ -80,7 +80,7 @@ TEST(NormaliseKernel, ScalesShiftsAndBlanks) {
   EXPECT_EQ(std::vector<double>(values.begin() + 12, values.end()), std::vector<double>(12, 0.0));
 }
 
-// If operations may have moved the padding, its colour must be kept.
+// If image operations may have moved the padding, its colour must be kept.
 TEST(NormaliseKernel, PaddingStaysIfThereAreOperations) {
   const Tensor images{{DType::u8, {1, 1, 1, 2}, Layout::channels_last, nullptr}, {20, 30}, {}};
   std::vector<SampleTransform> transforms(1);

@@ -1,4 +1,4 @@
-// Tests that image operations on the device give the bits of the host's.
+// Tests that image operations on the device give the bits of the host.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/image_ops_support.h"
@@ -7,8 +7,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// Rows of whole words or not; one or three channels; images without inner pixels; extents that
-// leave parts of blocks and tiles empty.
+// Some rows consist of whole words and some do not; images have one or three channels; some have no
+// inner pixels. Some extents leave parts of blocks and tiles empty.
 const std::vector<Shape> kShapes = {{8, 3, 224, 224}, {8, 3, 37, 50}, {8, 3, 41, 36}, {8, 1, 33, 20},
                                     {8, 1, 19, 23},   {8, 3, 2, 8},   {8, 3, 5, 1},   {8, 1, 1, 4}};
 
@@ -23,7 +23,7 @@ std::vector<ImageOp> operations() {
   for (const float level : {0.f, 93.5f, 255.f}) ops.push_back({ImageOpKind::solarize, level, {}});
   ops.push_back({ImageOpKind::autocontrast, 0, {}});
   ops.push_back({ImageOpKind::equalize, 0, {}});
-  // These are shears, shifts, and turns by about 20, 90 and 135 degrees.
+  // These operations are shears, shifts, and turns by about 20, 90 and 135 degrees.
   ops.push_back({ImageOpKind::affine, 0, {65536, 64881, 65208, 0, 65536, 32768}});
   ops.push_back({ImageOpKind::affine, 0, {65536, 0, 32768, -21627, 65536, 21954}});
   ops.push_back({ImageOpKind::affine, 0, {65536, 0, 32768 - 5 * 65536, 0, 65536, 32768}});
@@ -49,7 +49,7 @@ TEST_F(CudaImageOps, EveryOperation) {
   const std::vector<ImageOp> ops = operations();
   for (const Shape& shape : kShapes)
     for (std::size_t first = 0; first < ops.size(); first += 2) {
-      // Each of two operations is applied to four kinds of pictures.
+      // Two operations are tested at a time, each on four kinds of pictures.
       std::vector<SampleTransform> transforms(8);
       for (std::size_t n = 0; n < 8; ++n) transforms[n].ops[0] = ops[std::min(first + n / 4, ops.size() - 1)];
       expect_same_bytes(image_ops(shape, transforms, 1), "from operation " + std::to_string(first));
@@ -66,13 +66,14 @@ TEST_F(CudaImageOps, ListsOfAnyLength) {
           transforms[n].ops[i] =
               ops[philox(7, n * 8 + i, static_cast<std::uint64_t>(trial)).word[0] % ops.size()];
       Case test = image_ops(shape, transforms, kMostImageOps);
-      // The last sample is not valid in every other trial, and its list must not be read.
+      // The last sample is not valid in every other trial. Its list of operations must then not be
+      // read.
       test.control.valid = 8 - trial % 2;
       expect_same_bytes(test, "trial " + std::to_string(trial));
     }
 }
 
-// Tests the rounding of hue and saturation for all 2^24 colours, a quarter at a time.
+// Tests the rounding of hue and saturation for all 2^24 colours, a quarter of them at a time.
 TEST_F(CudaImageOps, EveryColour) {
   constexpr std::int64_t kSide = 2048, kPixels = kSide * kSide;
   for (const ImageOp& op : {ImageOp{ImageOpKind::hue, 30, {}}, ImageOp{ImageOpKind::saturation, 1.77f, {}}})

@@ -1,4 +1,4 @@
-// Makes batches of pictures with operations, for the tests of host and device.
+// Makes batches of pictures with image operations, for the tests of host and device.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace convoy::kernels::testing {
 
-// Returns pictures of gradients with noise. In every four samples, the third has few levels and the
-// fourth has only one.
+// Returns pictures of gradients with noise. Of every four samples, the third has few levels and the
+// fourth has a single level.
 inline Tensor pictures(const Shape& shape) {
   Tensor images{{DType::u8, shape, Layout::channels_last, nullptr}, {}, {}};
   for (std::int64_t n = 0; n < shape[0]; ++n)

@@ -30,8 +30,7 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   }
 }
 
-// A list that is longer than the problem allows would need a workspace that the kernel never
-// requested.
+// A list longer than the problem allows would need a workspace that the kernel never requested.
 TEST(ImageOpsForward, StopsAfterTheMostOperations) {
   const ImageOp posterize{ImageOpKind::posterize, 128, {}}, invert{ImageOpKind::solarize, 0, {}};
   std::vector<SampleTransform> both(1), first(1);

@@ -39,8 +39,8 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// Rows of 16-byte packs; packs that do not fill a block's width; one channel; an odd number of
-// channels; many tiles of columns.
+// The rows of these shapes consist of whole packs of 16 bytes, of packs that do not fill the width
+// of a block, of one channel, of an odd number of channels, or of many tiles of columns.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},
                                     {2, 2048, 7, 7}, {111, 1000},      {3, 24, 19, 17}};
 
@@ -106,8 +106,8 @@ Norm norm(Random& random, const BatchNormProblem& problem, const Shape& shape) {
   return n;
 }
 
-// Adds a shape with enough rows for every block to take several turns. A brief run tests one shape
-// of packs, one odd number of channels, and that.
+// Returns kShapes and a shape with so many rows that every block takes several turns. A brief run
+// tests this shape, one shape of whole packs and one odd number of channels.
 std::vector<Shape> norm_shapes() {
   std::vector<Shape> shapes = kShapes;
   if (test::brief()) shapes = {{2, 160, 31, 33}, {2, 147, 23, 29}};
@@ -264,7 +264,7 @@ TEST_F(CudaLarge, LocalResponseNorm) {
                     .tolerance = 4e-6};
           return half ? in_bf16(test) : test;
         };
-        // Both get the reference's y, as the device does not read it.
+        // Both backends get the y of the reference, because the device does not read y.
         Case reference = backward(expected, expected.outputs[0]);
         reference.inputs[1].values = expected.outputs[0].values;
         const Case device = backward(actual, expected.outputs[0]);
@@ -345,7 +345,7 @@ TEST_F(CudaLarge, Optimizer) {
       {0, 600'000, true, true},
       {600'000, 64, false, false},
       {600'064, 300'001, true, true},
-      // The offset after the third segment is no multiple of 16 bytes, and a gap is at the end.
+      // This segment starts at no multiple of 16 bytes, and the buffers have a gap at their end.
       {900'065, 99'000, false, true}};
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lars, OptimizerKind::adamw})
     for (const bool flag : {false, true}) {
@@ -366,7 +366,7 @@ TEST_F(CudaLarge, Optimizer) {
         test.inputs.push_back(random_.uniform(flat, 0.01, 1));
       }
       expect_matches(test);
-      // With a copy as output: it has the parameters rounded to bf16.
+      // If there is an output, it is a copy that has the parameters rounded to bf16.
       if (!flag) continue;
       Case with_copy = test;
       with_copy.outputs = {{DType::bf16, flat, Layout::any, nullptr}};

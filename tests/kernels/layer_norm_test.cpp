@@ -1,4 +1,4 @@
-// Layer and group normalisation.
+// Tests layer and group normalisation.
 #include "kernels/layer_norm/layer_norm.h"
 
 #include <gtest/gtest.h>
@@ -31,13 +31,14 @@ Case layer_norm_gradient(Tensor x, Tensor gamma, Tensor dy, Tensor moments) {
           .tolerance = 2e-6};
 }
 
-// The moments of a forward pass on the reference, as an operand.
+// Returns the moments that the reference's forward pass gives, as an operand.
 Tensor moments_of(const Case& forward) {
   const Tensor moments = run_reference(forward).outputs[1];
   return floats(moments.desc.shape, moments.values);
 }
 
-// One pack a row up to more than registers hold, several rows a warp, parts of packs, long images.
+// These rows have from one pack up to more packs than fit into registers, or parts of packs. Some
+// warps have several rows, and some images are long.
 const std::vector<Shape> kShapes = {{2, 3, 5, 7}, {2, 96, 7, 7},   {3, 33, 4, 4},   {1, 192, 5, 3},
                                     {5, 37},      {4, 768, 2, 2},  {2, 16, 40, 33}, {1, 2056, 1, 3},
                                     {300, 40},    {1, 8, 3, 1000}, {2, 1500},       {2, 384, 3, 3}};
@@ -112,7 +113,8 @@ Case group_norm_gradient(int groups, Tensor x, Tensor gamma, Tensor dy, Tensor m
           .tolerance = 3e-6};
 }
 
-// Groups of whole blocks, parts of blocks, across blocks, of one channel and of all.
+// These groups are whole blocks of channels, parts of blocks, across blocks, single channels, or
+// all channels.
 TEST(GroupNorm, MatchesTheReference) {
   Random random(4);
   for (const auto& [shape, groups] : {std::pair{Shape{2, 6, 5, 7}, 3},

@@ -1,4 +1,4 @@
-// Gives tests the memory of a backend, and says whether this machine can test it.
+// Gives tests the memory of a backend, and says whether this machine can test the backend.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ bool gpu_present();
 // Returns memory that the backend's kernels can use. It is aligned to 64 bytes but not to 128, so
 // that a kernel that needs more fails.
 std::shared_ptr<std::byte> allocate(Backend backend, std::size_t bytes);
-// Copies between host memory and a backend's memory, after all work on the default stream.
+// Copy between host memory and a backend's memory, after all work on the default stream.
 void copy_in(Backend backend, std::byte* to, const std::byte* from, std::size_t bytes);
 void copy_out(Backend backend, std::byte* to, const std::byte* from, std::size_t bytes);
 

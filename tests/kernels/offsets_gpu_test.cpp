@@ -12,7 +12,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// Uses tensors of more than 2^31 bytes, so that a 32-bit offset would show.
+// Uses tensors of more than 2^31 bytes, so that a kernel with 32-bit offsets fails.
 TEST(CudaOffsets, BeyondTwoGigabytes) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU here";
   const Shape shape{3, 64, 2048, 2048};
@@ -39,7 +39,7 @@ TEST(CudaOffsets, BeyondTwoGigabytes) {
   EXPECT_EQ(result[64], 14.0 * 2048 * 2048);
 }
 
-// Uses more than 2^31 elements but checks the last image only.
+// Uses more than 2^31 elements, but checks only the last image.
 TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU here";
   const Shape x{129, 64, 512, 512}, y{129, 64, 256, 256};

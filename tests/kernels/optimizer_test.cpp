@@ -56,7 +56,7 @@ std::vector<Rule> rules() {
           {averaged(adamw), {.beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-3f, .average_decay = 0.9}}};
 }
 
-// Segments have all sizes and gaps between them; one is longer than a thread's piece of work.
+// The segments have all sizes and gaps between them. One is longer than a thread's piece of work.
 TEST(Optimizer, MatchesTheReference) {
   Random random(1);
   for (Rule rule : rules()) {
@@ -76,8 +76,8 @@ TEST(Optimizer, MatchesTheReference) {
   }
 }
 
-// Expected values are from three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] with lr 0.1
-// and weight_decay 0.01.
+// The expected values come from three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] on,
+// with lr 0.1 and weight_decay 0.01.
 TEST(Optimizer, AgreesWithPyTorch) {
   const std::vector<double> gradients[] = {{0.1, 0.2, -0.3}, {0.4, -0.5, 0.6}, {-0.7, 0.8, 0.9}};
   const std::vector<double> expected[] = {{0.961372793, -2.02796364, 0.374443442},
@@ -107,8 +107,8 @@ TEST(Optimizer, AgreesWithPyTorch) {
   }
 }
 
-// Worked out by hand: the average is a copy in step 0, and then moves a quarter of the way to the
-// updated parameter.
+// The expected values are worked out by hand: the average is a copy in step 0, and then moves a
+// quarter of the way to the updated parameter.
 TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
   const Rule rule{{.velocity = false, .averages = true, .segments = {{0, 2, true, true}}},
                   {.average_decay = 0.75}};
@@ -152,8 +152,8 @@ TEST(MovingAverage, MatchesTheReference) {
     }
 }
 
-// Worked out by hand: |w| = 5, |g| = 10 * 0.5; trust = 0.1 * 5 / (5 + 0.2 * 5); v = lr trust (g +
-// wd w).
+// The expected values are worked out by hand: |w| = 5, |g| = 10 * 0.5, trust = 0.1 * 5 / (5 + 0.2 *
+// 5), v = lr trust (g + wd w).
 TEST(Optimizer, LarsScalesBySegmentNorms) {
   const Rule rule{{.kind = OptimizerKind::lars,
                    .segments = {{0, 2, true, true}, {2, 1, true, false}, {3, 1, true, true}}},
@@ -170,8 +170,8 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
   }
 }
 
-// A segment's rate must act as a learning rate so many times as large would, to the bit if it is a
-// power of two.
+// The rate of a segment must act as a learning rate that is larger by this factor. If the factor is
+// a power of two, the bits must be equal.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
   for (Rule rule : rules()) {
@@ -189,7 +189,8 @@ TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   }
 }
 
-// Worked out by hand: a gradient of norm 5 is scaled to norm 2, or stays below a norm of 10.
+// The expected values are worked out by hand: a gradient of norm 5 is scaled to norm 2, or stays
+// below a norm of 10.
 TEST(ClipScale, GivesTheGradientTheLargestNorm) {
   for (const auto& [largest, expected] : {std::pair{2.0, 0.4}, std::pair{10.0, 1.0}}) {
     Case test{.name = "clip_scale",

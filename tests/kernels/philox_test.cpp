@@ -5,7 +5,8 @@
 namespace convoy::kernels {
 namespace {
 
-// Expected words are the Random123 distribution's known answers (kat_vectors, philox4x32 10).
+// The expected words are the known answers of the Random123 distribution (kat_vectors, philox4x32
+// 10).
 TEST(Philox, GivesThePublishedWords) {
   const Philox4 zeros = philox(0, 0, 0);
   EXPECT_EQ(zeros.word[0], 0x6627e8d5u);

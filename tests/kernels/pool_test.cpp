@@ -28,7 +28,7 @@ Case pool(const PoolProblem& problem, Tensor x) {
   return test;
 }
 
-// Returns dx of a backend in a layout. Its aux is that of the same backend's forward.
+// Returns dx of a backend in a layout. Backward reads the aux of the same backend's forward.
 Result backward(Backend backend, Layout layout, const PoolProblem& problem, const Case& forward,
                 const Tensor& dy) {
   const Result result = run(backend, layout, forward);
@@ -101,7 +101,7 @@ TEST(Pool, BackwardIsTheDerivative) {
 }
 
 // The fused ReLU must give the bits of a ReLU on the maxima, even if no value of a window is above
-// zero, and must not change aux.
+// zero. It must not change aux.
 TEST(Pool, FusedReluIsThatOfTheMaximum) {
   Random random(5);
   for (PoolProblem problem : problems(PoolKind::max))
@@ -132,7 +132,7 @@ TEST(Pool, FusedReluIsThatOfTheMaximum) {
 }
 
 // After a ReLU many maxima are equal (zero). Every backend must give the gradient to the first of
-// them alone.
+// the equal maxima only.
 TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
   const PoolProblem problem{.kernel = {2, 2}, .stride = {2, 2}};
   const Case forward = pool(problem, floats({1, 1, 2, 4}, {0, 0, 1, 5, 0, 0, 5, 5}));
@@ -145,7 +145,8 @@ TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
 
 TEST(Pool, MaximumKeepsNaN) {
   Tensor x = Random(4).uniform({1, 3, 4, 4});
-  // One NaN comes before the other values of its window, and one is the last of its window.
+  // One NaN comes before the other values of its window; the other NaN is the last value of its
+  // window.
   x.values[0] = std::numeric_limits<double>::quiet_NaN();
   x.values[7] = std::numeric_limits<double>::quiet_NaN();
   for (const Backend b : {Backend::reference, Backend::cpu})
@@ -157,7 +158,7 @@ TEST(Pool, MaximumKeepsNaN) {
     }
 }
 
-// Expected values are worked out by hand from PyTorch's definition.
+// The expected values are worked out by hand from PyTorch's definition.
 TEST(Pool, DivisorsAreThoseOfPyTorch) {
   const Tensor ones = floats({1, 1, 1, 4}, {1, 1, 1, 1});
   // With width 4, kernel 3, stride 2 and padding 1 the windows are [-1, 2) and [1, 4). ceil_mode
@@ -185,9 +186,9 @@ TEST(Pool, OutputShapes) {
                               .ceil_mode = ceil},
                              {1, 1, input, input})[2];
   };
-  EXPECT_EQ(extent(112, 3, 2, 1, false), 56);  // ResNet
-  EXPECT_EQ(extent(112, 3, 2, 0, true), 56);   // GoogLeNet
-  EXPECT_EQ(extent(55, 3, 2, 0, false), 27);   // AlexNet
+  EXPECT_EQ(extent(112, 3, 2, 1, false), 56);  // as in ResNet
+  EXPECT_EQ(extent(112, 3, 2, 0, true), 56);   // as in GoogLeNet
+  EXPECT_EQ(extent(55, 3, 2, 0, false), 27);   // as in AlexNet
   EXPECT_EQ(extent(4, 2, 3, 1, true), 2);      // a third window would begin outside the image
   EXPECT_THROW(extent(2, 3, 1, 0, false), std::invalid_argument);
 }

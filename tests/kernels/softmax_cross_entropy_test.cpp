@@ -78,8 +78,8 @@ TEST(SoftmaxCrossEntropy, MatchesTheReference) {
       }
 }
 
-// The loss of an auxiliary output comes, weighted, on top of the metrics of the main one, whose
-// hits and samples stay.
+// The loss of an auxiliary output, times its weight, must be added to the metrics of the main
+// output, whose hits and samples must stay.
 TEST(SoftmaxCrossEntropy, OfAnAuxiliaryOutputAddsToTheMetrics) {
   Random random(3);
   const Tensor label = random_labels(random, 6, 4, 1), logits = random.uniform({6, 4}, -2, 2);
@@ -123,7 +123,7 @@ TEST(SoftmaxCrossEntropy, BackwardOfMixedSamplesIsTheDerivative) {
                   central_differences(forward, 0, {{}, {share, 0, 0, 0}}), "loss");
 }
 
-// Expected values are from PyTorch 1.13: cross_entropy(..., reduction="sum") with targets 0.7
+// The expected values come from PyTorch 1.13: cross_entropy(..., reduction="sum") with targets 0.7
 // one_hot(y) + 0.3 one_hot(y.roll(-1)), and autograd's gradient of its mean.
 TEST(SoftmaxCrossEntropy, OfMixedSamplesAgreesWithPyTorch) {
   const Tensor logits = floats({3, 4}, {1, 2, -1, 0.5, 0.5, 0, 3, -2, -1, 0.25, 0, 4});
@@ -162,7 +162,8 @@ TEST(SoftmaxCrossEntropy, MixingNothingKeepsTheBits) {
   }
 }
 
-// Expected values are torch.nn.functional.cross_entropy(..., reduction="sum") in PyTorch 1.13.
+// The expected values are those of torch.nn.functional.cross_entropy(..., reduction="sum") in
+// PyTorch 1.13.
 TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
   const Tensor logits = floats({2, 3}, {1, 2, -1, 0.5, 0, 3});
   for (const Backend b : {Backend::reference, Backend::cpu}) {
@@ -176,8 +177,8 @@ TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
 
 TEST(SoftmaxCrossEntropy, CountsHits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // In these rows the label's logit is the largest; the smallest; the second; equal to all (class
-  // 0); equal to all (class 5); missing; a NaN; in a row with another NaN.
+  // The label's logit in these rows: the largest, the smallest, the second, equal to all others
+  // (class 0), equal to all others (class 5), no label, a NaN, in a row with another NaN.
   const Tensor logits = floats({8, 6}, {9,   1,   2, 3, 4, 5,  //
                                         0,   1,   2, 3, 4, 5,  //
                                         0,   9,   8, 0, 0, 0,  //
@@ -196,7 +197,7 @@ TEST(SoftmaxCrossEntropy, CountsHits) {
   }
 }
 
-// Logits of an untrained deep network can be huge. Nothing may overflow.
+// The logits of an untrained deep network can be huge. Nothing may overflow.
 TEST(SoftmaxCrossEntropy, LargeLogitsStayFinite) {
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const Result result =

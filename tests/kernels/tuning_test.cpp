@@ -1,5 +1,5 @@
-// Tests the file of measured choices: the next run finds what was kept, and a broken file is
-// reported.
+// Tests the file of measured choices: the next run must find the kept choices, and a broken file
+// must be reported.
 #include "kernels/device/tuning.h"
 
 #include <gtest/gtest.h>
@@ -38,11 +38,11 @@ TEST_F(Tuning, KeepsForTheNextRun) {
   use(file(), Mode::read);
   EXPECT_FALSE(measures());
   EXPECT_EQ(find("a"), "one");
-  // No temporary file is left in the folder.
+  // No temporary file may be left in the folder.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file().parent_path()), {}), 1);
 }
 
-// Two runs may measure different things at the same time. The file must keep both.
+// Two runs may measure different things at the same time. The file must keep the results of both.
 TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
   use(file(), Mode::measure);
   keep("mine", "one");
@@ -53,7 +53,8 @@ TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
   EXPECT_EQ(find("theirs"), "two");
 }
 
-// With several ranks none measures. A wrong file name must then be an error, not an empty file.
+// In a run of several ranks, none of them measures. A wrong file name must then be an error, not an
+// empty file.
 TEST_F(Tuning, ToBeReadItMustBeThere) {
   EXPECT_THROW(use(file(), Mode::read), std::runtime_error);
   EXPECT_NO_THROW(use(file(), Mode::measure));

@@ -1,4 +1,4 @@
-// Tests linear layers and convolutions: forward, and backward by data, weights and bias.
+// Tests linear layers and convolutions: forward, and the gradients of data, weights and bias.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// The three operations of one layer. Forward's inputs are x, the weights and, if it has one, the
-// bias.
+// The three operations of one layer. The inputs of forward are x, the weights and, if the layer has
+// one, the bias.
 struct Layer {
   Case forward, backward_data, backward_weights;
 };
 
-// Forward chooses the layout of the weights. Backward must accept that, with dx in an open layout
-// or in that of x.
+// Forward chooses the layout of the weights. Backward must accept this layout, with dx in an open
+// layout or in the layout of x.
 void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) {
   SCOPED_TRACE(layer.forward.name);
   const Result y = run_reference(layer.forward), dx = run_reference(layer.backward_data),
@@ -49,8 +49,8 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
                    {Backend::cuda});
 }
 
-// Backward does not differentiate forward's fused ReLU, which the caller does. These cases have no
-// ReLU.
+// Backward does not differentiate the ReLU that forward fuses; its caller does. So these cases have
+// no ReLU.
 void expect_gradients(const Layer& layer) {
   const std::vector<double>& dy = layer.backward_data.inputs[0].values;
   const Result dx = run_reference(layer.backward_data), dw = run_reference(layer.backward_weights);
@@ -115,7 +115,7 @@ TEST(Linear, BackwardIsTheDerivative) {
   expect_gradients(linear(random, {2, 5}, 3, false));
 }
 
-// Runs backward alone on row_major weights, as from a checkpoint or another backend.
+// Runs backward alone on row_major weights, as they come from a checkpoint or another backend.
 TEST(Linear, TakesRowMajorWeights) {
   Random random(3);
   const Layer layer = linear(random, {4, 32, 3, 3}, 24, true);
@@ -128,7 +128,7 @@ TEST(Linear, TakesRowMajorWeights) {
   expect_matches_reference(weights);
 }
 
-// tf32 truncates 13 bits of the operands. That changes a sum of many products by 8e-4, and a short
+// tf32 truncates 13 bits of the operands. This changes a sum of many products by 8e-4, and a short
 // sum by more.
 void expect_matches_in_tf32(Layer layer) {
   for (Case* test : {&layer.forward, &layer.backward_data, &layer.backward_weights}) {
@@ -191,7 +191,8 @@ Layer random_conv2d(Random& random, std::int64_t largest_group, bool tf32 = fals
 TEST(Conv2d, MatchesTheReference) {
   Random random(4);
   for (int i = 0; i < (test::brief() ? 10 : 40); ++i) expect_matches(random_conv2d(random, 20), backends());
-  // These shapes are those of networks: a first layer, whole blocks, 1x1 with a stride, depthwise.
+  // These are shapes of networks: a first layer, whole blocks of channels, 1x1 with a stride,
+  // depthwise.
   const Conv2dProblem same{.padding = {1, 1}}, strided{.stride = {2, 2}, .bias = true};
   expect_matches(conv2d(random, {.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 17, 17}, {16, 3, 7, 7}),
                  backends());
@@ -234,7 +235,7 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
       expect_same(fused, run(backend, layout, fused), expected, name_of(backend));
 }
 
-// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
+// A NaN must stay a NaN, so that a run that diverges shows it. A careless max(NaN, 0) would give 0.
 TEST(Conv2d, FusedReluKeepsNaN) {
   Random random(7);
   Case fused =
@@ -251,7 +252,7 @@ TEST(Conv2d, FusedReluKeepsNaN) {
       expect_kept(run(backend, layout, fused), name_of(backend));
 }
 
-// If a ReLU made x, backward_data can give the gradient before that ReLU: dx, masked.
+// If a ReLU made x, backward_data can give the gradient before that ReLU, which is dx, masked.
 TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
   struct Shapes {
     Conv2dProblem problem;
@@ -291,7 +292,7 @@ TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
     }
 }
 
-// The sums are those of the stored y, and only of valid samples.
+// The sums must be those of y as it is stored, over valid samples only.
 TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
   Random random(9);
   struct Shapes {
@@ -332,8 +333,8 @@ TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
     }
 }
 
-// Worked out by hand: cross-correlation does not flip the kernel, and each input must meet the
-// right weight.
+// The expected values are worked out by hand. Cross-correlation does not flip the kernel, and each
+// input must meet the right weight.
 TEST(Conv2d, KnownAnswers) {
   const auto y_of = [](const Conv2dProblem& problem, Tensor x, Tensor weights) {
     const Case test{

@@ -1,5 +1,5 @@
-// Compares every plan of every engine with sums in double precision, at the edges of tiles, blocks
-// of channels, images and TMA's windows. Outputs and workspaces start as NaN.
+// Compares every plan of every engine with sums in double precision. The layers test the edges of
+// tiles, channel blocks, images and TMA windows. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using conv::Task;
 using gemm::Math;
 
 struct Layer {
-  Shape x;        // N, C, H, W
-  Shape filters;  // K, C / groups, R, S
+  Shape x;        // [N, C, H, W]
+  Shape filters;  // [K, C / groups, R, S]
   Conv2dProblem problem = {};
 };
 
@@ -64,16 +64,17 @@ std::vector<Layer> layers() {
       {{3, 64, 14, 14}, {128, 64, 3, 3}, kSame},
       {{5, 128, 7, 7}, {256, 128, 3, 3}, kSame},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, kSame},  // channels that do not fill a block
-      // Channels fill one whole block and a part.
+      // The channels fill one whole block and a part of a second one.
       {{3, 72, 5, 6}, {40, 72, 3, 2}, {.padding = {2, 0}}},
-      {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},               // a stride and odd sizes
-      {{2, 64, 16, 16}, {64, 64, 3, 3}, kHalf},               //
-      {{3, 64, 9, 8}, {128, 64, 1, 1}, {.stride = {2, 2}}},   // some residues of dx meet no tap
+      {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},  // a stride of two, and odd extents
+      {{2, 64, 16, 16}, {64, 64, 3, 3}, kHalf},  //
+      // Some input pixels meet no tap, so their dx is zero.
+      {{3, 64, 9, 8}, {128, 64, 1, 1}, {.stride = {2, 2}}},
       {{2, 64, 10, 10}, {32, 64, 2, 2}, {.stride = {3, 3}}},  //
       {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
       {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
       {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
-      // These two layers are plain matrices, of one whole block of channels and a part.
+      // These two layers are plain matrix products, whose channels fill one whole block and a part.
       {{2, 72, 9, 9}, {40, 72, 1, 1}},
       {{2, 72, 9, 8}, {40, 72, 1, 1}, {.stride = {2, 2}}},  //
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
@@ -81,28 +82,30 @@ std::vector<Layer> layers() {
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
-      // These layers are folded (space_to_depth) in segments of a line, by 16 bytes or by single
-      // elements.
+      // These layers are folded (space_to_depth). A block copies a segment of a line, by 16 bytes
+      // or by single elements.
       {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
-      {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles for each block of threads
-      // These need half a block of channels, and tiles of 160 columns: one tile, or two and a part.
+      {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles per thread block
+      // These layers need half a block of channels, and tiles of 160 columns: one tile, or two and
+      // a part.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
-      {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles for each block of threads
+      {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles per thread block
       {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
-      // backward_data masks dx: in whole tiles, in parts of tiles, with many tiles a block, and
-      // with k split.
+      // backward_data masks dx: in whole tiles, in parts of tiles, with many tiles per thread
+      // block, and with k split.
       {{3, 64, 14, 14}, {128, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{1, 512, 5, 5}, {512, 512, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channels are no multiple of eight
+      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channel counts that are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // Taps share pixels: in rows longer or shorter than a TMA box, or of one pixel; with more
-      // padding or dilation in height; with two blocks of channels; in filters of one row; masked.
+      // Taps share pixels in these layers. Rows are longer or shorter than a TMA box, or one pixel;
+      // some layers have more padding or dilation in height, two channel blocks, filters of one
+      // row, or a mask.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -110,8 +113,9 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // Blocks compute two or three tiles. In some, filters stay in shared memory (tiles of 64 or
-      // 160 columns); in others they do not, and a tile's taps begin anywhere in their ring.
+      // Thread blocks compute two or three tiles of these layers. In some, the filters stay in
+      // shared memory (tiles of 64 or 160 columns). In others they do not, and a tile's taps begin
+      // anywhere in their ring.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
@@ -120,9 +124,9 @@ std::vector<Layer> layers() {
   };
 }
 
-// Layers in groups, which are packed into tiles. Packs may be half empty, wider than a tile, no
-// divisor of it, or not of whole vectors. Others are depthwise, strided, masked, or need too many
-// launches.
+// Layers in groups, several of which are packed into one tile. A pack may be half empty, wider than
+// a tile, no divisor of a tile, or no multiple of a vector. Other layers here are depthwise,
+// strided or masked, or need too many launches.
 std::vector<Layer> layers_in_groups() {
   return {
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
@@ -143,7 +147,8 @@ std::vector<Layer> layers_in_groups() {
       {{2, 60, 7, 7}, {60, 4, 3, 3}, {.padding = {1, 1}, .groups = 15}},
       {{2, 21, 7, 7}, {14, 3, 3, 3}, {.padding = {1, 1}, .groups = 7, .bias = true}},
       {{2, 131, 6, 6}, {131, 1, 3, 3}, {.padding = {1, 1}, .groups = 131}},
-      // Depthwise: every filter and stride, many tiles a block, copies of 16, 8 and 4 bytes.
+      // Depthwise layers: every filter and stride, many tiles per thread block, copies of 16, 8 and
+      // 4 bytes.
       {{40, 96, 30, 29}, {96, 1, 3, 3}, {.padding = {1, 1}, .groups = 96, .bias = true, .relu = true}},
       {{9, 58, 28, 28}, {58, 1, 3, 3}, {.padding = {1, 1}, .groups = 58, .input_relu = true}},
       {{20, 144, 31, 28}, {144, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 144}},
@@ -154,9 +159,9 @@ std::vector<Layer> layers_in_groups() {
   };
 }
 
-// Layers whose pixels are joined by two, four or eight, in one type or both. Rows may have parts of
-// blocks, one pack a group, or lines that are cut across; some have a bias and a ReLU, or are
-// masked, or give blocks two tiles.
+// Layers whose pixels are joined by two, four or eight, in one element type or in both. A joined
+// row may fill a block in part, have one pack per group, or hold the pixels of two image lines.
+// Some layers have a bias and a ReLU, or a mask, or two tiles per thread block.
 std::vector<Layer> layers_of_joined_pixels() {
   return {
       {{2, 58, 8, 8}, {58, 58, 1, 1}},
@@ -180,17 +185,17 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::backward_dat
 // parallel.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Returns the kind of row that taps share: 0 if they share none, else by the filter's and the row's
-// size. A TMA box has 64 pixels.
+// Returns the kind of row whose pixels taps share: 0 if they share none, else a number that depends
+// on the size of the filter and of the row. A TMA box has 64 pixels.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;
   return g.r != 3 ? 1 : g.padding[0] != 1 ? 2 : g.q == 1 ? 3 : g.q < 64 ? 4 : 5;
 }
 
-// Names the path that a plan takes through its kernel. Paths of wgmma kernels differ by parts of
-// blocks, tiles a block, row lengths and joined pixels; those of others by the width of their
-// copies.
+// Names the path that a plan takes through its kernel. The paths of wgmma kernels differ by parts
+// of blocks, tiles per thread block, row lengths and joined pixels; those of other kernels by the
+// width of their copies.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -216,7 +221,7 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   return kind;
 }
 
-// Checks that one launch computes all members. Their numbers are random, of magnitudes 0.5 to 1.
+// Checks that one launch computes all members. The operands are random, of magnitudes 0.5 to 1.
 void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
   const conv::Geometry& g = task.geometry;
   const bool weights = task.direction == Direction::backward_weights;
@@ -282,7 +287,7 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (task.input_relu && !plan.fuses_extra) continue;
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
-        // Each kernel once is enough, because only addresses differ.
+        // It is enough to test each kernel once with members, because only addresses differ.
         if (with_members
                 .insert(plan.to_string() + (task.input_relu ? " masked" : "") + (task.bias ? " bias" : ""))
                 .second)
@@ -305,7 +310,7 @@ TEST_P(Conv2dOnGpu, EveryPlanOfJoinedPixelsIsRight) {
   expect_right_plans(layers_of_joined_pixels(), std::get<0>(GetParam()), std::get<1>(GetParam()));
 }
 
-// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
+// A NaN must stay a NaN, so that a run that diverges shows it. A careless max(NaN, 0) would give 0.
 TEST(Conv2dPlans, KeepNaN) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const auto memory = [](std::size_t bytes, std::byte value) {
@@ -314,11 +319,12 @@ TEST(Conv2dPlans, KeepNaN) {
     copy_in(Backend::cuda, on_device.get(), filled.data(), bytes);
     return on_device;
   };
-  constexpr std::byte kZero{0}, kNaN{0xff};  // as f32 and as bf16
+  constexpr std::byte kZero{0}, kNaN{0xff};  // the same values in f32 and in bf16
   const Layer layers[] = {
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
-      {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},  // the zeros of joined pixels
+      // The pixels of this layer are joined, so that zeros fill its filters.
+      {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},
       {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)
     for (const Math math : {Math::bf16, Math::tf32, Math::fp32}) {
@@ -330,7 +336,8 @@ TEST(Conv2dPlans, KeepNaN) {
       const auto x = memory(static_cast<std::size_t>(layer.x.elements()) * element, kZero);
       const auto weights = memory(of_filter * filters, kZero), bias = memory(filters * 4, kZero);
       const std::vector<std::byte> nan(of_filter, kNaN);
-      copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());  // filter 5
+      // Make all weights of filter 5 NaN.
+      copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());
       for (const conv::Plan& plan : conv::candidates(task)) {
         const auto y = memory(outputs * element, kZero), workspace = memory(plan.workspace_bytes + 1, kZero);
         conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = y.get()};
@@ -341,7 +348,7 @@ TEST(Conv2dPlans, KeepNaN) {
         copy_out(Backend::cuda, bytes.data(), y.get(), bytes.size());
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < outputs; ++i) {
-          // The upper half of a float is its bf16 value.
+          // The upper half of a float's bits is its bf16 value.
           std::uint16_t bits = 0;
           std::memcpy(&bits, &bytes[(i + 1) * element - 2], 2);
           if (((bits & 0x7fff) > 0x7f80) != (i % filters == 5)) ++wrong;
@@ -351,7 +358,7 @@ TEST(Conv2dPlans, KeepNaN) {
     }
 }
 
-// The layers that networks of the zoo are made of must not fall back to the gathered engine.
+// The layers of which the networks of the zoo consist must not fall back to the gathered engine.
 class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
 
 TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
@@ -369,8 +376,8 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// Joined pixels come first where they save passes over unaligned rows, and not where an image has
-// no whole rows of them, or where their zeros cost more than the passes.
+// Joined pixels must come first if they save passes over unaligned rows. They must not if an image
+// does not divide into such rows, or if the zeros in joined filters cost more than the passes.
 TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   for (const Direction direction : kDirections)
@@ -392,7 +399,7 @@ TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
 }
 
 // A 3x3 layer of 64 filters waits for its loads, so a tile whose taps share pixels is expected to
-// be fastest.
+// be the fastest.
 TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer layer{{128, 64, 56, 56}, {64, 64, 3, 3}, kSame};
@@ -407,7 +414,7 @@ TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   }
 }
 
-// Writes a tuning file that has a task's choice by measurement.
+// Writes a tuning file with a task's measured choice.
 class Conv2dChoice : public ::testing::Test {
  protected:
   const std::filesystem::path file_ = std::filesystem::temp_directory_path() / "convoy_conv2d_tuning.json";
@@ -438,21 +445,21 @@ class Conv2dChoice : public ::testing::Test {
   }
 };
 
-// A run that is given another run's file must run the same plans, whatever it would have measured
-// itself.
+// A run that gets the tuning file of another run must run the same plans, whatever it would have
+// measured itself.
 TEST_F(Conv2dChoice, IsKeptInTheTuningFile) {
   const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
-  // This plan is not the expected best, so it can only come from the file.
+  // This plan is not the one that is expected to be fastest, so it can only come from the file.
   const std::string other = conv::candidates(task).back().to_string();
   replace(measure(task), other);
   EXPECT_EQ(conv::chosen(task).to_string(), other);
-  // A name that no candidate has, perhaps from an older version, must be ignored.
+  // A name that no candidate has, for example from an older version, must be ignored.
   replace(other, "im2col gone");
   EXPECT_EQ(conv::chosen(task).to_string(), conv::candidates(task).front().to_string());
 }
 
-// An old tuning file may name a plan that needs a separate pass over the result. Newer plans that
-// do without it must win.
+// An old tuning file may name a plan that needs a separate pass over the result. Newer plans
+// without this pass must win.
 TEST_F(Conv2dChoice, OfAnOldFileDoesNotBringBackAPass) {
   Task task = task_of({{8, 64, 28, 28}, {64, 64, 1, 1}, {}}, Direction::forward, Math::tf32);
   task.statistics = true;

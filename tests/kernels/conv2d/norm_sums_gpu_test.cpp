@@ -1,7 +1,7 @@
-// Tests every plan that takes a batch norm's sums while it writes its result, in bf16 and tf32. In
-// forward, y must have the bits of the same plan without sums. In backward_data the gradient must
-// have those of the same plan plus the other gradient, masked. The sums must be those of the
-// written values. Outputs and workspaces start as NaN.
+// Tests every plan that adds up a batch norm's sums while it writes its result, in bf16 and tf32.
+// In forward, y must have the bits that the same plan gives without sums. In backward_data, the
+// gradient must have the bits that the same plan gives plus the other gradient, masked. The sums
+// must be those of the written values. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,9 +41,9 @@ T rounded(float value) {
 
 struct Image {
   int n, c, h, w, filters, size;  // filters of size x size, with padding size / 2
-  int stride = 1;                 // only in forward
+  int stride = 1;                 // used in forward only
   int groups = 1;
-  int above = 0;  // more rows of padding above and below
+  int above = 0;  // additional rows of padding above and below
 
   int p() const { return (h + 2 * above - 1) / stride + 1; }
   int q() const { return (w - 1) / stride + 1; }
@@ -75,7 +75,7 @@ class OnDevice {
 
 class NormSums : public ::testing::Test {
  protected:
-  std::set<std::pair<Engine, int>> tiles_;  // tiles of the plans that were checked
+  std::set<std::pair<Engine, int>> tiles_;  // engines and tiles of the plans that were checked
 
   std::ptrdiff_t tiles_of(Engine engine) const {
     return std::ranges::count_if(tiles_, [&](const auto& tile) { return tile.first == engine; });
@@ -131,7 +131,7 @@ class NormSums : public ::testing::Test {
   template <typename T>
   void check_gradient(const Image& image, int valid) {
     const std::size_t pixels = pixels_of(image), c = std::size_t(image.c),
-                      pack = 16 / sizeof(T);  // elements that one byte of the mask covers
+                      pack = 16 / sizeof(T);  // the elements that one byte of the mask covers
     const OnDevice<T> dy(values<T>(std::size_t(image.n * image.p() * image.q() * image.filters))),
         weights(values<T>(weights_of(image)));
     const std::vector<T> x = values<T>(pixels * c), dy2 = values<T>(pixels * c);
@@ -203,7 +203,7 @@ class NormSums : public ::testing::Test {
 
  private:
   // Launches often and compares bits, because a kernel that does not wait for a late value may pass
-  // once.
+  // once by chance.
   static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
     const std::vector<double> found = sums.read();
     for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
@@ -260,14 +260,15 @@ class NormSums : public ::testing::Test {
   std::uniform_real_distribution<float> uniform_{-1, 1.5f};
 };
 
-// An image's shape, and how many images of the batch are valid.
+// The shape of an image and its layer, and how many images of the batch are valid.
 struct Sample {
   Image image;
   int valid;
 };
 
 std::vector<Sample> samples() {
-  // These shapes leave parts of tiles, or give more tiles than blocks, some with one block of k.
+  // These shapes leave parts of tiles, or give more tiles than thread blocks. Some have a single
+  // block of k.
   std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1},           {{90, 160, 14, 14, 32, 1}, 89},
                              {{180, 32, 14, 14, 160, 1}, 179},    {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
                              {{7, 64, 9, 10, 64, 3}, 5},          {{3, 64, 5, 70, 72, 3, 1, 1, 2}, 2},
@@ -299,7 +300,7 @@ TEST_F(NormSums, OfForward) {
   // The first layer of a network, and layers that halve height and width.
   const Sample halving[] = {
       {{9, 3, 46, 46, 64, 7, 2}, 8}, {{9, 64, 15, 14, 128, 3, 2}, 9}, {{9, 128, 15, 14, 64, 1, 2}, 8}};
-  // Sums of joined pixels, in few and in many rows.
+  // The pixels of these layers are joined. They have few rows, or many.
   const Sample joined[] = {
       {{5, 58, 6, 6, 58, 1}, 3}, {{90, 24, 28, 28, 58, 1}, 89}, {{40, 58, 14, 14, 116, 1}, 40}};
   std::vector<Sample> all = samples();

@@ -1,6 +1,6 @@
-// Compares every rung (kernel family) of the GEMM ladder with double-precision loops on the host:
-// all orders, odd extents, pitches that 16-byte copies cannot use, split k and epilogues. Checks
-// that nothing is written outside C. Skips without a GPU.
+// Compares every rung (kernel family of the GEMM) with loops in double precision on the host: all
+// orders, odd extents, row pitches that 16-byte copies cannot use, split k and all epilogues.
+// Checks that nothing is written outside C. Skips without a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ float through_bf16(float value) {
 }
 
 // A matrix on the host whose rows are `pitch` elements apart, and its copy on the device. The gaps
-// and 64 elements after the end hold canaries.
+// between the rows and 64 elements after the end hold canaries.
 class Matrix {
  public:
   Matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t pitch)
@@ -199,7 +199,8 @@ class Case {
     }
   }
 
-  // Compares with sums of the stored values, so that the bound covers the sums' rounding only.
+  // Compares with sums of the stored values, so that the bound covers only the rounding of the
+  // sums.
   void expect_sums(const std::vector<float>& found) const {
     for (std::int64_t column = 0; column < problem_.n; ++column) {
       double sum = 0, square = 0, magnitude = 1e-9;
@@ -227,8 +228,8 @@ class GemmOnGpu : public ::testing::TestWithParam<Rung> {
   void SetUp() override {
     if (!device_present()) GTEST_SKIP() << "no CUDA device";
   }
-  // Makes a brief run small for the simple rungs, which run a thousand threads a block and have one
-  // kernel for all extents.
+  // Makes a problem of a brief run small for the simple rungs. They start a thousand threads per
+  // block and have one kernel for all extents.
   static Problem sized(Problem problem) {
     if (!convoy::test::brief() || GetParam() > Rung::shared_tiles) return problem;
     problem.m = std::min<std::int64_t>(problem.m, 37);
@@ -236,7 +237,7 @@ class GemmOnGpu : public ::testing::TestWithParam<Rung> {
     problem.k = std::min<std::int64_t>(problem.k, 77);
     return problem;
   }
-  // Checks every plan of the rung if it supports the problem.
+  // Checks every plan of the rung, if the rung supports the problem.
   void check(const Problem& wanted, unsigned seed) {
     const Problem problem = sized(wanted);
     if (!supports(GetParam(), problem)) return;
@@ -272,8 +273,8 @@ TEST_P(GemmOnGpu, EveryPlanIsRightInEveryOrder) {
         }
 }
 
-// There are more tiles than multiprocessors, so that persistent blocks and ping-pong consumer
-// warpgroups compute several.
+// There are more tiles than multiprocessors, so that persistent blocks, and their consumer
+// warpgroups in turn (ping-pong), compute several tiles each.
 TEST_P(GemmOnGpu, ManyTilesABlock) {
   for (const Math math : kMaths) {
     Problem problem = problem_of(math, false, true, 9000, 520, 72);
@@ -284,18 +285,18 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
-// Concurrent launches share the multiprocessors, so some blocks start late. Every piece must still
-// be computed once.
+// Launches that run at the same time share the multiprocessors, so some blocks start late. Even
+// then, every piece must be computed once.
 TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
   problem.output = DType::bf16;
   const std::size_t c_bytes = std::size_t(problem.m * problem.n) * 2;
   const DeviceBuffer a(9000 * 264 * 4), b(520 * 264 * 4);
-  // These bytes are numbers near a hundredth in f32 and bf16.
+  // Numbers of these bytes are near a hundredth in f32 and in bf16.
   CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));
   CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
-  // The lanes' streams do not wait for the null stream.
+  // The streams of the lanes do not wait for the null stream.
   CONVOY_CUDA(cudaDeviceSynchronize());
   struct Lane {
     CudaStream stream;
@@ -357,14 +358,14 @@ TEST_P(GemmOnGpu, Epilogues) {
         check(problem, 52);
         problem.bias = problem.relu = true;
         check(problem, 53);
-        // A bias added in rows beyond C must not reach the sums.
+        // If a bias is added in rows beyond C, it must not reach the sums.
         problem.m += 1, problem.beta = 0;
         check(problem, 54);
       }
 }
 
-// These are gradients of weights: odd extents, rows at every distance from 16 bytes, k split, every
-// epilogue.
+// The shapes of weight gradients: odd extents, rows at every distance from a multiple of 16 bytes,
+// split k and every epilogue.
 TEST_P(GemmOnGpu, NeitherKContiguous) {
   struct Sizes {
     std::int64_t m, n, k, lda, ldb;
@@ -397,8 +398,8 @@ TEST_P(GemmOnGpu, LongK) {
   for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
 }
 
-// Nothing is launched before the capture: if a tuning file has the choice, a step's capture comes
-// first.
+// Nothing is launched before the capture. If a tuning file has the choice, the capture of a step is
+// the first launch, too.
 TEST_P(GemmOnGpu, CanBeCaptured) {
   Problem problem = sized(problem_of(Math::bf16, false, false, 256, 128, 4096));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
@@ -414,15 +415,15 @@ TEST_P(GemmOnGpu, CanBeCaptured) {
   EXPECT_NO_THROW(stream.synchronize());
 }
 
-// Returns whether the plan that is chosen without timing has tiles that need no transposed copy
-// ("r" in their names).
+// Returns whether the plan that is chosen without timing has tiles that read the operands without a
+// transposed copy. The names of such tiles contain "r".
 bool reads_as_they_are(const Problem& problem) {
   const Plan best = plan(problem);
   return best.rung == Rung::wgmma && best.to_string().find("r", 5) != std::string::npos;
 }
 
-// Gradients of weights in tf32 must use these tiles, not transposed copies or mma.sync. Other
-// problems must not.
+// Gradients of weights in tf32 must use tiles that read the operands as they are, not transposed
+// copies or mma.sync. Other problems must not.
 TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";
   const Problem aligned = problem_of(Math::tf32, true, false, 256, 2304, 50176);
@@ -433,7 +434,7 @@ TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::bf16, true, false, 256, 2304, 50176)));
 }
 
-// A measured choice must be kept in the file, and the file's choice must be run, even if it is
+// A measured choice must be kept in the file, and the choice in the file must be run, even if it is
 // cuBLAS.
 TEST(GemmChoice, IsKeptInTheTuningFile) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";

@@ -1,4 +1,4 @@
-// Tests GEMM problems without a GPU: their descriptions, and those that are refused.
+// Tests GEMM problems without a GPU: their descriptions, and the problems that are refused.
 #include "kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(GemmProblem, RefusesWhatNoKernelCanDo) {
   problem.m = std::int64_t{1} << 31;
   EXPECT_THROW(problem.checked(), std::invalid_argument);
   problem = small();
-  problem.ldb = 4;  // too small: a row of B has five elements
+  problem.ldb = 4;  // too small, because a row of B has five elements
   EXPECT_THROW(problem.checked(), std::invalid_argument);
   problem = small();
   problem.output = DType::i32;
@@ -47,7 +47,7 @@ TEST(GemmProblem, CountsOperationsAndBytes) {
   EXPECT_DOUBLE_EQ(problem.bytes(), 4.0 * (3 * 7 + 7 * 5 + 3 * 5));
   problem.math = Math::bf16;
   problem.output = DType::bf16;
-  problem.beta = 1;  // C is read, too
+  problem.beta = 1;  // then C is read, too
   EXPECT_DOUBLE_EQ(problem.bytes(), 2.0 * (3 * 7 + 7 * 5 + 2 * 3 * 5));
 }
 

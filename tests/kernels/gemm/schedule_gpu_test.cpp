@@ -1,4 +1,4 @@
-// Tests the wgmma rung's schedule and its divisions, on the host.
+// Tests the schedule of the wgmma rung and the divisions in it, on the host.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -28,8 +28,8 @@ TEST(Divider, Divides) {
   }
 }
 
-// The schedule must deal out every block of k of every tile once, and all of a band of rows before
-// the next.
+// The schedule must deal out every block of k of every tile once. It must deal out all of a band of
+// rows before the next band.
 TEST(Sm90Schedule, DealsOutEverythingOnce) {
   for (const int m_tiles : {1, 3, 16, 17, 48, 100})
     for (const int n_tiles : {1, 2, 5})
