@@ -11,8 +11,8 @@ using cuda::ceil_div;
 constexpr int kThreads = 256, kMostAcross = 32;
 constexpr int kLoads = 8;  // rows that a thread loads at once
 
-// Says how the matrix is divided among blocks: a block takes `across` packs of columns (a power of
-// two), and `down` rows at a time.
+// Says how the matrix is divided among blocks. A block has `across` packs of columns, a power of
+// two, and takes `down` rows at a time.
 struct Cut {
   int across, down;
   std::int64_t tiles, slices;
@@ -27,8 +27,8 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
   return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// A slice is every gridDim.y-th block of `down` rows. Sums each slice's rows into
-// partial[slice][columns].
+// Adds up the rows of each slice into partial[slice][columns]. The blocks of `down` rows are dealt
+// out to the gridDim.y slices in turn.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial,
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-constexpr int kLanes = 32;  // lanes that share a column; each adds every 32nd slice
+constexpr int kLanes = 32;  // lanes that share a column; each of them adds every 32nd slice
 
 __global__ void __launch_bounds__(32 * kLanes)
     add_slices(const float* partial, int slices, std::int64_t columns, float* dbias,

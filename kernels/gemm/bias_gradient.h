@@ -1,5 +1,5 @@
-// Sums the columns of a row-major matrix, the gradient of a bias: dbias[c] = sum over rows of
-// dy[row][c], in fp32, in a fixed order. CUDA builds only.
+// Adds up the rows of a row-major matrix, which gives the gradient of a bias: dbias[c] = sum over
+// rows of dy[row][c]. Sums are fp32, in a fixed order. CUDA builds only.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Chooses the plan of a product: the tuning file's, else the fastest measured (cuBLAS included),
-// else the one of our own rungs that is expected to be fastest.
+// Chooses the plan of a product: the tuning file's plan, else the fastest measured plan (cuBLAS
+// included), else the plan of our own rungs that is expected to be fastest.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Runs products by cuBLAS, through the same interface: to compare with, and as a candidate for
-// plain products.
+// Runs products with cuBLAS through the same interface, for comparison and as a candidate for plain
+// products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ std::vector<Plan> cublas_candidates(const Problem& problem) {
   return {{Rung::cublas, 0, 1, kWorkspaceBytes + sums}};
 }
 
-// cuBLAS is column-major: its C is our C transposed, so the operands swap places.
+// cuBLAS is column-major, so its C is our C transposed and the operands swap places.
 Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) {
   return [=, library = handle(), epilogue = epilogue_of(problem, buffers)](Stream on) {
     const cudaStream_t stream = on.get();

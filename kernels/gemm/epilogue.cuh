@@ -1,4 +1,4 @@
-// The work on an accumulated element of C before it is stored, the same in every kernel family.
+// The work on a finished sum before it is stored as an element of C. All kernel families use it.
 // Device code.
 #pragma once
 
@@ -14,24 +14,25 @@ struct Epilogue {
   std::int64_t ldc = 0;
   float alpha = 1;
   float beta = 0;
-  const float* bias = nullptr;  // may be null
+  const float* bias = nullptr;  // null if there is no bias
   bool relu = false;
-  // Null, or a mask of C's type and pitch: C is 0 where the mask is not above 0.
+  // If not null, a mask of C's type and pitch. C is 0 wherever the mask is not above 0.
   const void* mask = nullptr;
-  bool bf16 = false;         // whether C is bf16 (else f32)
-  float* partial = nullptr;  // if not null, raw accumulators go to partial[split][m][n] instead
+  bool bf16 = false;         // C is bf16, else f32
+  float* partial = nullptr;  // if not null, raw sums go to partial[split][m][n] in place of C
 
   template <typename Visit>
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // `offset`: bytes from each pointer to the memory of the block's member, if they are not moved.
+  // `offset`: the distance in bytes from member 0's memory to that of the block's member, if the
+  // pointers are those of member 0.
   __device__ float finish(float value, std::int64_t row, std::int64_t column,
                           std::ptrdiff_t offset = 0) const {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, at(moved(c, offset), row * ldc + column), value);
     if (bias != nullptr) value += moved(bias, offset)[column];
-    if (relu && value < 0) value = 0;  // a NaN fails this test, so it is kept
+    if (relu && value < 0) value = 0;  // the test is false for a NaN, so a NaN stays
     return mask == nullptr || at(moved(mask, offset), row * ldc + column) > 0 ? value : 0;
   }
   __device__ float load(std::int64_t index) const { return at(c, index); }
@@ -46,7 +47,7 @@ struct Epilogue {
     else
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
-  // Stores two or four neighbours of a row, without those from column n on. Uses one access if type
+  // Stores two or four neighbours of a row, but none from column n on. It uses one access if type
   // and address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
@@ -54,7 +55,7 @@ struct Epilogue {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        // A test of bits replaces a remainder, which would cost a division.
+        // The test of bits replaces a remainder, which would cost a division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
       return;
@@ -77,8 +78,8 @@ struct Epilogue {
   }
 };
 
-// Returns the epilogue of split `split` of k. With partial sums, it stores raw sums into that
-// split's plane.
+// Returns the epilogue of split `split` of k. If there are partial sums, this epilogue stores raw
+// sums into the split's plane.
 __device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;

@@ -1,5 +1,5 @@
 // Work before and after the products: repacks operands, adds the splits of k, sums columns. Memory
-// bandwidth limits all of it.
+// bandwidth limits all of these kernels.
 #include <algorithm>
 #include <type_traits>
 
@@ -11,8 +11,8 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// Each thread adds every `slices`-th split of four neighbours, and then one thread adds the slices.
-// The order is always the same.
+// Each thread adds every `slices`-th split of four neighbouring elements, and then one thread adds
+// the slices. The order is always the same.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -76,8 +76,9 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// One block adds 32 of the 2 n columns of at most kSumSlots slots. All its loads from one of the
-// joined rows are in flight at once. Without joined rows, the loop over them would take 2 us.
+// A block adds up 32 of the 2 n columns of sums over at most kSumSlots slots. The loop over joined
+// rows alone would take 2 us, so it is a template argument whether there is one. The loads from one
+// joined row are all under way at once.
 template <bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
@@ -102,7 +103,8 @@ __global__ void __launch_bounds__(1024)
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  sum = shared[threadIdx.x][threadIdx.y];  // transposed, so that each warp adds up a column
+  // Read the sums transposed, so that each warp adds up one column.
+  sum = shared[threadIdx.x][threadIdx.y];
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
   const std::int64_t of_warp = std::int64_t{blockIdx.x} * 32 + threadIdx.y;
@@ -135,8 +137,8 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
   }
 }
 
-// Copies rows of 2-byte elements to a pitch that is a multiple of 8, eight elements a thread. It
-// reads aligned words, and shifts them by half a word if the row starts inside a word.
+// Copies rows of 2-byte elements to a pitch that is a multiple of 8. A thread copies eight
+// elements. It reads aligned words, and shifts them by half a word if the row starts inside a word.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
                                   std::int64_t out_pitch, std::int64_t rows, std::int64_t columns,
                                   std::ptrdiff_t member_stride) {

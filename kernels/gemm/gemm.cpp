@@ -1,4 +1,4 @@
-// Names, defaults and checks of the GEMM interface, for which no GPU is needed.
+// Names, defaults and checks of the GEMM interface, which need no GPU.
 #include "kernels/gemm/gemm.h"
 
 #include <fmt/format.h>

@@ -1,10 +1,11 @@
 // Matrix products on the GPU: C = alpha op(A) op(B) + beta C, then bias and ReLU. There are several
-// families of kernels ("rungs" of a ladder), from one thread for each element to Hopper's warpgroup
-// matrix instructions, and cuBLAS.
+// families of kernels, called rungs, as of a ladder. They go from one thread per element to
+// Hopper's warpgroup matrix instructions. cuBLAS is one more rung.
 //
 // Matrices are row-major. op(A) is [m, k]: A is stored [m, k], or [k, m] with transpose_a. op(B) is
-// [k, n]: stored [k, n], or [n, k] with transpose_b. lda, ldb, ldc count elements from one stored
-// row to the next. Sums are fp32, in a fixed order: the same plan gives the same bits in every run.
+// [k, n]: B is stored [k, n], or [n, k] with transpose_b. lda, ldb and ldc count elements from one
+// stored row to the next. Sums are fp32, in a fixed order: the same plan gives the same bits in
+// every run.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +21,14 @@ namespace convoy::kernels::gemm {
 enum class Math : std::uint8_t { fp32, tf32, bf16 };
 
 enum class Rung : std::uint8_t {
-  elementwise,   // one thread for each element of C
+  elementwise,   // one thread per element of C
   shared_tiles,  // 32 x 32 tiles through shared memory
-  // fp32: a thread has 8 x 8 elements of C; loads are vectors, and copies overlap arithmetic.
+  // For fp32. A thread has 8 x 8 or 8 x 16 elements of C. Loads are vectors, and copies overlap
+  // arithmetic.
   register_tiles,
-  mma_sync,  // tensor cores by mma.sync, any chip from sm_80 on
-  wgmma,     // Hopper: wgmma fed by TMA, warp-specialised and persistent
-  cublas,    // the vendor's library, to compare with
+  mma_sync,  // tensor cores with mma.sync, on any chip from sm_80 on
+  wgmma,     // Hopper's wgmma, fed by TMA, warp-specialised and persistent
+  cublas,    // NVIDIA's library, for comparison
 };
 inline constexpr Rung kRungs[] = {Rung::elementwise, Rung::shared_tiles, Rung::register_tiles,
                                   Rung::mma_sync,    Rung::wgmma,        Rung::cublas};
@@ -42,9 +44,9 @@ struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;  // 0 stands for rows without gaps
   float alpha = 1;
-  float beta = 0;            // 0: C is not read
+  float beta = 0;            // if beta is 0, C is not read
   bool bias = false;         // adds bias[column]
-  bool relu = false;         // after the bias is added
+  bool relu = false;         // applies after the bias is added
   bool column_sums = false;  // also writes column sums of C, as stored, and of its squares
 
   // Returns the problem with missing pitches filled in. Throws std::invalid_argument if no kernel
@@ -57,11 +59,11 @@ struct Problem {
   std::string to_string() const;  // for example "bf16 NT 8192x8192x8192 -> bf16"
 };
 
-// How a rung runs a problem: the tile shape, and into how many splits k is divided (split-k). A
-// second kernel adds the splits in order.
+// Says how a rung runs a problem: with which tile shape, and into how many splits k is divided
+// (split-k). Another kernel adds the splits in order.
 struct Plan {
   Rung rung = Rung::elementwise;
-  int tile = 0;  // index in tile_names(rung)
+  int tile = 0;  // an index into the rung's tile shapes
   int splits = 1;
   std::size_t workspace_bytes = 0;
   std::string to_string() const;  // for example "wgmma 128x256 split 4"
@@ -79,18 +81,20 @@ struct Buffers {
 
 // Returns whether the rung supports the problem on the current device.
 bool supports(Rung rung, const Problem& problem);
-// Returns the plan that the rung expects to be its fastest. Cheap and deterministic.
+// Returns the plan that the rung expects to be its fastest one. The call is cheap and
+// deterministic.
 Plan plan(Rung rung, const Problem& problem);
-// Returns the plan of our own rungs that is expected to be fastest.
+// Returns the plan of our own rungs that is expected to be the fastest.
 Plan plan(const Problem& problem);
-// Returns all plans worth timing, the one expected to be fastest first.
+// Returns all plans that are worth timing. The plan that is expected to be the fastest comes first.
 std::vector<Plan> candidates(Rung rung, const Problem& problem);
-// Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest of all
-// rungs and cuBLAS, else plan(problem). Do not call it inside a capture.
+// Returns the tuning file's plan. If the file has none and may be measured for
+// (kernels/device/tuning.h), returns the fastest plan of all rungs and cuBLAS, else plan(problem).
+// Do not call this inside a capture.
 Plan chosen(const Problem& problem);
 // Returns whether one launch of the plan can compute all members.
 constexpr bool takes_members(const Plan& plan) { return plan.rung != Rung::cublas; }
-// Binds a plan to its buffers. A launch enqueues on its stream, allocates nothing, and can be
+// Binds a plan to its buffers. A launch enqueues on its stream and allocates nothing. It can be
 // captured.
 Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers);
 

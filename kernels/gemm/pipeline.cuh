@@ -12,7 +12,8 @@
 
 namespace convoy::kernels::gemm {
 
-// Starts a copy of `bytes` from device to shared memory. The rest up to `size` becomes zero.
+// Starts a copy of `bytes` bytes from device memory to shared memory. Bytes from there up to `size`
+// become zero.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -38,8 +39,8 @@ __device__ inline void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Orders blocks in bands of tile rows, so that blocks that run together share operands in L2.
-// Splits of k are outermost.
+// Orders blocks in bands of tile rows, so that blocks that run together share operands in L2. All
+// tiles of one split of k come before those of the next split.
 struct TileOrder {
   static constexpr int kBand = 8;
   std::int64_t tile_rows, tile_columns;
@@ -72,7 +73,7 @@ inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, 
           partial_pitch(p)};
 }
 
-// Returns the three best split_k values for each tile shape, all sorted by `cost`, which is in
+// Returns the three best numbers of splits for each tile shape, all sorted by `cost`, which is in
 // microseconds.
 inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p, int least_k,
                                          const std::function<double(int, int)>& cost,
@@ -96,8 +97,8 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   return plans;
 }
 
-// The workspace of a plan: partial sums if k is split, and slots of column sums. With a null base
-// it only counts bytes.
+// The workspace of a plan: partial sums if k is split, and slots of column sums. If the base is
+// null, only their bytes are counted.
 struct TileWorkspace {
   float *partial, *slots;
   std::size_t bytes;

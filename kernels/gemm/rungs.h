@@ -1,5 +1,5 @@
-// Interface between the dispatch in cuda_gemm.cpp and the kernel families (rungs): the functions of
-// a family, and code that several need. CUDA builds only.
+// The interface between cuda_gemm.cpp, which chooses a kernel family (rung), and the families. It
+// also has code that several families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,11 +12,12 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// The functions of a kernel family. Its problems are checked(); bind only gets the family's own
-// plans.
+// The functions of a kernel family. The problems that they get are checked(); bind gets plans of
+// this family only.
 struct RungEntry {
   bool (*supports)(const Problem&);
-  std::vector<Plan> (*candidates)(const Problem&);  // the one expected to be fastest first
+  // The plan that is expected to be fastest comes first.
+  std::vector<Plan> (*candidates)(const Problem&);
   Launch (*bind)(const Problem&, const Plan&, const Buffers&);
   std::vector<const char*> tiles;
 };
@@ -30,7 +31,7 @@ const RungEntry& cublas_rung();
 struct DeviceFacts {
   int major = 0, minor = 0, multiprocessors = 0;
 };
-const DeviceFacts& device_facts();  // the current device's; throws without one
+const DeviceFacts& device_facts();  // the current device's facts; throws if there is no device
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -39,8 +40,8 @@ inline std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 Epilogue epilogue_of(const Problem& problem, const Buffers& buffers);
 
-// Hands out ranges of a workspace, each aligned to 256 bytes. With a null base it only counts their
-// bytes.
+// Hands out ranges of a workspace, each aligned to 256 bytes. If the base is null, only their bytes
+// are counted.
 class Carver {
  public:
   explicit Carver(void* base) : base_(static_cast<std::uint8_t*>(base)) {}
@@ -67,9 +68,10 @@ inline std::size_t partial_elements(const Problem& problem, int splits) {
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
-// Column sums of C and of its squares: a pass over C, or the kernel that wrote it, fills slots
-// [slots][2][n], of which there are at most kSumSlots. They are then added in double precision.
-// Slots of n * joined columns belong to C with that many rows of n elements joined to one.
+// Compute column sums of C and of its squares. A pass over C, or the kernel that writes C, fills
+// slots [slots][2][n], of which there are at most kSumSlots. sum_slots() then adds the slots in
+// double precision. If the kernel joined `joined` rows of n elements to one row of C, slots have n
+// * joined columns.
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,

@@ -1,5 +1,5 @@
 // Code that the benches of products and convolutions share: error bounds of sampled elements, and
-// timings in turns. CUDA builds only.
+// timings in which contenders take turns. CUDA builds only.
 #pragma once
 
 #include <algorithm>
@@ -11,27 +11,27 @@
 
 namespace convoy::kernels::gemm {
 
-// Benches run on the default stream. Any other stream that has had work, even if it was destroyed,
-// slows each node of later graphs (0.3 us a node for eight streams on an H200).
+// Benches run on the default stream. Any other stream that has had work, even a destroyed one,
+// slows each node of later graphs: by 0.3 us per node for eight such streams on an H200.
 inline constexpr cudaStream_t kBenchStream = nullptr;
 
 // Returns how many sets of operands, of `bytes` each, exceed the largest L2 cache several times.
 int operand_sets(double bytes);
-// Allocates `workspace` anew if it has fewer than `bytes`.
+// Allocates `workspace` anew if it has fewer than `bytes` bytes.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
 
-// An element may differ by of_products times the sum of its products' absolute values plus
-// of_result times itself. The norm of all differences is bounded by of_norm, far below the effect
-// of one missing stage of k.
+// The permitted errors. An element may differ by of_products times the sum of its products'
+// absolute values, plus of_result times the element itself. The norm of all differences may be at
+// most of_norm times the norm of the result. A single missing stage of k has a far larger effect.
 struct Bounds {
   double of_products, of_result, of_norm;
 };
-// Returns the bounds for sums of k products in fp32, whose rounding grows like a random walk. tf32
-// drops the last 13 bits of each factor.
+// Returns the bounds for sums of k products in fp32, whose rounding error grows like a random walk.
+// tf32 drops the last 13 bits of each factor.
 Bounds bounds_of(Math math, DType output, std::int64_t k);
 
-// Compares samples. A Sample has `expected`, `magnitude` (the sum of the absolute values of its
-// products) and `found`.
+// Compares the samples with their bounds. A Sample has `expected`, `magnitude` (the sum of the
+// absolute values of its products) and `found`.
 template <class Sample>
 Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   Check check;
@@ -51,9 +51,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each of which has a launch for each set of operands. Graphs of about `budget`
-// microseconds take turns, so that a change of clocks affects all alike. Returns medians of
-// `samples`.
+// Times contenders, each of which has one launch per set of operands. Graphs of about `budget`
+// microseconds take turns, so that a change of clocks affects all contenders alike. Returns the
+// medians of `samples` timings.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

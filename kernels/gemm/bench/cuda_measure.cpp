@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
 
-// Chooses rows (or columns) at corners and edges of tiles first, then random ones.
+// Chooses elements at the corners of C, near its last rows and columns, then random ones.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   std::vector<Sample> samples;
   const auto add = [&](std::int64_t row, std::int64_t column) {
@@ -27,7 +27,7 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   const auto draw = [&](std::int64_t extent) { return std::int64_t(random() % std::uint64_t(extent)); };
-  // If k is longer, fewer elements are sampled, so that the number of products stays about the
+  // The longer k is, the fewer elements are sampled, so that the number of products stays about the
   // same.
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{200'000'000} / p.k, 512, kMostSamples);
   for (const std::int64_t row : {std::int64_t{0}, p.m - 1})
@@ -100,7 +100,7 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
     CONVOY_CUDA(
         cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    // These bytes are a NaN in f32 and in bf16.
+    // As f32 and as bf16, these bytes are NaN.
     CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));
   }
   bind(s.problem, plan, buffers)(Stream(kBenchStream));

@@ -1,4 +1,4 @@
-// Makes random operands, and computes sampled products in double precision.
+// Makes random operands, and computes sampled elements of C in double precision.
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/philox.h"
 #include "kernels/gemm/bench/oracle.h"
@@ -14,7 +14,7 @@ __global__ void fill_random_kernel(T* data, std::int64_t count, std::uint64_t se
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < (count + 3) / 4;
        i += stride) {
     const Philox4 words = philox(seed, std::uint64_t(i));
-    for (int pair = 0; pair < 2; ++pair) {  // the Box-Muller transform
+    for (int pair = 0; pair < 2; ++pair) {  // this is the Box-Muller transform
       const float radius = sqrtf(-2 * logf(1 - uniform(words.word[pair * 2])));
       float sine, cosine;
       sincospif(2 * uniform(words.word[pair * 2 + 1]), &sine, &cosine);
@@ -24,7 +24,7 @@ __global__ void fill_random_kernel(T* data, std::int64_t count, std::uint64_t se
   }
 }
 
-// One block computes one sample.
+// A block computes one sample.
 template <typename T>
 __global__ void evaluate_kernel(Problem p, Buffers buffers, const void* before, Sample* samples) {
   Sample& sample = samples[blockIdx.x];

@@ -1,4 +1,4 @@
-// The interface between the host and the device code of bench/measure.h. CUDA builds only.
+// The interface between the host code and the device code of bench/measure.h. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,7 @@ struct Sample {
   double expected, magnitude;
   float found;
 };
-// Computes the members of samples whose row and column are set. `before`: C before the run, or null
-// if beta is 0.
+// Fills in samples whose row and column are set. `before`: C before the run, or null if beta is 0.
 void evaluate_samples(const Problem& problem, const Buffers& buffers, const void* before, Sample* samples,
                       std::int64_t count, cudaStream_t stream);
 

@@ -1,10 +1,10 @@
-// mma.sync, the matrix instruction of a warp: D[16, 8] += A[16, 32 bytes] B[8, 32 bytes]^T with
-// fp32 accumulation, all in registers, and the loads of its operands (PTX ISA, "Matrix
-// multiply-accumulate operation using mma instruction").
+// mma.sync, the matrix instruction of a warp, and the loads of its operands (PTX ISA, "Matrix
+// multiply-accumulate operation using mma instruction"). It computes D[16, 8] += A[16, 32 bytes]
+// B[8, 32 bytes]^T with fp32 accumulation. All operands are in registers.
 //
-// Registers of lane l: d[2 h + i] is the element of D in row l / 4 + 8 h and column 2 (l % 4) + i.
-// a[h] and a[h + 2] are word l % 4 of the lower and of the upper 16 bytes of A's row l / 4 + 8 h.
-// b0 and b1 are those of B's row l / 4. Device code, sm_80 on.
+// The registers of lane l are as follows. d[2 h + i] is the element of D in row l / 4 + 8 h and
+// column 2 (l % 4) + i. a[h] and a[h + 2] are word l % 4 of the lower and of the upper 16 bytes of
+// row l / 4 + 8 h of A. b0 and b1 are the same words of row l / 4 of B. Device code, sm_80 on.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace convoy::kernels::gemm {
 
 using Word = std::uint32_t;
 
-// Loads four matrices of eight rows of 16 bytes. Each lane gives one row's address. `transposed`
-// transposes each matrix as 8 x 8 elements of 16 bits.
+// Loads four matrices of eight rows of 16 bytes. Each lane gives the address of one row. If
+// `transposed`, each matrix is transposed as 8 x 8 elements of 16 bits.
 template <bool transposed>
 __device__ inline void load_matrices(Word (&words)[4], const void* from) {
   const auto address = static_cast<Word>(__cvta_generic_to_shared(from));

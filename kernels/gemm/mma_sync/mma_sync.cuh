@@ -1,10 +1,10 @@
-// The mma_sync kernel, over any two operands that can bring their pipeline stages into shared
+// The mma_sync kernel. It takes any two operands that can bring their pipeline stages into shared
 // memory: plain matrices (gemm), or images seen through the windows of a filter (convolution).
 // Device code.
 //
 // Operands have the same order in shared memory as in device memory: [extent][depth] if k is
-// contiguous, else [depth][extent], where the extent is m or n. Rows are padded so that the eight
-// rows that an instruction reads use different banks.
+// contiguous, else [depth][extent], where the extent is that of m or n. Rows are padded so that the
+// eight rows that an instruction reads use different banks.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -91,11 +91,12 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  // Elements of the extent (m or n) from this thread's first row or column on.
+  // How many elements of m or n lie in the matrix, from this thread's first row or column on.
   int left_;
 };
 
-// A plain matrix as an operand. Every operand has an extent (m or n), k_contiguous and a Carrier.
+// A plain matrix as an operand. Every operand type has an extent (that of m or n), k_contiguous and
+// a Carrier.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -104,11 +105,11 @@ struct MatrixOperand {
   using Carrier = MatrixCarrier<MatrixOperand, S, threads, vectors>;
   const T* data;
   std::int64_t pitch;
-  std::int64_t extent;  // m or n
+  std::int64_t extent;  // the extent of m or n
 };
 
-// Loads A's fragment, 16 rows from `row` by 32 bytes of k from `k`, into the words that mma.sync
-// takes.
+// Loads a fragment of A, 16 rows from `row` on by 32 bytes of k from `k` on, into the words that
+// mma.sync takes.
 template <class S, typename T>
 __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -125,7 +126,7 @@ __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, 
   }
 }
 
-// Loads B's fragments for two groups of 8 columns from `column` on.
+// Loads the fragments of B for two groups of 8 columns from `column` on.
 template <class S, typename T>
 __device__ inline void load_b(Word (&words)[4], const T* stage, int column, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -147,8 +148,8 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // Warps have square tiles of 64 if possible, because these need the least shared-memory
-  // bandwidth.
+  // If possible, the tile of a warp is 64 x 64, because this needs the least bandwidth of shared
+  // memory.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };
@@ -187,7 +188,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
     if (block < count) fetch(block);
     copies_commit();
   }
-  // Main loop: wait for a stage, refill the one that was read before, multiply.
+  // Main loop: wait for a stage, refill the stage that was read before it, multiply.
   for (int block = 0; block < count; ++block) {
     copies_wait<C::stages - 2>();
     __syncthreads();
@@ -210,7 +211,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
     }
   }
 
-  // Epilogue.
+  // Epilogue: finish and store the sums.
   const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
   const std::ptrdiff_t offset = member_stride * std::ptrdiff_t(blockIdx.z);
 #pragma unroll

@@ -1,6 +1,6 @@
-// Multiplies in fp32 without tensor cores. A block computes a tile of C, a warp 64 rows of it, a
-// thread 8 rows by 8 or 16 columns. Copies of the next stage, and loads of the next operands into
-// registers, overlap the arithmetic.
+// Multiplies in fp32 without tensor cores. A block computes a tile of C, a warp 64 rows of the
+// tile, a thread 8 rows by 8 or 16 columns. Copies of the next stage, and loads of the next
+// operands into registers, overlap the arithmetic.
 #include "kernels/gemm/simple/register_tiles.cuh"
 
 namespace convoy::kernels::gemm {
@@ -29,9 +29,8 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Estimates microseconds. A multiprocessor does 128 multiply-adds a cycle; the time of a wave is
-// that of all blocks that share a multiprocessor.
-// count as one.
+// Returns the expected microseconds. A multiprocessor does 128 multiply-adds per cycle. A wave is
+// all blocks that run at once; it takes the time of all blocks that share one multiprocessor.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;

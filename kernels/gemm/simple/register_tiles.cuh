@@ -1,9 +1,9 @@
-// The register_tiles kernel, over any two operands that bring their stages into shared memory.
-// Device code.
+// The register_tiles kernel, over any two operands that bring their pipeline stages into shared
+// memory. Device code.
 //
-// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand with k
-// contiguous is transposed by 4-byte copies: a warp takes eight values of k of four rows, so that
-// whole sectors are read, and padding spreads the words over all banks.
+// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand whose k
+// is contiguous is transposed by 4-byte copies. A warp then takes eight values of k of four rows,
+// so that whole sectors are read, and padding spreads the words over all banks.
 #pragma once
 
 #include <tuple>
@@ -111,11 +111,11 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  // Elements of the extent (m or n) from this thread's first row or column on.
+  // How many elements of m or n lie in the matrix, from this thread's first row or column on.
   int left_;
 };
 
-// A plain matrix as an operand. Every operand has an extent (m or n) and a Carrier.
+// A plain matrix as an operand. Every operand type has an extent (that of m or n) and a Carrier.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -123,12 +123,12 @@ struct PlaneOperand {
   using Carrier = PlaneCarrier<PlaneOperand, extent, threads, depth>;
   const float* data;
   std::int64_t pitch;
-  std::int64_t extent;  // m or n
-  bool vectors;         // whether 16-byte copies are possible
+  std::int64_t extent;  // the extent of m or n
+  bool vectors;         // 16-byte copies are possible
 };
 
-// A thread's operands for one value of k: rows lane_row * 4 + {0..3} and the same 32 rows further,
-// and columns lane_column * 4 + {0..3}, repeated every 16 columns.
+// A thread's operands for one value of k: its four neighbouring rows and the four rows 32 further
+// down, and its four neighbouring columns, repeated every 16 columns.
 template <int columns>
 struct Fragment {
   float a[8], b[columns];
@@ -213,7 +213,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
     }
   }
 
-  // Epilogue.
+  // Epilogue: finish and store the sums.
   const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
   const std::ptrdiff_t offset = member_stride * std::ptrdiff_t(blockIdx.z);
 #pragma unroll

@@ -1,5 +1,5 @@
-// Code that the two simplest families share: operands seen through two strides, so that one kernel
-// serves every order, and host code. Both compute tf32 problems in plain fp32.
+// Code that the two simplest families share: operands with two strides, so that one kernel serves
+// every order, and host code. Both families compute tf32 problems in plain fp32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -44,7 +44,7 @@ std::vector<Plan> simple_candidates(const Problem& p) {
   return {{rung, 0, 1, sums_workspace(p)}};
 }
 
-// Sums C's columns by a separate pass, for kernels that do not sum themselves.
+// Computes column sums of C in a separate pass, for kernels that do not compute them.
 inline void finish_sums(const Problem& p, const Epilogue& epilogue, const Buffers& buffers, float* slots,
                         cudaStream_t stream) {
   if (!p.column_sums) return;
