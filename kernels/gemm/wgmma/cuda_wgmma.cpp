@@ -1,4 +1,5 @@
-// Host code of the wgmma kernels: chooses tile shape and split_k, makes tensor maps, launches.
+// Host code of the wgmma kernels: chooses the tile shape and the number of splits, makes tensor
+// maps, launches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,12 +29,13 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + finish;
 }
 
-// Returns expected microseconds: the larger of memory time and waves of work items. A stage takes
-// its products' time or, in small tiles, its transfer from L2. Fitted to 8,400 timings on an H200
-// (docs/results/training.md).
+// Returns the expected microseconds: the time of the memory or of the waves of work items,
+// whichever is longer. A stage takes the time of its products or, in small tiles, of its transfer
+// from L2. The constants are fitted to 8,400 timings on an H200 (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  // The measured time of a stage's products, by tile, relative to a cycle for 32 elements of it.
+  // For each tile, the measured time of a stage's products, in units of one cycle per 32 elements
+  // of the tile.
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
                                   1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
@@ -60,8 +62,8 @@ namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));
 
-// An operand as the kernels read it: its own buffer, or a repacked copy if TMA cannot read it
-// (pitch or address not a multiple of 16 bytes) or tf32 needs k contiguous.
+// An operand as the kernels read it. It is a repacked copy if TMA cannot read the operand's own
+// buffer (its pitch or address is no multiple of 16 bytes), or if tf32 needs k contiguous.
 struct Operand {
   bool mn_major = false;  // m or n is contiguous, in the order that the kernel reads
   bool repacked = false;
@@ -88,8 +90,9 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Returns whether another kernel finishes raw sums: if k is split, or if TMA cannot store C's rows.
-// (If a row ends at an odd bf16, TMA was seen to write one element too many.)
+// Returns whether another kernel finishes raw sums, which it does if k is split or if TMA cannot
+// store the rows of C. (If a row ended at an odd bf16 element, TMA was seen to write one element
+// too many.)
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
@@ -150,7 +153,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-// Describes a launch, all but its schedule.
+// Describes a launch, without its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
                   const Workspace& workspace, const MapMaker& maps) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
@@ -228,7 +231,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr)
       sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream, members);
-    // A block has two consumer warpgroups, and each has a slot.
+    // A block has two consumer warpgroups, each with a slot of its own.
     const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream, members);
   };

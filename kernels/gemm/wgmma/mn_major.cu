@@ -1,5 +1,5 @@
-// Host code of the wgmma tiles for tf32 operands whose k is not contiguous: chooses tile and
-// split_k, makes tensor maps, launches.
+// Host code of the wgmma tiles for tf32 operands whose k is not contiguous: chooses the tile and
+// the number of splits, makes tensor maps, launches.
 #include <algorithm>
 #include <cmath>
 
@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// A stage takes as long as its shared-memory traffic: the stage is written, y is read and written
-// back transposed, x is read once, and y is read again for every 64 rows of x.
+// The time of a stage is that of its traffic to and from shared memory. The stage is written, y is
+// read and written back transposed, x is read once, and y is read again for every 64 rows of x.
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                               bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];

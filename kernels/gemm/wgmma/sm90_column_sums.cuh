@@ -1,6 +1,7 @@
-// Sums the columns of C for batch norm while C is in shared memory. A consumer warpgroup stages C
-// as TMA boxes of 64 rows by 128 bytes (sm90_staging.cuh). Each column gets two sums: of the box's
-// elements, and of their products with another box's elements (squares, if it is the same box).
+// Computes column sums of C for batch norm while C is in shared memory. A consumer warpgroup stages
+// C as TMA boxes of 64 rows by 128 bytes (sm90_staging.cuh). Each column gets two sums: of the
+// elements of a box, and of their products with the elements of another box. If the other box is
+// the same one, the products are squares.
 // A consumer warpgroup keeps the sums in registers while its tiles are in the same columns of C,
 // and then adds them to its own slot in device memory. The order of additions is fixed, so every
 // run gives the same bits. Device code, sm_90a only.
@@ -14,7 +15,7 @@
 
 namespace convoy::kernels::gemm {
 
-// A kernel without column sums sets `enabled` to false. The class then does nothing.
+// If `enabled` is false, as in a kernel without column sums, the class does nothing.
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
@@ -39,8 +40,8 @@ class ColumnSums {
     }
   }
 
-  // Adds a box: columns `chunk` * kWidth on of the tile, rows `row` on of C. Set `squares` if
-  // `other` is the same box.
+  // Adds a box, which starts at column `chunk` * kWidth of the tile and at row `row` of C. Set
+  // `squares` if `other` is the same box.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -57,8 +58,8 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // No other lane adds to this element, so the order is fixed. The atomic only avoids a wait
-        // for the old value.
+        // No other lane adds to this element, so the order is fixed. The atomic operation only
+        // avoids a wait for the old value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
@@ -66,8 +67,8 @@ class ColumnSums {
   }
 
  private:
-  static constexpr bool kHalves = Config::element_bytes == 2;  // true: bf16, false: f32
-  // Each of the warpgroup's four warps sums a quarter of a box's columns.
+  static constexpr bool kHalves = Config::element_bytes == 2;  // true for bf16, false for f32
+  // Each of the four warps of a warpgroup sums a quarter of a box's columns.
   static constexpr int kWidth = Config::box_columns;
 
   template <bool squares, bool all_count>
@@ -77,15 +78,15 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // Returns the column in the tile that sums_[sum] belongs to.
+  // Returns to which column of the tile sums_[sum] belongs.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // Sums a box of bf16 by tensor cores. The left factor has eight columns of the other box as rows,
-  // then rows of ones; the right factor is the box: products are on the diagonal, sums in the rows
-  // of ones.
+  // Sums a box of bf16 on tensor cores. The left factor has eight columns of the other box as rows,
+  // then rows of ones. The right factor is the box. So the diagonal holds the sums of products, and
+  // the rows of ones hold the sums.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -116,8 +117,8 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }
-  // Returns a mask for a word that holds elements of rows `row` and `row` + 1: ones where a row is
-  // summed.
+  // Returns a mask for a word that holds elements of rows `row` and `row` + 1. It has ones for a
+  // row that is summed.
   __device__ Word rows_that_count(int row) const {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }

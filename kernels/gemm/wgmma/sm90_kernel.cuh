@@ -1,19 +1,19 @@
 // The wgmma kernel. It is persistent: each block computes many tiles. A producer warpgroup fills a
 // ring of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply them. Two
-// template parameters adapt it. The Loader decides what a stage holds: parts of two matrices
-// (gemm), or im2col columns and filters (convolution). The Store writes the sums; if it reads
-// tensors, they come through the ring after the tile's last block of k. If several taps of a
-// filter's row share A's pixels, B has a ring of its own. The structure follows CUTLASS's
+// template parameters adapt the kernel. The Loader decides what a stage holds: parts of two
+// matrices (gemm), or im2col columns and filters (convolution). The Store writes the sums. If the
+// Store reads tensors, they come through the ring after the tile's last block of k. If several taps
+// of a filter's row share A's pixels, B has a ring of its own. The structure follows CUTLASS's
 // warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a
 // only.
 //
 // Consumer warpgroups work in one of two ways. cooperative: both share a tile, half of its rows
 // each. ping_pong: each takes every other tile, so that one stores while the other multiplies. They
-// then take turns at the ring, because a thread may only wait for a stage's parity if it has seen
+// then take turns at the ring, because a thread may wait for a stage's parity only if it has seen
 // the phase before.
 //
-// The blocks of a cluster of two compute tiles one above the other. Each loads half of their common
-// B and multicasts it to both.
+// The two blocks of a cluster compute tiles one above the other. Each of them loads half of their
+// common B and multicasts it to both.
 #pragma once
 
 #include "kernels/gemm/wgmma/sm90_launch.h"
@@ -31,9 +31,9 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // The values of k in a stage, a row of TMA's 128-byte swizzle.
+  // The values of k in a stage. They fill one row of TMA's 128-byte swizzle.
   static constexpr int depth = 128 / element_bytes;
-  static constexpr int steps = 4;  // wgmma instructions in a stage, 32 bytes of k each
+  static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
   // Tiles of 64 columns exchange A and B (swapped), which reads less shared memory: one product of
@@ -41,11 +41,11 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // Boxes of B if n is contiguous. The last one may be half a box.
+  // The number of TMA boxes of B if n is contiguous. The last one may be half a box.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // Taps that share pixels begin one row of the swizzle after each other. In gradients of weights
-  // they are columns of B in one box; else a stage is one box of A, and each tap a stage of B's
-  // ring.
+  // Taps that share pixels begin one row of the swizzle after each other. In gradients of weights,
+  // the taps are columns of B in one box. In other directions, a stage is one box of A, and each
+  // tap is a stage of B's ring.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -64,7 +64,7 @@ struct TileConfig {
   // Each consumer warpgroup has two staged boxes.
   static constexpr int store_bytes = 2 * 2 * staging_bytes;
   static constexpr int barrier_bytes = 256;
-  // A block may have 227 KiB of shared memory, less 1024 bytes that aligning the stages may cost.
+  // A block may have 227 KiB of shared memory, of which aligning the stages may take 1024 bytes.
   static constexpr int limit = 227 * 1024 - 1024;
   static constexpr int room = limit - store_bytes - barrier_bytes;
   static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
@@ -72,8 +72,9 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // 65536 registers allow 168 for each of 384 threads. 160 leave 32 each for a block of 128 more
-  // threads (comm/nccl/copy_all_reduce.cu). The producer hands most of its own to the consumers.
+  // 65536 registers allow 168 for each of 384 threads. With 160, a block of 128 more threads may
+  // have 32 each (comm/nccl/copy_all_reduce.cu). The producer hands most of its registers to the
+  // consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -127,12 +128,14 @@ struct StageRing {
   }
   __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
-  // The producer calls this: waits until the stage is free, and announces the bytes that will come.
+  // The producer calls this. It waits until the stage is free, and announces the bytes that will
+  // come.
   __device__ void claim(int bytes) const {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // A consumer calls wait() until the bytes are there, and release() when this warp has read them.
+  // A consumer calls wait() to wait for the bytes of the stage, and release() when its warp has
+  // read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
@@ -146,8 +149,8 @@ struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> 
   bool resident;
 };
 
-// Loads stages of two plain matrices. A loader is made for one work item and called for each of its
-// stages in turn.
+// Loads stages of two plain matrices. A loader is made for one work item and called for each of the
+// item's stages in turn.
 template <class Config>
 class MatrixLoader {
  public:
@@ -207,8 +210,8 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// Multiplies one stage, or one tap of it. It multiplies whole stages, even beyond the operands'
-// end, because a jump between wgmma instructions costs up to half of the rate.
+// Multiplies one stage, or one tap of a stage. It multiplies whole stages, even beyond the
+// operands' end, because a jump between wgmma instructions costs up to half of the rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {
@@ -220,8 +223,8 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   for (int step = 0; step < Config::steps; ++step) {
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
-      // 64 rows of A take 64 x 128 bytes, k-major (a row is 128 bytes of k) or mn-major (64 k by
-      // 128 bytes).
+      // 64 rows of A take 64 x 128 bytes. Each row of 128 bytes is k of one row of A (k-major), or
+      // 64 rows of A at one k (mn-major).
       const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
       const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
       const int add = accumulate || step > 0;
@@ -271,8 +274,7 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    // The other consumer warpgroup skips these stages, and its barriers must not fall a phase
-    // behind.
+    // The other consumer warpgroup skips these stages. Its barriers must not fall a phase behind.
     output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
@@ -310,7 +312,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
-  // Barriers by which the two consumer warpgroups take turns in ping_pong.
+  // The barriers by which the two consumer warpgroups take turns in ping_pong.
   std::uint64_t* turns = ring.empty + Config::stages;
   TapRing<Config> taps{
       {of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
@@ -336,8 +338,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   else
     sm90::cluster_sync();
 
-  // With programmatic dependent launch nothing above this line may read earlier kernels' results.
-  // The next kernel may start here.
+  // With programmatic dependent launch, nothing above this line may read the results of earlier
+  // kernels. The next kernel may start here.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 

@@ -1,5 +1,5 @@
-// Launches the wgmma kernels. Included by the files that instantiate them
-// (kernels/sm90_instances.cmake).
+// Launches the wgmma kernels. The files that instantiate them (kernels/sm90_instances.cmake)
+// include this header.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Interface between the host code of the wgmma kernels and the kernels, which have one translation
-// unit for each order of A and B. Plain C++ except for __device__ marks.
+// The interface between the host code of the wgmma kernels and the kernels. There is one
+// translation unit for each order of A and B. Plain C++ but for __device__ marks.
 #pragma once
 
 #include <cuda.h>
@@ -15,12 +15,12 @@
 namespace convoy::kernels::gemm {
 
 // A tile shape as the host sees it. In names, p stands for ping-pong, t for several taps, and r for
-// an operand that is read through registers (sm90_mn_major.h).
+// an operand that is read into registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  // Taps of a filter's row whose windows share the pixels of a stage (see depth_taps).
+  // How many taps of a filter's row have windows that share the pixels of a stage (see depth_taps).
   int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
@@ -32,24 +32,25 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Returns how many taps of the filter follow each other in a stage's k. It is 1 in gradients of
-// weights, where taps are columns of the tile instead, 64 columns for each tap.
+// Returns how many taps of the filter follow each other in the k of a stage. It is 1 in gradients
+// of weights, where taps are columns of the tile instead, 64 columns per tap.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Returns whether the columns are no multiple of 64, as for as many filters. In bf16 the tile's
-// last TMA box (128 bytes a row) is then half used.
+// Returns whether the columns of the tile are no multiple of 64, as suits layers whose filters are
+// no multiple of 64 either. In bf16 the tile's last TMA box, of 128 bytes per row, is then half
+// used.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
 }
 // Returns whether plain products have kernels for the tile. Only convolutions have kernels for
-// narrow tiles, tiles of several taps, and 64x256 (gradients of weights in bf16).
+// narrow tiles, for tiles of several taps, and for 64x256 (gradients of weights in bf16).
 constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }
 
-// Deals out work items (a tile and a range of k): along a cluster's column, then along n, in bands
-// of m whose operands L2 can hold; splits of k are outermost. It never divides, as a block waits
-// for at().
+// Deals out work items. A work item is a tile and a range of k. Items go down the rows of a band,
+// then along n, then to the next band, then to the next split of k. L2 can hold the operands of a
+// band. No function divides, because a block waits for at().
 class Schedule {
  public:
   struct WorkItem {
@@ -100,20 +101,20 @@ class Schedule {
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Returns microseconds of a product that moves `bytes`. has_partials: another kernel adds the
-// splits of k. windows: A (in gradients of weights, B) is read through an im2col map.
+// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
+// adds the splits of k. windows: A (in gradients of weights, B) is read through an im2col map.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
-// Adds to `compute` microseconds the time of memory, in which operands that several tiles share
-// count a little more than once, and that of the kernel that adds the splits.
+// Adds the time of memory to `compute`, in microseconds. Operands that several tiles share count a
+// little more than once. Also adds the time of the kernel that adds the splits.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
-inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles a microsecond
-// The bytes that a copy moves in a microsecond.
+inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond
+// The bytes that a copy moves per microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
-// The work of a kernel besides storing C: column sums and sums of squares, or a mask. They are
-// separate kernels because each would slow the others.
+// The work of a kernel besides storing C: column sums and sums of squares, or a mask. Each has
+// kernels of its own, because it would slow down the others.
 enum class Extra : std::uint8_t { none, sums, mask };
 
 // The shares of a launch's work: each member's blocks, or clusters of blocks, and the members.
@@ -135,8 +136,8 @@ struct Sm90Call {
   Members members;
 };
 
-// Only forward products with both k contiguous and C in bf16 take column sums in the kernel itself.
-// Others use a separate pass.
+// Only products with k contiguous in both operands and C in bf16 compute column sums in the kernel
+// itself. Other products use a separate pass.
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 

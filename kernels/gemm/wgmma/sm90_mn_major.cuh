@@ -1,14 +1,15 @@
-// The wgmma kernel for tf32 operands whose k is not contiguous: gradients of weights, plain or seen
-// through the windows of a filter. The instruction takes such an operand from registers in any
-// order, but from shared memory only with k contiguous. TMA loads stages of 32 values of k by 32
-// columns a box in the 128-byte swizzle; two warps transpose the boxes of the shorter side y in
-// place; two warpgroups multiply and read their part of the longer side x into registers. (CUTLASS
-// also transposes in shared memory.) Device code, sm_90a only.
+// The wgmma kernel for tf32 operands whose k is not contiguous. These are gradients of weights, of
+// plain matrices or of images seen through the windows of a filter. The instruction takes such an
+// operand from registers in any order, but from shared memory only with k contiguous. A tile has a
+// longer side x and a shorter side y. TMA loads stages of 32 values of k, in boxes of 32 columns in
+// the 128-byte swizzle. Two warps transpose the boxes of y in place. Two warpgroups multiply, and
+// read their part of x into registers. (CUTLASS also transposes in shared memory.) Device code,
+// sm_90a only.
 //
-// The order of k within a sum is free if both sides have the same one, and so is that of x and y
-// within the tile if sums are stored accordingly. The orders are chosen so that accesses to shared
-// memory are 16 bytes wide (8 for tiles of 128 rows) without bank conflicts, and that a lane has
-// neighbours of a row of C.
+// The order of k within a sum is free if both sides have the same one. The order of x and y within
+// the tile is free if sums are stored accordingly. The orders are chosen so that accesses to shared
+// memory are 16 bytes wide (8 for tiles of 128 rows) and have no bank conflicts, and so that a lane
+// has neighbours of a row of C.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -24,10 +25,10 @@ struct MnMajorConfig {
                        y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
   static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
   static constexpr int turners = 2, consumer_warps = 8;
-  // The loaders call x A, whether x is A or B of the product.
+  // The loaders call x A, even where x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  // Blocks of 64 rows, the height of an instruction, for each consumer warpgroup.
+  // The blocks of 64 rows, the height of an instruction, that each consumer warpgroup has.
   static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // neighbours of x that a lane holds
   static constexpr int warp_x = 8 * run;
@@ -44,9 +45,9 @@ struct MnMajorConfig {
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Transposes a box of y, [32 of k][32 columns]: a row gets one column's k, even k first in every
-// eight, as lanes read x. Column 4 i + 2 j + l in every 16 becomes row 8 j + 2 i + l, so that a
-// lane's accumulators are four neighbouring columns.
+// Transposes a box of y, [32 of k][32 columns]. A row gets all k of one column: of every eight,
+// first the even k, as lanes read x. Of every 16, column 4 i + 2 j + l becomes row 8 j + 2 i + l,
+// so that a lane's accumulators are four neighbouring columns.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
   const int chunk = lane % 8;  // the 16-byte chunk of the transposed rows that this lane writes
   const int mixed = (chunk * 2 & 7) | chunk / 4;
@@ -73,12 +74,13 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// A lane's part of x in registers. From each block of 64 rows it has two of its warp's 16 rows, l /
-// 4 and l / 4 + 8, at two values of k.
+// The part of x that a lane has in registers. Of each block of 64 rows, the lane has rows l / 4 and
+// l / 4 + 8 of its warp's 16 rows, at two values of k; l is the lane's number.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
-// Reads a lane's fragments. `from`: the offset in the stage of its neighbours at its first k.
+// Reads the fragments of a lane. `from`: the offset in the stage of the lane's neighbours of x, at
+// the lane's first k.
 template <int row_blocks>
 __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::uint8_t* stage, int from) {
   using Run = std::conditional_t<row_blocks == 2, uint4, uint2>;
@@ -104,7 +106,7 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item. Each step's products may still run while the fragments of the next
+// Multiplies one work item. The products of a step may still run while the fragments of the next
 // three steps are read.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
@@ -140,8 +142,8 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   release_stage<1>(empty + previous, lane);
 }
 
-// Stores a lane's sums. `x`: its first row of x. `y`: the first of its four columns in every 16 of
-// y.
+// Stores the sums of a lane. `x`: the lane's first row of x. `y`: of every 16 columns of y, the
+// first of the lane's four.
 template <class Config, class Target>
 __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Target& target, int x, int y) {
   const auto at = [&](int i, int four, int j) {
@@ -168,7 +170,7 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// The Loader is that of wgmma_kernel, made without a rank; its A is x. result.with_split(split,
+// Takes a Loader of wgmma_kernel, made without a rank, whose A is x. result.with_split(split,
 // visit) calls visit with an object that has store(neighbours of a row, row, column) and lists its
 // pointers, as cuda_members.cuh says.
 template <class Config, class Loader, class Result>
@@ -177,7 +179,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
                                                                       const __grid_constant__ Result result,
                                                                       const Schedule schedule,
                                                                       std::ptrdiff_t member_stride) {
-  // Shared memory: stages, barriers.
+  // Shared memory holds, in this order, the stages and the barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   auto* full = reinterpret_cast<std::uint64_t*>(ring + Config::stages * Config::stage_bytes);
@@ -194,7 +196,8 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     sm90::barrier_init_fence();
   }
   __syncthreads();
-  // With programmatic dependent launch nothing above this line may read earlier kernels' results.
+  // With programmatic dependent launch, nothing above this line may read the results of earlier
+  // kernels.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 

@@ -1,5 +1,5 @@
-// Interface between the host code of the wgmma tiles for tf32 operands whose k is not contiguous
-// and their kernels (sm90_mn_major.cuh). Plain C++ except for __device__ marks.
+// The interface between the host code of the wgmma tiles for tf32 operands whose k is not
+// contiguous and their kernels (sm90_mn_major.cuh). Plain C++ but for __device__ marks.
 #pragma once
 
 #include <iterator>
@@ -10,30 +10,30 @@
 namespace convoy::kernels::gemm {
 
 // The tiles for such operands, numbered after those of kSm90Tiles. A tile has a longer side x and a
-// shorter side y, either of which can be m.
+// shorter side y. Either side can be m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
     {"64x128r", 64, 128, 1, false},
 };
 inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
-// Returns whether x is n.
+// Returns whether x is the side of n.
 constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-// Returns whether plans of a problem use these tiles. Otherwise kSm90Tiles are used and both
-// operands are transposed first, which reads rows of any pitch; TMA needs rows that start at
-// multiples of 16 bytes.
+// Returns whether plans of a problem use these tiles. They need rows that start at multiples of 16
+// bytes, for TMA. Other problems use kSm90Tiles, and both operands are first transposed by a kernel
+// that reads rows of any pitch.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Returns microseconds of a product that moves `bytes`. has_partials: another kernel adds the
-// splits.
+// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
+// adds the splits.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
-// Stores the elements of a plain product. Partial sums have a kernel of their own: sharing one with
-// every epilogue slowed the largest tile by 15 microseconds.
+// Stores the elements of a plain product. Partial sums have a kernel of their own, because one
+// kernel for them and for every epilogue took 15 microseconds longer for the largest tile.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;

@@ -1,7 +1,7 @@
 // Writes accumulators of the wgmma kernels into a staged box: 64 rows of 128 bytes in shared
 // memory, in the swizzle in which TMA stores them. Each warp of a consumer warpgroup writes 16 of
-// the rows or, with A and B exchanged (swapped, so that accumulators hold C transposed), 16 of the
-// columns. Device code, sm_90a only.
+// the rows. If A and B are exchanged (swapped), accumulators hold C transposed, and each warp
+// writes 16 of the columns. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -17,7 +17,7 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-// Stages bf16, two groups of eight columns (a pair) at a time. Eight columns of eight rows are one
+// Stages bf16, a pair of groups of eight columns at a time. Eight columns of eight rows are one
 // stmatrix matrix.
 template <int pairs>
 __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
@@ -32,7 +32,7 @@ __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer,
   }
 }
 
-// Does the same with A and B exchanged. A pair is then eight rows of 16 columns, which the store
+// Stages bf16 if A and B are exchanged. A pair is then eight rows of 16 columns, which the store
 // instruction transposes.
 __device__ inline void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int unit = warp * 2 + lane / 8 % 2, row = lane / 16 * 8 + lane % 8;

@@ -1,8 +1,9 @@
 // The epilogue of the wgmma kernels. Accumulators are scaled and get their bias and ReLU in
-// registers. They are staged in shared memory as TMA boxes of 64 rows by 128 bytes, and TMA stores
-// the boxes and clips elements outside C. If TMA cannot store C, or C's old values are needed, raw
-// fp32 sums are stored and another kernel finishes them. Column sums are taken from the staged,
-// rounded values. A mask is applied as threads copy the staged box to C. Device code, sm_90a only.
+// registers. They are staged in shared memory as TMA boxes of 64 rows by 128 bytes. TMA stores the
+// boxes, without elements outside C. If TMA cannot store C, or if C's old values are needed, raw
+// fp32 sums are stored and another kernel finishes them. Column sums are computed from the staged,
+// rounded values. A mask is applied while threads copy the staged box to C. Device code, sm_90a
+// only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,9 +23,9 @@ struct MatrixPlacement {
   }
   // Returns how many rows count in the column sums of the member at an offset in bytes.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
-  // True if the tile has gap rows (they belong to no output). TMA would write them, so threads copy
-  // instead, with first_gap(row) and next_gap(), distances to the next gap, and element_row(row),
-  // C's row or -1.
+  // True if the tile has gap rows, which belong to no output. TMA would write them, so threads copy
+  // the box instead. The placement then has first_gap(row) and next_gap(), the distances to the
+  // next gap, and element_row(row), which returns the row of C or -1.
   static constexpr bool has_gaps = false;
 };
 
@@ -32,17 +33,17 @@ template <class Config, Extra extra, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
-    CUtensorMap c;  // [splits][m][n]; raw accumulators may have more than one split
+    CUtensorMap c;  // [splits][m][n]; only raw sums may have more than one split
     const CUtensorMap* c_of_others;
     int m, n;
     float alpha;
-    const float* bias;  // may be null
+    const float* bias;  // null if there is no bias
     bool relu, bf16;
     std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
-    // With Extra::mask: a tensor of C's type, without gaps between rows. C is 0 where the mask is
+    // For Extra::mask, a tensor of C's type without gaps between rows. C is 0 wherever the mask is
     // not above 0.
     const std::uint8_t* mask;
-    float* sum_slots;  // Extra::sums, if C has the operands' type: [blocks * 2][2][n]
+    float* sum_slots;  // for Extra::sums, if C has the operands' type: [blocks * 2][2][n]
     Placement placement;
     std::ptrdiff_t member_stride;
   };
@@ -105,7 +106,7 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of a box's mask
 
-  // Returns the address in the member's memory.
+  // Returns the address in the memory of the block's member.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -116,7 +117,8 @@ class TileStore {
                                                                  : 0.0f;
   }
   // Applies alpha, bias and ReLU to a chunk of columns or, with A and B exchanged, to 64 rows.
-  // Elements 4 i + {0, 1} and 4 i + {2, 3} share two columns or, exchanged, are in one column each.
+  // Elements 4 i and 4 i + 2 are in one column, and 4 i + 1 and 4 i + 3 in the next. If exchanged,
+  // elements 4 i and 4 i + 1 are in one column, and the two others eight columns further.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -140,7 +142,7 @@ class TileStore {
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         const int r = row + block * 64, c = column + chunk * kWidth, box = block * kChunks + chunk;
-        // Load the mask of this box while the box before it is stored.
+        // Load the mask of the next box while this box is stored.
         if constexpr (with_mask) {
           constexpr int kBoxes = Config::row_blocks * kChunks;
           if (box == 0) load_mask<bf16>(masks[0], r, c);
@@ -150,16 +152,16 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // With A and B exchanged (swapped) a warp holds 16 columns of all rows. It applies the
-        // epilogue to all of them once, and stages each with its chunk.
+        // With A and B exchanged (swapped), a warp holds 16 columns of all rows. It applies the
+        // epilogue to all of them once, and stages its part of each chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // The buffer is free: every thread has passed the previous box's barrier, before which one
-        // thread waited for the store from this buffer.
+        // The buffer is free. Every thread has passed the barrier of the previous box, and before
+        // that barrier one thread waited for the store from this buffer.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -187,23 +189,24 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp sums 16 columns, so in half a box only two warps have any.
+        // Each warp sums 16 columns, so only two warps have columns in half a box.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
 
-  // Returns whether this row of a tile is in C. If so, sets `row` to its row in C.
+  // Returns whether this row of a tile is in C. If so, sets `row` to the row in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Zeroes gap rows (rows of the tile that belong to no output), so that sums omit them. A warp
-  // does so in what it staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
+  // Sets gap rows (rows of the tile that belong to no output) to zero, so that sums omit them. A
+  // warp does so in its own part of the box: 16 rows or, with A and B exchanged, 16 columns of all
+  // rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // 16-byte words of a row that this warp staged
+    // The 16-byte words of a row that this warp staged.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
@@ -214,8 +217,8 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(i, word, offset) for each of this thread's 16-byte words that is in C. `units`: words
-  // in a row of the box; `offset`: the word's distance in bytes from the start of C.
+  // Calls use(i, word, offset) for each of this thread's 16-byte words that is in C. `units`: the
+  // words in a row of the box. `offset`: the word's distance in bytes from the start of C.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;

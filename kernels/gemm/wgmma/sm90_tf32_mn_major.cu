@@ -1,4 +1,4 @@
-// Instantiates the wgmma kernels for tf32 operands that both have k not contiguous.
+// Instantiates the wgmma kernels for tf32 operands neither of which has k contiguous.
 #include "kernels/gemm/wgmma/sm90_mn_major.cuh"
 
 namespace convoy::kernels::gemm {
