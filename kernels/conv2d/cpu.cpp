@@ -1,4 +1,4 @@
-// Convolves by oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
+// Convolves with oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/cpu_depthwise.h"
 #include "kernels/device/host_kernel.h"
@@ -42,7 +42,8 @@ dnnl::convolution_forward::primitive_desc hint(const Geometry& at, const TensorD
                             onednn::any_desc(y));
 }
 
-// Adds a ReLU of ours: oneDNN's turns NaN into 0, which would hide that a run diverges.
+// Adds a ReLU of ours after the kernel. oneDNN's ReLU turns NaN into 0, which would hide that a run
+// diverges.
 Kernel rectified(Kernel kernel, std::int64_t count) {
   kernel.bind = [bind = std::move(kernel.bind), count](const Operands& operands) -> Launch {
     return [launch = bind(operands), y = static_cast<float*>(operands.outputs[0]), count](Stream stream) {
@@ -62,8 +63,8 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const Geometry at(problem, weights.shape);
   if (problem.bias) require_layout("conv2d_forward", request.inputs[2], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.inputs[2]) : memory::desc{};
-  // Ask without constraints first: copying an input is cheaper than convolving it in a layout that
-  // oneDNN dislikes.
+  // Let oneDNN choose the layout of x first, because copying x is cheaper than a convolution in a
+  // layout that oneDNN dislikes.
   const auto wanted =
       forward_descriptor(at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
                          onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));

@@ -15,15 +15,15 @@ struct Geometry {
 
 template <int kLanes>
 struct VectorOf {
-  // A vector load that needs no alignment and may read any floats.
+  // A vector whose loads need no alignment and may read any floats.
   using Type [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
 };
 
-// Adds one line of dy times the line of x under a row of the filter: to sums[kFilter][kLanes].
+// Adds one line of dy times the line of x under a row of the filter, to sums[kFilter][kLanes].
 template <int kLanes, int kFilter>
 CONVOY_VECTORISED void add_line(const Geometry& g, const float* x, const float* dy, double* sums) {
   using Vector = typename VectorOf<kLanes>::Type;
-  Vector inner[kFilter] = {}, edge[kFilter] = {};  // apart, so that the first stay in registers
+  Vector inner[kFilter] = {}, edge[kFilter] = {};  // two sums, so that `inner` stays in registers
   for (std::int64_t q = 0; q < g.q; ++q) {
     const Vector gradient = *reinterpret_cast<const Vector*>(dy + q * kLanes);
     const std::int64_t left = q * g.stride[1] - g.padding[1];
@@ -48,7 +48,7 @@ CONVOY_VECTORISED void add_bias(const float* dy, std::int64_t pixels, double* su
       pixels, [=](std::int64_t i, int) __attribute__((always_inline)) { return dy[i]; }, sums);
 }
 
-// Adds a plane of one sample: to sums[taps][kLanes].
+// Adds the products of a plane of one sample to sums[taps][kLanes].
 template <int kLanes>
 void add_plane(const Geometry& g, const float* x, const float* dy, double* sums) {
   const auto add = g.filter == 5 ? add_line<kLanes, 5> : add_line<kLanes, 7>;
@@ -60,12 +60,13 @@ void add_plane(const Geometry& g, const float* x, const float* dy, double* sums)
     }
 }
 
-constexpr std::int64_t kPieces = 8;  // of the samples; a constant, because it decides the order of sums
+// Parts of the batch; a constant, because the parts decide the order of sums.
+constexpr std::int64_t kPieces = 8;
 
 template <int kLanes>
 Kernel make(const Geometry& g, bool bias, const TensorDesc& dweights) {
-  // Sums of pieces and blocks of channels: [kPieces][blocks][taps, and the bias][kLanes]. Then
-  // dweights in row_major.
+  // The workspace: sums of the parts, [kPieces][blocks of channels][taps, and the bias][kLanes],
+  // then dweights in row_major.
   const std::int64_t rows = g.taps() + bias, all = kPieces * g.x.blocks * rows * kLanes;
   const auto body = [=](const BoundOperands& b) {
     auto* const sums = b.scratch<double>();

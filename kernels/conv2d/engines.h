@@ -1,12 +1,13 @@
-// Interface between the makers (cuda/makers.cpp) and the engines, which are the ways in which a
-// convolution can run on the GPU. It says which tasks an engine supports, with which plans, and how
-// a plan is bound to buffers. CUDA builds only.
+// The interface between the makers (cuda/makers.cpp) and the engines. An engine is a way in which a
+// convolution can run on the GPU. The interface says which tasks an engine supports, with which
+// plans, and how a plan is bound to buffers. CUDA builds only.
 //
-// A convolution is a matrix product whose operands are seen through windows:
+// A convolution is a matrix product in which im2col() reads the images through the filter's
+// windows:
 //   forward           y  [N P Q, K]     = im2col(x)  [N P Q, R S C]  weights [K, R S C]^T
 //   backward_data     dx [N H W, C]     = im2col(dy) [N H W, R S K]  weights [R S K, C]
 //   backward_weights  dweights [K, R S C] = dy^T [K, N P Q]          im2col(x) [N P Q, R S C]
-// with images NHWC and weights K, R, S, C in memory.
+// Images are NHWC in memory, and weights K, R, S, C.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +22,16 @@ namespace convoy::kernels::conv {
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 enum class Engine : std::uint8_t {
-  direct,  // one thread for each element; for groups that other engines do not support
-  // An implicit product by mma_sync or register_tiles; serves nearly all tasks, any chip from sm_80
-  // on.
+  direct,  // a thread computes one element; for groups that no other engine supports
+  // An implicit product by mma_sync or register_tiles. It serves nearly all tasks, on any chip from
+  // sm_80 on.
   gathered,
-  matrix,  // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  // Hopper: implicit product by wgmma, with windows read by TMA. It joins pixels where that pays.
+  matrix,  // for 1x1 filters, stride 1, no padding: a plain product by any kernel of kernels/gemm
+  // An implicit product by Hopper's wgmma, with windows that TMA reads. It joins pixels if that
+  // pays.
   im2col,
   folded,     // as im2col, after space_to_depth of the images; for few channels
-  depthwise,  // as many groups as channels: no product, sums in registers
+  depthwise,  // for as many groups as channels: no product, sums in registers
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix,
                                       Engine::im2col, Engine::folded,   Engine::depthwise};
@@ -40,7 +42,7 @@ const char* name_of(Engine engine);
 struct Geometry {
   int n, c, h, w;  // the shape of x
   int k, p, q;     // the rest of y's shape
-  int r, s;        // the filter
+  int r, s;        // height and width of the filter
   int stride[2], padding[2], dilation[2];
   int groups;
 
@@ -55,36 +57,38 @@ struct Task {
   Direction direction = Direction::forward;
   Geometry geometry{};
   gemm::Math math = gemm::Math::fp32;  // bf16: images and weights are bf16; else both are f32
-  // forward adds the bias; backward_weights also writes its gradient.
+  // forward adds the bias; backward_weights also writes the gradient of the bias.
   bool bias = false;
-  bool relu = false;        // forward only
-  bool statistics = false;  // forward: also writes batch norm's sums of y
-  bool input_relu = false;  // backward_data: dx is zero where x is not above zero
+  bool relu = false;        // used by forward only
+  bool statistics = false;  // forward also writes batch norm's sums of y
+  bool input_relu = false;  // backward_data makes dx zero wherever x is not above zero
   // backward_data writes a batch norm's g in place of dx, and its sums.
   bool input_norm = false;
-  // The groups are neighbouring pixels and all have the first group's filters. Only the im2col
-  // engine makes such tasks (joined_pixels.h).
+  // The groups are neighbouring pixels, and all of them have the filters of the first group. Only
+  // the im2col engine makes such tasks (joined_pixels.h).
   bool joined = false;
 
   // Returns whether there is work besides the product, its bias and its ReLU.
   bool has_extra() const { return statistics || input_relu || input_norm; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
-  // Returns the equivalent product, whose rows have no gaps.
+  // Returns the equivalent matrix product. Its rows have no gaps.
   gemm::Problem product() const;
-  // The same in all directions. The zeros between the elements of a strided gradient do not count.
+  // Returns the number of operations, which is the same in all directions. The zeros between the
+  // elements of a strided gradient do not count.
   double operations() const;
-  double bytes() const;  // if each operand is moved once
+  double bytes() const;  // the bytes to move if each operand is moved once
   std::string to_string() const;
 };
 
-// How an engine runs a task. The product's plan names the kernel family, tile shape and split_k.
+// Says how an engine runs a task. `product` has the kernel family, the tile shape and the number of
+// splits.
 struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
-  // True if the kernel that writes the result also does the work of has_extra(); else a pass of its
-  // own does.
+  // True if the kernel that writes the result also does the work of has_extra(). Otherwise a
+  // separate pass does it.
   bool fuses_extra = false;
   std::string to_string() const;  // for example "im2col wgmma 128x128p"
 };
@@ -102,36 +106,39 @@ struct InputNorm {
 
 struct Buffers {
   const void* images = nullptr;   // x, or dy in backward_data; aligned to 16 bytes
-  const void* weights = nullptr;  // forward, backward_data
-  const void* dy = nullptr;       // backward_weights
+  const void* weights = nullptr;  // for forward and backward_data
+  const void* dy = nullptr;       // for backward_weights
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
   double* sums = nullptr;   // [2, K], for plans that write the sums of y
   const void* x = nullptr;  // for backward_data with input_relu
-  InputNorm norm = {};      // for backward_data with input_norm, and plans that fuse it
+  InputNorm norm = {};      // for backward_data with input_norm, in plans that fuse it
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
   Members members = {};
 };
 
 bool supports(Engine engine, const Task& task);
-// Returns whether the engine is several times slower than the others if they support the task.
+// Returns whether the engine is several times slower than other engines that support the same task.
 constexpr bool is_fallback(Engine engine) { return engine == Engine::direct || engine == Engine::gathered; }
-// Returns all plans worth timing, the expected best first.
+// Returns all plans that are worth timing. The plan that is expected to be the fastest comes first.
 std::vector<Plan> candidates(Engine engine, const Task& task);
-// Returns the plans of all engines, the one expected to be fastest first. There is always one.
+// Returns the plans of all engines. The plan that is expected to be the fastest comes first. There
+// is always at least one.
 std::vector<Plan> candidates(const Task& task);
-// Returns the first few plans of each engine. Fallbacks are only included if there is nothing else.
+// Returns the first few plans of each engine. Fallbacks are included only if no other engine
+// supports the task.
 std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
-// Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest, else
-// the expected best. Do not call it inside a capture.
+// Returns the tuning file's plan. If the file has none and may be measured for
+// (kernels/device/tuning.h), returns the fastest plan, else the plan that is expected to be the
+// fastest. Do not call this inside a capture.
 Plan chosen(const Task& task);
-// Binds a plan to buffers. A launch, of all members, enqueues on its stream, allocates nothing, and
-// can be captured.
+// Binds a plan to buffers. A launch computes all members, enqueues on its stream and allocates
+// nothing. It can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 
-// The functions of an engine. Its launches leave the bias gradient to bind().
+// The functions of an engine. Their launches leave the gradient of the bias to bind().
 struct EngineEntry {
   bool (*supports)(const Task&);
   std::vector<Plan> (*candidates)(const Task&);

@@ -8,9 +8,9 @@ namespace convoy::kernels::reference {
 namespace {
 
 struct Extents {
-  std::int64_t n, c, h, w;  // x
-  std::int64_t k, p, q;     // y
-  std::int64_t r, s;        // kernel
+  std::int64_t n, c, h, w;  // the shape of x
+  std::int64_t k, p, q;     // the rest of y's shape
+  std::int64_t r, s;        // height and width of the filter
   std::int64_t c_group, k_group;
 };
 
@@ -31,7 +31,7 @@ Extents extents_of(const char* operation, const Conv2dProblem& problem, const Te
 }
 
 // Calls visit(x index, weights index, y index) for every product of the convolution. Forward and
-// the two backward operations differ only in the array that they sum into.
+// the two backward operations differ only in the array to which they add the product.
 template <typename Visit>
 void for_each_product(const Conv2dProblem& problem, const Extents& e, Visit visit) {
   for (std::int64_t n = 0; n < e.n; ++n)

@@ -1,4 +1,4 @@
-// Names and sizes of tasks and engines. Needs no GPU.
+// Names and sizes of tasks and engines, which need no GPU.
 #include <fmt/format.h>
 
 #include "kernels/conv2d/engines.h"

@@ -12,7 +12,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The functions of the library, which are null if it is not there.
+// The functions of the library. They are null if the library is missing.
 struct Library {
   decltype(&cudnnCreate) create = nullptr;
   decltype(&cudnnSetStream) set_stream = nullptr;
@@ -53,7 +53,7 @@ void check(cudnnStatus_t status, const char* what) {
     throw std::runtime_error(fmt::format("cuDNN: {} failed with {}", what, int(status)));
 }
 
-// Owns a descriptor of cuDNN.
+// Owns one of cuDNN's descriptors.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type) {
@@ -194,7 +194,7 @@ CudnnPlans cudnn_plans(const Task& task, int most) {
       .set<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})
       .finalize();
   for (const Descriptor& config : engine_configs(graph, most)) {
-    // An engine that the heuristics name may still refuse the problem.
+    // The heuristics may name an engine that refuses the problem.
     try {
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})

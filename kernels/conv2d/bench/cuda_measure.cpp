@@ -103,7 +103,7 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   if (task.input_relu || task.input_norm) random(s.x, task.type(), sizes.x, 8);
   if (task.input_norm) {
     random(s.dy2, task.type(), sizes.x, 9);
-    const auto pack = std::int64_t(16 / type);  // elements that one byte of the mask covers
+    const auto pack = std::int64_t(16 / type);  // the elements that one byte of the mask covers
     // The low bits of random floats are random enough for a mask.
     random(s.mask, DType::f32, (sizes.x / pack + 3) / 4, 10);
     s.dgamma = DeviceBuffer(channels * sizeof(float));
@@ -129,7 +129,7 @@ gemm::Check Bench::check(const Binder& binder, std::size_t workspace_bytes, std:
   gemm::reserve(s.workspace, workspace_bytes);
   const State::Set& set = s.sets.front();
   s.draw(set, seed);
-  // These bytes are a NaN in f32 and in bf16.
+  // As f32 and as bf16, these bytes are NaN.
   CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), gemm::kBenchStream));
   if (s.workspace.bytes() > 0)
     CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), gemm::kBenchStream));

@@ -1,5 +1,5 @@
-// cuDNN's convolutions, with which `convoy bench conv` compares ours; nothing else uses them. Its
-// headers are needed to build, the library to run.
+// cuDNN's convolutions, with which `convoy bench conv` compares ours. Nothing else uses them.
+// Building needs cuDNN's headers; running needs its library.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace convoy::kernels::conv {
 
-// Returns a version such as "9.13.0", or an empty string without cuDNN.
+// Returns a version such as "9.13.0", or an empty string if cuDNN is missing.
 std::string cudnn_version();
 
 struct CudnnPlans {
   std::vector<Bench::Binder> binders;
   std::size_t workspace_bytes = 0;  // enough for every plan
 };
-// Returns the first `most` engines that cuDNN's heuristics name for the task and that run; none
-// without cuDNN. Gradients of weights have the type of the images.
+// Returns up to `most` engines, the first ones that cuDNN's heuristics name for the task and that
+// run. Returns none if cuDNN is missing. These engines write gradients of weights in the type of
+// the images.
 CudnnPlans cudnn_plans(const Task& task, int most);
 
 }  // namespace convoy::kernels::conv

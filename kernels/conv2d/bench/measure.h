@@ -1,5 +1,5 @@
 // Checks and times convolutions on the device, for `convoy bench conv`, the tests and the choice of
-// engines.
+// plans.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace convoy::kernels::conv {
 
-// Holds random operands of a task on the current device: several sets if one would fit into the L2
-// cache.
+// Holds random operands of a task on the current device. There are several sets if one would fit
+// into the L2 cache.
 class Bench {
  public:
   using Binder = std::function<Launch(const Buffers&)>;
@@ -22,11 +22,11 @@ class Bench {
   Bench(Bench&&) noexcept;
 
   // Runs the plan on new random operands, with output and workspace filled with NaN. Compares
-  // samples (or all elements of a small output) with sums in double precision.
+  // samples of the output, or all elements of a small output, with sums in double precision.
   gemm::Check check(const Plan& plan, std::uint64_t seed);
   gemm::Check check(const Binder& binder, std::size_t workspace_bytes, std::uint64_t seed);
-  // Replays captured graphs of launches over all sets in turn, about `budget` microseconds a
-  // sample. Returns medians.
+  // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
+  // microseconds per sample. Returns the medians of `samples`.
   std::vector<gemm::Timing> time(const std::vector<Plan>& plans, double budget, int samples = 5);
   std::vector<gemm::Timing> time(const std::vector<Binder>& binders, std::size_t workspace_bytes,
                                  double budget, int samples);

@@ -14,12 +14,12 @@ __device__ Index split(std::int64_t index, int height, int width, int channels) 
           index % channels};
 }
 
-// Returns product number `i` of an output element, or 0 if that product reads the padding.
+// Returns product number `i` of an output element, or 0 if the product reads the padding.
 template <typename T>
 __device__ double product(const Task& task, const Buffers& b, std::int64_t element, std::int64_t i) {
   const Geometry& g = task.geometry;
   const int c_group = g.c / g.groups, k_group = g.k / g.groups;
-  std::int64_t n, k, p, q, r, s, c, h, w;  // `c` counts from the group's first channel
+  std::int64_t n, k, p, q, r, s, c, h, w;  // c: counts from the group's first channel
   const auto into_x = [&](std::int64_t at, std::int64_t tap, int axis) {
     return at * g.stride[axis] - g.padding[axis] + tap * g.dilation[axis];
   };
@@ -56,7 +56,7 @@ __device__ double product(const Task& task, const Buffers& b, std::int64_t eleme
   return load(b.images, x_at) * load(b.dy, y_at);
 }
 
-// One block computes one sample.
+// A block computes one sample.
 template <typename T>
 __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* samples) {
   Sample& sample = samples[blockIdx.x];
@@ -87,13 +87,13 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
   if (forward && task.relu) expected = fmax(expected, 0.0);
   const DType type = sizeof(T) == 4 ? DType::f32 : DType::bf16;
   const std::int64_t i = sample.index;
-  // One byte of the mask has a bit for each element in 16 bytes of dx, so it covers kPack elements.
+  // One byte of the mask covers the kPack elements in 16 bytes of dx, with one bit per element.
   constexpr int kPack = 16 / sizeof(T);
   if (task.input_norm) {
     if (type == DType::bf16)
-      // dx is rounded to bf16 before dy2 is added. An element may differ by at least 8 * 2^-24
-      // times the magnitude (bounds_of()), so 2^12 times |dx| more allows for the rounding, 2^-9
-      // times |dx|.
+      // dx is rounded to bf16 before dy2 is added, by at most 2^-9 |dx|. The bounds allow at least
+      // 8 * 2^-24 times the magnitude (bounds_of()), so a magnitude larger by 2^12 |dx| covers the
+      // rounding.
       shared[1][0] += ldexp(fabs(expected), 12);
     expected += cuda::load_element(type, b.norm.dy2, i);
   }

@@ -1,4 +1,4 @@
-// The interface between the host and the device code of bench/measure.h. CUDA builds only.
+// The interface between the host code and the device code of bench/measure.h. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,8 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// One sampled output element: the expected value, the sum of the absolute values of its products,
-// and the value found.
+// One sampled element of the output: the expected value, the sum of the absolute values of its
+// products, and the value found.
 struct Sample {
   std::int64_t index;
   double expected, magnitude;

@@ -49,7 +49,8 @@ MemberMap images_map(const MapMaker& maps, const Task& task, const View& view, c
   return maps.im2col(map);
 }
 
-// Maps a tensor's pixels at the positions of the windows. A TMA box has pixels by channels.
+// Maps the pixels of a tensor at the positions of the windows, in TMA boxes of `box_pixels` pixels
+// by `box_channels` channels.
 MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const View& view, const void* data,
                      std::int64_t channels, int box_pixels, int box_channels) {
   if (tile.taps == 1)
@@ -188,7 +189,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   return call;
 }
 
-// Clears bytes of each member.
+// Sets `bytes` bytes of each member to zero.
 void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
   constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
   if (members.count > 1 && members.stride <= kMostPitch) {

@@ -76,7 +76,7 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // If n is contiguous in the filters, a block of k must end where its pack ends.
+  // If n is contiguous in the filters, a block of k must end where its pack of groups ends.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};
@@ -202,15 +202,15 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
                               : gemm::sm90_expected_time(product, tile, splits, bytes, has_partials,
                                                          !is_matrix(task, view));
   }
-  // Tiles of 64 filters whose taps share pixels leave little shared-memory bandwidth for work on
-  // the result. input_norm is not counted, as it was seen to cost other tiles as much.
+  // Tiles of 64 filters whose taps share pixels leave little bandwidth of shared memory for work on
+  // the result. input_norm does not count, because it was seen to cost as much in other tiles.
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;
   return leaves_little && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.13 * time : time;
 }
 
-// Estimates microseconds of a separate pass over the result: 4 to start it, and the time to read
-// and write its tensors.
+// Returns the expected microseconds of a separate pass over the result: 4 to start it, and the time
+// to read and write its tensors.
 double pass_time(const Task& task, const Result& result) {
   const int tensors = task.statistics ? 1 : task.input_relu ? 3 : 4;
   return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / gemm::kCopyBytes;
@@ -226,7 +226,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     // Every tile for tf32 operands whose k is not contiguous has a kernel.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // Half a TMA box can only be copied to rows of a plain matrix, and without a mask.
+    // Half a TMA box can be copied only to rows of a plain matrix, and only without a mask.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
@@ -247,7 +247,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
                       carve(task, engine, tile, splits, nullptr).bytes, fuses}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    // Keep the three best plans, and the best that saves a pass.
+    // Keep the three best plans, and the best plan that saves a pass.
     const auto rest = own.begin() + std::min<std::ptrdiff_t>(std::ssize(own), 3);
     const auto saving =
         std::find_if(rest, own.end(), [](auto& one) { return one.second.product.splits == 1; });

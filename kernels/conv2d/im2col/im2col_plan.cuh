@@ -1,5 +1,5 @@
-// Chooses plans of the im2col and folded engines: tile shapes, split_k, workspace, expected times.
-// Host code.
+// Chooses plans of the im2col and folded engines: tile shapes, numbers of splits, workspace,
+// expected times. Host code.
 #pragma once
 
 #include <vector>
@@ -15,54 +15,55 @@ const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
-// Returns whether a tile of several taps can have the taps of one row of this filter. Windows must
-// be next to each other, with one pixel of padding on either side, and in one block of channels if
-// taps are columns.
+// Returns whether the tile suits the task. A tile of several taps must have all taps of one row of
+// the filter. Their windows must be next to each other, with one pixel of padding on either side.
+// If taps are columns, the windows must be in one block of channels.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
-// Returns the view as the tile reads it. Taps that share pixels need one more pixel after each row
-// of positions.
+// Returns the view as the tile reads it. If taps share pixels, the view has one more pixel after
+// each row of positions.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
 // Returns whether the windows are all pixels of a tensor without gaps. TMA reads boxes of such a
-// plain matrix a little faster than those of an im2col map.
+// plain matrix a little faster than boxes of an im2col map.
 bool is_matrix(const Task& task, const View& view);
 // Returns whether the kernel writes the gradient with filters as columns. The gradient is then
 // transposed while the splits of k are added.
 bool gradient_is_transposed(const Task& task, int tile);
-// Returns how this tile packs groups, and the layout in which it reads the filters or writes their
-// gradient.
+// Return how this tile packs groups (group_packing.h), and the layout in which it reads the filters
+// or writes their gradient.
 GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
-// Returns whether groups require a copy of the filters, or a workspace for their gradient.
+// Returns whether groups require a copy of the filters, or a workspace for the filters' gradient.
 bool rearranges_filters(const Task& task, int tile);
-// Return the channels of the windows that one tile reads, and of the gradient's rows.
+// Return how many channels of the windows one tile reads, and how many channels a row of the
+// filters' gradient has. With groups the former are the channels of one pack.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
-// Returns whether backward_data reads a transposed copy of the filters (k contiguous). tf32 must,
-// and narrow tiles are faster that way.
+// Returns whether backward_data reads a transposed copy of the filters, with k contiguous. tf32
+// must do so, and narrow tiles are faster that way.
 bool transposes(const Task& task, int tile);
-// Returns whether the kernel that writes y also takes its statistics. It can if k is not split, so
-// that it sees whole sums.
+// Returns whether the kernel that writes y also computes its statistics. It can do so if k is not
+// split, because it then has whole sums.
 bool sums(const Task& task, int splits);
-// Returns whether the kernel that writes dx fuses input_norm. k must not be split, pixels not be
-// joined, and the tile must satisfy has_norm_kernel(), as all candidates' tiles do.
+// Returns whether the kernel that writes dx fuses input_norm. k must not be split, and pixels must
+// not be joined. The tile must satisfy has_norm_kernel(), as the tiles of all candidates do.
 bool norms(const Task& task, int splits);
 // Returns whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);
 // Returns whether the kernel that writes y reads a copy of the bias for each of the joined pixels.
 bool repeats_bias(const Task& task);
 
-// Returns the product that the kernel runs, which has whole blocks of channels.
+// Returns the product that the kernel runs. It has whole blocks of channels.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
-// The result, or one split of it, seen as a matrix without gaps.
+// The extents of the result, or of one split of it, as a matrix without gaps.
 struct Result {
   std::int64_t m, n;
 };
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  // Buffers for the splits of k, for the gradient of folded or packed filters, for column sums.
+  // For the splits of k, for the gradient of folded or packed filters, and for column sums.
   float *partial, *gradient, *slots;
   float* bias;  // for repeats_bias()
   std::uint8_t *filters, *images;
@@ -71,8 +72,9 @@ struct Workspace {
 Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
 
 bool suits_tma(const Task& task, Engine engine);
-// Returns the best split_k values for each tile shape, the plan expected to be fastest first. Times
-// include the pass over the result that a plan needs if it does not fuse the extra work.
+// Returns the plans with the best numbers of splits for each tile shape, the plan that is expected
+// to be the fastest first. The expected times include the pass over the result that a plan needs if
+// it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

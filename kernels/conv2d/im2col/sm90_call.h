@@ -1,6 +1,6 @@
-// Interface between the host code of the im2col engine and its kernels, which have one translation
-// unit for each operation. The kernels are those of gemm/wgmma, with loaders that read the windows
-// of a filter from NHWC tensors by TMA. Plain C++ except for __device__ marks.
+// The interface between the host code of the im2col engine and its kernels. There is one
+// translation unit for each operation. The kernels are those of gemm/wgmma, with loaders that read
+// the windows of a filter from NHWC tensors by TMA. Plain C++ but for __device__ marks.
 #pragma once
 
 #include "kernels/device/cuda_tensor_map.h"
@@ -10,7 +10,7 @@
 
 namespace convoy::kernels::conv {
 
-// The image, row and column that a row of the im2col matrix stands for.
+// The image, row and column for which a row of the im2col matrix stands.
 struct Position {
   int n, i, j;
 };
@@ -21,15 +21,16 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
 }
 
 // Finds the pixel of each row of the im2col matrix, and the tap and channels of each block of its
-// columns. A block is one tap and up to 64 (tf32: 32) of its channels.
+// columns. A block is one tap and up to 64 (in tf32 32) of its channels.
 struct WindowLoad {
   cuda::Divider across, positions;  // by the positions in a row, and in an image
-  // They divide by the blocks of channels in a tap, and by the taps in a row of the filter.
+  // Divide by the blocks of channels in a tap, and by the taps in a row of the filter.
   cuda::Divider blocks, taps;
-  // In height and width: a position's pixel is first + step * position, and a tap adds reach * tap.
+  // In height and width: the pixel of a position is first + step * position, and a tap adds reach *
+  // tap.
   int first[2], step[2], reach[2];
-  int images, columns;  // images of the tensor, and blocks of columns in all
-  // The windows are all pixels, and the tensor map is that of a plain matrix.
+  int images, columns;  // the images of the tensor, and all blocks of columns
+  // True if the windows are all pixels, and the tensor map is that of a plain matrix.
   bool matrix;
 
   struct Pixel {
@@ -56,16 +57,17 @@ struct WindowLoad {
   }
 };
 
-// The distances between packed groups, which are zero if there is one pack.
+// The distances from one pack of groups (group_packing.h) to the next. They are zero if there is
+// one pack.
 struct PackSteps {
   cuda::Divider tiles;  // by the tiles of a pack
-  // Channels of the images; rows and columns of filters that are read with n contiguous.
+  // Channels of the images, and rows and columns of the filters if these are read with n
+  // contiguous.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
 
-// Returns the filter tap for tap (r, s) of the window. backward_data walks through the taps
-// backwards.
+// Finds the filter tap for tap (r, s) of the window. backward_data goes through the taps backwards.
 struct FilterTaps {
   int first, r_step, s_step;
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
@@ -74,26 +76,26 @@ struct FilterTaps {
 // Says where the boxes of the result are stored.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix, or of one matrix for each split of k
-    positions,  // backward_data: every step-th pixel of an NHWC tensor
-    filters,    // backward_weights: [K][taps][C], columns in blocks of 64 channels
-    // backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
+    matrix,     // rows of a plain matrix, or of one matrix per split of k
+    positions,  // for backward_data: every step-th pixel of an NHWC tensor
+    filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
+    // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
     transposed_filters,
   };
   Kind kind = Kind::matrix;
-  // By the positions in a row and an image; also set for a matrix with gap rows, which belong to no
-  // output.
+  // Divide by the positions in a row and in an image. They are also set for a matrix with gap rows,
+  // which belong to no output.
   cuda::Divider across, positions;
-  cuda::Divider blocks;                  // by the blocks of channels; for (transposed_)filters
-  const StepControl* control = nullptr;  // column sums run over the valid samples
+  cuda::Divider blocks;                  // by the blocks of channels; for filters and transposed_filters
+  const StepControl* control = nullptr;  // column sums run over its valid samples
   int sample_rows = 0;
 };
 
 struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
-  MemberMap images, other, c;  // other: filters, or dy in backward_weights
-  MemberMap half;              // transposed_filters: dy in boxes of half as many filters
+  MemberMap images, other, c;  // other: the filters, or dy in backward_weights
+  MemberMap half;              // for transposed_filters: dy in boxes of half as many filters
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -102,17 +104,17 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit for each element
+  const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
   float* sum_slots;
   MemberMap norm_operands[2];  // for input_norm, as in NormStore::Parameters
-  // backward_weights in tf32 writes this in place of c: [splits][m filters][taps][channels].
+  // In tf32, backward_weights writes this in place of c: [splits][m filters][taps][channels].
   float* gradient;
-  int taps, channels;  // the extents of gradient
+  int taps, channels;  // the extents of `gradient`
   Members members;
 };
 
 // Returns whether a tile of kSm90Tiles has a kernel. `weights`: the direction is backward_weights,
-// the only one in which A has m contiguous.
+// the only one in which m is contiguous in A.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&
@@ -122,7 +124,8 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
 }
 
 // Returns whether the tile has a kernel that fuses input_norm. In tf32 the 256x64 tiles have none,
-// as ping-pong would need more stages than fit; 128x160t has none, as its stages are too small.
+// because ping-pong would need more stages than fit, and 128x160t has none, because its stages are
+// too small.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
@@ -130,16 +133,16 @@ constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
 
 // Runs forward, and backward_data with transposed filters, which narrow tiles always use.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
-// Runs forward and also sums the columns of y.
+// Run forward and also compute column sums of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // Runs backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// Runs backward_data and writes 0 where the mask is not above 0.
+// Run backward_data, and write 0 wherever the mask is not above 0.
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Runs backward_data and writes a batch norm's g in place of dx, and its sums.
+// Run backward_data, and write a batch norm's g in place of dx, and its sums.
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

@@ -33,8 +33,9 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// Used if taps share pixels: a gap row, which belongs to no output, follows each row of pixels.
-// TMA reads gaps as zeros but must not write through a map with gaps (illegal instruction).
+// The placement if taps share pixels. A gap row, which belongs to no output, then follows each row
+// of pixels. TMA reads gaps as zeros, but must not write through a map with gaps (illegal
+// instruction).
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a box of 64 rows.
@@ -76,9 +77,9 @@ struct LoaderParameters {
   }
 };
 
-// A is windows of the images. B is filter channels of one tap (k contiguous), or one tap of many
-// filters (n contiguous), in the tile's pack. The loading thread divides once an item, as a stage
-// may take only 120 cycles.
+// A is windows of the images. B is the channels of one tap of the filters (k contiguous), or one
+// tap of many filters (n contiguous), in the tile's pack of groups. The loading thread divides only
+// once per item, because a stage may take only 120 cycles.
 template <class Config>
 class WindowLoader {
  public:
@@ -101,8 +102,8 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // If several taps share A's pixels, A and B are loaded separately: one box of A serves this tap
-  // and the next.
+  // If several taps share A's pixels, A and B are loaded separately. One box of A then serves
+  // several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w);
@@ -133,11 +134,11 @@ class WindowLoader {
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// A TMA box of windows: positions from `at` on by one block of columns. After the last block it
+// A TMA box of windows: positions from `at` on, by one block of columns. After the last block it
 // reads an image number that does not exist, for which TMA gives zeros.
 struct WindowBox {
   int channel, first_image;
-  std::uint16_t right, down;  // the tap's offsets
+  std::uint16_t right, down;  // the offsets of the tap
   __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
@@ -152,9 +153,9 @@ struct WindowBox {
   }
 };
 
-// A is dy with m contiguous, and B is windows of x, one block of columns a box; k runs over
-// positions. filters_in_columns exchanges A and B; if the tile ends in half a box, so does dy, as
-// TMA is slow outside dy.
+// A is dy with m contiguous, and B is windows of x, with one block of columns per box. k runs over
+// positions. filters_in_columns exchanges A and B. If the tile ends in half a box, the last box of
+// dy is half as wide too, because TMA is slow outside dy.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
@@ -206,10 +207,10 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
-// Does so for tiles whose columns are the taps of a filter's row. Each row of y gets one more
+// The loader for tiles whose columns are the taps of a filter's row. Each row of y gets one more
 // position, where dy is zero and the window is padding. Tap s of a position is then the first tap
-// of the s-th position after it, so one box serves all taps. (A pixel at a row's end that is not
-// finite makes other taps' gradients NaN, too.)
+// of the position s further, so one box serves all taps. (If a pixel at the end of a row is not
+// finite, the gradients of other taps become NaN, too.)
 template <class Config>
 class RowGradientLoader {
  public:
@@ -237,7 +238,7 @@ class RowGradientLoader {
   const Parameters& p_;
   const int member_;
   const int filter_;
-  const std::uint16_t down_;  // the tap's offset
+  const std::uint16_t down_;  // the offset of the tap
   int position_;
   WindowLoad::Pixel at_;
 };
@@ -247,8 +248,8 @@ inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
           call.half.others,  call.window,      call.filter_taps, call.packing};
 }
 
-// Launches a tile shape for which has_kernel(). Tiles that end in half a TMA box need filters with
-// k contiguous and no mask.
+// Launches a tile shape for which has_kernel() is true. Tiles that end in half a TMA box need
+// filters with k contiguous, and no mask.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {

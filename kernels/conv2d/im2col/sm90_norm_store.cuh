@@ -1,6 +1,6 @@
 // The epilogue of backward_data with input_norm. It computes g = (dx + dy2) * mask, where dy2 is
-// the other gradient of x, and sums g and g times the norm's input from the stored values. Both
-// tensors come through the ring of pipeline stages. Device code, sm_90a only.
+// the other gradient of x. From the stored values, it sums g, and g times the norm's input. dy2 and
+// the norm's input come through the ring of pipeline stages. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The destination of the result if its rows have no gaps.
+// Says where the result goes, and the operands come from, if rows have no gaps.
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -24,14 +24,14 @@ class NormStore {
   using Ring = gemm::Ring<Config>;
   using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
   struct Parameters {
-    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, like the operands
+    CUtensorMap g;            // [m][n], of the operands' type: bf16 or, in tf32, f32
     CUtensorMap operands[2];  // the norm's input, and the other gradient
     const CUtensorMap *g_of_others, *operands_of_others[2];
     std::uint8_t* plain;  // the memory of g, for threads that copy
     int m, n;
-    const std::uint8_t* mask;  // one bit for each element, one byte for each 16 bytes of g
+    const std::uint8_t* mask;  // one bit per element, one byte per 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
-    // The sums run over rows of the first control->valid samples. g is 0 in all others.
+    // The sums run over rows of the first control->valid samples. g is 0 in all other rows.
     Placement placement;
     std::ptrdiff_t member_stride;
     __device__ const CUtensorMap* g_map(int member) const { return sm90::map_of(g, g_of_others, member); }
@@ -41,15 +41,16 @@ class NormStore {
   };
 
   // TMA boxes of the two operands (64 rows of 128 bytes) fill as few stages as possible. A stage
-  // has chunks of columns, each with all rows of the tile; stages of the two operands alternate.
+  // has chunks of columns of one operand, each with all rows of the tile. Stages of the two
+  // operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong a consumer warpgroup still holds one stage of the product while it waits for all
-  // stages of operands.
+  // In ping-pong, a consumer warpgroup still holds one stage of the product while it waits for all
+  // stages of the operands.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -140,7 +141,7 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the member's memory.
+  // Returns the address in the memory of the block's member.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -150,10 +151,10 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // The buffer is free: all threads have passed the last barrier, before which one thread waited
-    // for the store from this buffer.
+    // The buffer is free. All threads have passed the last barrier, and before that barrier one
+    // thread waited for the store from this buffer.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    // Half a box: the other half belongs to the next tile.
+    // In half a box, the other half belongs to the next tile.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
@@ -193,7 +194,7 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp sums 16 columns, so in half a box only two warps have any.
+      // Each warp sums 16 columns, so only two warps have columns in half a box.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
@@ -208,7 +209,7 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // 16-byte words of a thread, one in every 16th row of a box.
+  // How many 16-byte words a thread has, one in every 16th row of a box.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;
@@ -216,17 +217,17 @@ class NormStore {
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
   int staged_ = 0;
-  unsigned mask_[kChunks][kUnits * Config::row_blocks];  // one bit for each element
+  unsigned mask_[kChunks][kUnits * Config::row_blocks];  // one bit per element
   gemm::ColumnSums<Config> column_sums_;
 };
 
-// Launches a tile shape for which has_norm_kernel().
+// Launches a tile shape for which has_norm_kernel() is true.
 template <gemm::Math math>
 void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
     if constexpr (has_norm_kernel(kTile, math)) {
-      // As transposes() says, these read a transposed copy of the filters.
+      // These kernels read a transposed copy of the filters, as transposes() says.
       constexpr bool kTransposed = math == gemm::Math::tf32 || gemm::is_narrow(kTile);
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(kTile));

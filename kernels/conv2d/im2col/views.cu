@@ -37,7 +37,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// Returns the view of one residue. It has no taps if dx is zero there, and no rows if dx has none.
+// Returns the view of one residue of dx by the stride. It has no taps if dx is zero there, and no
+// rows if dx has none there.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;
@@ -54,7 +55,7 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
     const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
     view.taps[axis] = taps;
-    // The window's first tap is the filter's last one.
+    // The first tap of the window is the last tap of the filter that meets the residue.
     first_tap[axis] = start + stride * (taps - 1);
     view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
     count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));

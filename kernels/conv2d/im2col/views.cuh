@@ -18,17 +18,19 @@ struct View {
   Im2colMap map;
   int taps[2] = {1, 1}, reach[2] = {1, 1};
   FilterTaps filter_taps{};
-  std::int64_t out_offset = 0;  // backward_data: elements of dx before this residue's first one
+  // For backward_data: elements of dx before the first one of this residue.
+  std::int64_t out_offset = 0;
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
-  // Returns the blocks of columns, if windows have this many channels.
+  // Returns the number of blocks of columns if windows have this many channels.
   int blocks(int channels, int depth) const {
     return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
   }
 };
 
-// Returns the task's views. A strided backward_data has one for each residue of dx's rows and
-// columns by the stride: a convolution of dy without stride, with the taps that meet the residue.
+// Returns the views of a task. A strided backward_data has one view per residue of dx's rows and
+// columns by the stride. The view is a convolution of dy without stride, with the taps that meet
+// the residue.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv
