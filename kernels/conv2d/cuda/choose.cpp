@@ -1,5 +1,5 @@
-// Chooses the plan of a convolution: the tuning file's, else the fastest measured, else the one
-// expected to be fastest.
+// Chooses the plan of a convolution: the tuning file's plan, else the fastest measured plan, else
+// the plan that is expected to be the fastest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,9 +27,9 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
-    // No other engine comes near this one.
+    // No other engine is nearly as fast as the depthwise engine.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // Time one fallback only. With groups time both, because neither is always faster.
+    // Time one fallback only. For groups time both, because neither is always the faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
@@ -42,7 +42,8 @@ Plan chosen(const Task& task) {
   const std::string key = key_of(task);
   if (const auto name = tuning::find(key)) {
     const std::vector<Plan> all = candidates(task);
-    // Ignore tuned plans recorded before this fusion existed: they would run it as a separate pass.
+    // Ignore tuned plans that were recorded before this fusion existed, because they would run it
+    // as a separate pass.
     for (const Plan& plan : all)
       if (plan.to_string() == *name && plan.fuses_extra == all.front().fuses_extra) return plan;
   }

@@ -1,5 +1,5 @@
-// The direct engine: a thread sums one element over the filter. It serves convolutions in more
-// groups than other engines support. Sums are fp32, in a fixed order.
+// The direct engine: a thread sums one element over the filter. It serves convolutions in groups
+// that no other engine supports. Sums are fp32, in a fixed order.
 #include "kernels/conv2d/engines.h"
 #include "kernels/device/cuda_launch.cuh"
 
@@ -80,8 +80,8 @@ __global__ void backward_data(const __grid_constant__ Direct d, const T* dy, con
   }
 }
 
-// A block has 32 x 32 threads for one tap and one channel of the group: 32 filters, and for each of
-// them 32 threads that divide the pixels among them.
+// A block has 32 x 32 threads for one tap and one channel of the group. They compute 32 filters,
+// and for each filter 32 threads share the pixels.
 template <typename T>
 __global__ void __launch_bounds__(1024)
     backward_weights(const __grid_constant__ Direct d, const T* x, const T* dy, float* dweights,

@@ -1,4 +1,4 @@
-// Dispatches to the engines, and does the work that they have in common.
+// Calls the engines, and does the work that they have in common.
 #include "kernels/conv2d/engines.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,8 @@ bool writes_bias_gradient(const Task& task) {
   return task.bias && task.direction == Direction::backward_weights;
 }
 
-// Returns the bytes of the workspace that the engine uses. The bias gradient's part follows them.
+// Returns the bytes of the workspace that the engine uses. The part for the bias gradient follows
+// them.
 std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspace_bytes, 256); }
 
 }  // namespace
@@ -55,8 +56,8 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // Blocks have 64 channels. If 16 or fewer of them are used, it is better to fill them with taps
-  // (the folded engine).
+  // Blocks have 64 channels. If the layer has 16 or fewer, it is better to fill the blocks with
+  // taps (the folded engine).
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   std::vector<Engine> order{Engine::depthwise, Engine::matrix, first, second,
@@ -65,8 +66,8 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : order)
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // These engines sort their plans by time, so if the best plan does not fuse the extra work,
-  // fusing is not worth it. The matrix engine's plans stay first then.
+  // These engines sort their plans by time. So if their best plan does not fuse the extra work,
+  // fusing is not worth it, and the matrix engine's plans stay first.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

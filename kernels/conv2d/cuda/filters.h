@@ -1,4 +1,4 @@
-// Rearranged copies of filters and of their gradients. CUDA builds only.
+// Makes rearranged copies of filters and of their gradients. CUDA builds only.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@ namespace convoy::kernels::conv {
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
                        Stream stream, Members members);
 
-// sums[c][r] = the sum over splits of [splits][rows][columns], in their order.
+// Sets sums[c][r] to the sum of element [r][c] of `pieces`, [splits][rows][columns], over the
+// splits in their order.
 void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
                     Stream stream, Members members);
 

@@ -1,6 +1,6 @@
-// Reads images through the windows of a filter, as an operand of a product, for kernels that gather
-// by cp.async: the map from an index of the im2col matrix to an NHWC tensor, and the carriers that
-// bring pipeline stages to the mma_sync and register_tiles kernels. Device code.
+// Reads images through the windows of a filter, as an operand of a product, for kernels that copy
+// by cp.async. It has the map from an element of the im2col matrix to an NHWC tensor, and the
+// carriers that bring pipeline stages to the mma_sync and register_tiles kernels. Device code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -10,20 +10,21 @@
 
 namespace convoy::kernels::conv {
 
-// Row `pixel` of the im2col matrix is a position (image, i, j), and column k is a tap and a
-// channel. Tap (r, s) reads row (i * step + origin + r * reach) / divide of the tensor, or zero if
-// that is no whole number. Columns are found likewise.
+// Maps the elements of the im2col matrix to a tensor. Row `pixel` of the matrix is a position
+// (image, i, j), and column k is a tap and a channel. Tap (r, s) reads row (i * step + origin + r *
+// reach) / divide of the tensor, or zero if this is no whole number. The tensor's column follows
+// from j and s in the same way.
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
-  int height, width, channels;  // extents of the tensor; channels counts those that are read
+  int height, width, channels;  // height, width: of the tensor; channels: those that are read
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // whether any divide is above 1
+  bool divides;                     // one of `divide` is above 1
   cuda::Divider across, positions;  // by the positions of a row, and of an image
   cuda::Divider channel, tap;       // by the channels, and by the taps of a filter's row
-  std::int64_t rows;                // rows of the im2col matrix
+  std::int64_t rows;                // the rows of the im2col matrix
   int columns;
 
   struct Position {
@@ -83,8 +84,8 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// A carrier for operands with k contiguous: a thread keeps its rows of the im2col matrix, whose
-// positions stay in registers, and walks along the columns.
+// A carrier for operands with k contiguous. A thread keeps its rows of the im2col matrix, whose
+// positions stay in registers, and goes along the columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -144,8 +145,8 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// The other carrier: a thread keeps its columns, whose taps stay in registers, and walks down the
-// rows.
+// A carrier for operands whose k is not contiguous. A thread keeps its columns of the im2col
+// matrix, whose taps stay in registers, and goes down the rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -212,7 +213,7 @@ struct WindowOperand {
   Window window;
 };
 
-// The operand for register_tiles, whose shared memory always has m or n contiguous.
+// The carrier for register_tiles, whose shared memory always has m or n contiguous.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:
@@ -317,7 +318,7 @@ struct WindowPlanes {
                                      TapsToPlanes<WindowPlanes, extent, threads, depth>>;
   const float* data;
   std::int64_t extent;
-  bool vectors;  // whether 16-byte copies are possible
+  bool vectors;  // 16-byte copies are possible
   Window window;
 };
 

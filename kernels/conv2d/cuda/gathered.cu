@@ -1,5 +1,6 @@
-// The gathered engine: chooses the tile shape and split_k that the kernels of kernels/gemm expect
-// to be fastest, and launches. A convolution in groups is one launch for each pack of groups.
+// The gathered engine. It chooses the tile shape and the number of splits that the kernels of
+// kernels/gemm expect to be the fastest, and launches. A convolution in groups is one launch per
+// pack of groups (group_packing.h).
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/filters.h"
@@ -21,7 +22,7 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// Describes the product to the kernel family. Its pitches only tell whether 16-byte copies are
+// Describes the product to the kernel family. The pitches only tell whether 16-byte copies are
 // possible.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
@@ -32,14 +33,15 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// Narrow groups are merged into packs of this many filters (backward_data: channels), the columns
-// of the narrow tiles.
+// Narrow groups are merged into packs with this many filters (in backward_data, channels), which is
+// the width of the narrow tiles.
 constexpr int kPackWidth = 64;
-constexpr int kMostPacks = 128;  // the most packs; each is a launch
-// The most packs if a pack is less than half as wide, as when the number of groups is prime.
+constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
+// The most packs if a pack is less than half as wide as kPackWidth, as when the number of groups is
+// prime.
 constexpr int kMostNarrow = 16;
 
-// Merges groups into packs so that all packs are full, and lays out the filters as the kernels read
+// Merges groups into packs so that all packs are full. Lays out the filters as the kernels read
 // them.
 PackedFilters filters_of(const Task& task) {
   const Geometry& g = task.geometry;
@@ -52,8 +54,8 @@ PackedFilters filters_of(const Task& task) {
               : PackedFilters{packing, packing.k, packing.c, false};
 }
 
-// The task that the kernels run: one pack of groups or, if too few channels rule out 16-byte
-// copies, the task after space_to_depth.
+// The task that the kernels run. It is one pack of groups or, if there are too few channels for
+// 16-byte copies, the task after space_to_depth.
 struct Inner {
   Task task;
   bool folds = false;
@@ -77,7 +79,7 @@ Inner inner_of(const Task& task) {
 
 struct Workspace {
   std::uint8_t *product, *filters, *images;
-  float* gradient;  // gradient of the folded or packed filters
+  float* gradient;  // the gradient of the folded or packed filters
   std::size_t bytes;
 };
 Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
@@ -86,7 +88,7 @@ Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
   const Inner inner = inner_of(task);
   const bool weights = task.direction == Direction::backward_weights;
   const PackedFilters packed = filters_of(task);
-  // Folded and packed filters are both copies, so they need a workspace.
+  // Folded filters and packed filters are copies, so they need a workspace.
   const std::size_t changed = inner.folds          ? inner.fold.filter_elements(g)
                               : packed.is_plain(g) ? 0
                                                    : std::size_t(packed.elements(g));
@@ -118,7 +120,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// Returns the first pack's call, moved to another pack.
+// Returns the call for pack `index`, made from the call for the first pack.
 GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;

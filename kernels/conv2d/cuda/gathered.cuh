@@ -13,12 +13,12 @@ struct GatheredCall {
   gemm::Problem product;
   gemm::Plan plan;
   const void* images;
-  // forward: weights [K, R S C]; backward_data: their transpose [C, R S K]; backward_weights: dy [N
-  // P Q, K].
+  // In forward, the weights [K, R S C]. In backward_data, their transpose [C, R S K]. In
+  // backward_weights, dy [N P Q, K].
   const void* other;
-  int image_pitch;  // channels of the images; the task may read a part of them
-  int dy_pitch;     // backward_weights: all filters of dy
-  bool vectors;     // whether 16-byte copies are possible
+  int image_pitch;  // channels of the images, of which the task may read a part
+  int dy_pitch;     // for backward_weights: all filters of dy
+  bool vectors;     // 16-byte copies are possible
   gemm::Epilogue epilogue;
   Members members;
 };

@@ -5,10 +5,11 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// Compares the operations of joined pixels with the bytes that a plain product moves: it copies an
-// operand whose rows are unaligned before it reads it, and writes and reads such a result in f32.
+// Compares the operations of joined pixels with the bytes that a plain product moves. The plain
+// product copies an operand whose rows are unaligned before it reads the operand. It writes and
+// reads a result whose rows are unaligned in f32.
 bool joining_pays(const Task& task, int joined) {
-  constexpr double kRate = 350e6;  // operations that tensor cores do in a microsecond in bf16
+  constexpr double kRate = 350e6;  // operations of tensor cores in bf16 per microsecond
   const Geometry& g = task.geometry;
   const double type = double(bytes_of(task.type())), pixels = double(g.x_pixels());
   const auto unaligned = [&](int channels) { return channels % int(16 / type) != 0 ? channels : 0; };

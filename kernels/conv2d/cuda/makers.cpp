@@ -1,4 +1,4 @@
-// Makes convolutions on the device: requires layouts and types, and chooses the engine.
+// Makes convolutions on the device: requires layouts and types, and chooses the plan.
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/engines.h"
@@ -132,7 +132,8 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const char* operation = "conv2d_backward_data";
   require_input_norm_counts(operation, problem, request);
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  // This is x if backward_data reads x. Else it is dy again, which changes no check.
+  // If backward_data reads x, this is x. Otherwise it is dy again, for which the checks below
+  // change nothing.
   TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
   for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);
   const DType type = common_dtype(operation, {&dy, &weights, &x, &dx});

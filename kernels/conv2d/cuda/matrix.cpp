@@ -1,4 +1,4 @@
-// The matrix engine: a 1x1 convolution without stride and padding is a plain product over the
+// The matrix engine. A 1x1 convolution without stride and padding is a plain product over the
 // pixels.
 #include "kernels/conv2d/engines.h"
 

@@ -1,5 +1,5 @@
-// Adds up the slots of column sums that the im2col engine's blocks wrote. Each block here adds a
-// few channels.
+// Adds up the slots of column sums that the blocks of the im2col engine wrote. A block of this
+// kernel has a few channels.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_members.cuh"
@@ -8,10 +8,10 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// A block sums this many channels, with this many threads sharing the slots of a channel.
+// The channels of a block, and the threads that share the slots of one channel.
 constexpr int kChannels = 16, kSlices = 64;
 
-// Adds in the same order in every run.
+// Adds the slots in the same order in every run.
 __global__ void __launch_bounds__(kChannels* kSlices)
     finish(const float* slots, int count, int channels, int pixels, const __grid_constant__ InputNorm norm,
            const StepControl* control, std::ptrdiff_t member_stride) {
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kChannels* kSlices)
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
-  float values[kRounds][2];  // filled by loads that are all in flight at once
+  float values[kRounds][2];  // filled by loads that are all under way at once
 #pragma unroll
   for (int i = 0; i < kRounds; ++i) {
     const int slot = int(threadIdx.y) + i * kSlices;

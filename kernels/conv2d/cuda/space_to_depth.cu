@@ -28,20 +28,21 @@ FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   return table;
 }
 
-// The same offsets in elements, counted from the pixel's first row and column in shared memory; -1
-// marks zero.
+// The offsets of a FoldTable in elements, counted from the pixel's first row and column in shared
+// memory. An offset of -1 marks zero.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
-// Divides the folded images among blocks: `lines` lines each, or a segment of a long line. A block
-// keeps its rows of x in shared memory, `pitch` elements apart, with zeros outside the image.
+// Divides the folded images among blocks. A block has `lines` lines, or a segment of a long line.
+// It keeps its rows of x in shared memory, `pitch` elements apart, with zeros outside the image.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  // packs: 16-byte words of a folded pixel. threads: threads of a block, a multiple of packs.
+  // packs: the 16-byte words of a folded pixel. threads: the threads of a block, a multiple of
+  // packs.
   int packs, threads;
-  // These divide by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, and
-  // the lines of an image.
+  // Divide by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, and the
+  // lines of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
@@ -50,7 +51,7 @@ struct FoldGrid {
 template <typename T>
 FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  // This is below the 48 KiB that a kernel may use without asking for more.
+  // This is below the 48 KiB that every kernel may use.
   constexpr std::size_t kMostBytes = 40 << 10;
   constexpr std::int64_t kPacks = 2048;  // 16-byte words that a block writes
   FoldGrid grid{};
@@ -85,7 +86,7 @@ FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid
   return offsets;
 }
 
-// Writes folded pixels, 16 bytes a thread at a time, so that a thread always has the same channels.
+// Writes folded pixels, 16 bytes per thread at a time. A thread always has the same channels.
 template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
@@ -131,7 +132,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-// Returns the filter element that a folded element holds, or -1 if it is zero.
+// Returns which filter element a folded element holds, or -1 if the folded element is zero.
 __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
                                  int element) {
   const int channel = element % fold.channels, j = element / fold.channels % fold.across,
@@ -175,7 +176,8 @@ SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
   return fold;
 }
 
-// Estimates microseconds to write and read the folded images, and to multiply the padded windows.
+// Returns the expected microseconds to write and read the folded images, and to multiply the padded
+// windows.
 double cost(const Task& task, const SpaceToDepth& fold, int depth) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));

@@ -1,11 +1,11 @@
-// Turns convolutions of few channels (a network's first layer has 3, or 1) into convolutions with
-// enough channels for TMA. Rows and columns within a stride of each other become channels, and so
-// do the taps of a row:
+// Turns convolutions of few channels (the first layer of a network has 3, or 1) into convolutions
+// with enough channels for TMA. Rows and columns of pixels within a stride of each other become
+// channels, and the taps of a row of the filter become channels, too:
 //   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
 //                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
 //   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) =
 //                   filter[i rows + a, j stride + b, c]
-// y[p, q] is then a sum over `down` rows of `across` pixels with all channels; windows overlap in
+// y[p, q] is then a sum over `down` rows of `across` pixels with all channels. Windows overlap in
 // memory. `rows` is the stride or, if that is cheaper, the height of the filter. CUDA builds only.
 #pragma once
 
@@ -18,23 +18,23 @@ inline constexpr int kMostFolded = 192;
 struct SpaceToDepth {
   int rows = 0, columns = 0;  // rows and columns of x in a folded pixel
   int height = 0, width = 0, channels = 0;
-  int down = 0, across = 0;  // taps of a folded filter, downwards and across
+  int down = 0, across = 0;  // taps of a folded filter, in height and width
 
   int window() const { return across * channels; }  // elements of a row of the window
   std::size_t image_elements(const Geometry& g) const { return std::size_t(g.n) * height * width * channels; }
   std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window(); }
 };
 
-// Returns whether a task can be folded and is cheaper that way.
+// Returns whether a task can be folded and is expected to be faster that way.
 bool suits_space_to_depth(const Task& task);
-// Returns how the task is folded. `depth`: elements of a block of channels.
+// Returns how the task is folded. `depth`: the elements of a block of channels.
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,
                  Members members);
 void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream,
                   Members members);
-// Computes the f32 gradient of the filters from that of the folded filters.
+// Computes the f32 gradient of the filters from the gradient of the folded filters.
 void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
                      Stream stream, Members members);
 
