@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kWidth = 4;
 
-// No pointer is __restrict__, because `total` may be one of the other two.
+// No pointer is __restrict__, because `total` may equal `sum` or `gradients`.
 template <int kV>
 __global__ void __launch_bounds__(kThreads)
     accumulate(const float* sum, const float* gradients, float* total, std::int64_t packs,

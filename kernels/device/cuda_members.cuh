@@ -1,7 +1,7 @@
-// One launch for all members (kernel.h): the z of the grid is the member. A kernel that takes
-// members has the stride of their memories as its last parameter, and moves its pointers to its
-// member's memory before it uses them. Tables that all members share, and tickets, stay where they
-// are.
+// Computes all members (kernel.h) in one launch: the z of the grid is the number of the member. A
+// kernel that takes members has the stride of their memories as its last parameter. It moves its
+// pointers to the memory of its block's member before it uses them. Tables that all members share,
+// and tickets, are not moved.
 #pragma once
 
 #include <cstddef>
@@ -25,22 +25,22 @@ __device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
   return moved(pointer, stride * static_cast<std::ptrdiff_t>(blockIdx.z));
 }
 
-// Moves pointers to the block's member. A step of many short kernels has to load their code each
-// time, so member 0, which a training alone is, skips all of this in one jump.
+// Moves pointers to the memory of the block's member. Member 0, which is also a training alone,
+// skips all of this in one jump, because a step of many short kernels loads their code each time.
 template <typename... T>
 __device__ __forceinline__ void move_to_member(std::ptrdiff_t stride, T*&... pointers) {
   if (__builtin_expect(blockIdx.z != 0, 0)) ((pointers = of_member(pointers, stride)), ...);
 }
 
-// Returns operands with their pointers moved. They have each_pointer(visit), which calls
-// visit(pointers...).
+// Returns the operands with their pointers moved. Operands must have each_pointer(visit), which
+// calls visit(pointers...).
 template <typename Operands>
 __device__ __forceinline__ Operands of_member(Operands operands, std::ptrdiff_t stride) {
   operands.each_pointer([stride](auto*&... pointers) { move_to_member(stride, pointers...); });
   return operands;
 }
 
-// Launches a kernel that takes members.
+// Launches a kernel that takes members, for all of them.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared_bytes, Stream stream,
             Members members, Arguments&&... arguments) {

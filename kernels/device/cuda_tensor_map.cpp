@@ -53,8 +53,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// Returns the distance of the last position from the tensor's last pixel. Any value between two
-// steps would work.
+// Returns the distance of the last position from the tensor's last pixel, along one axis. Any value
+// up to the next step would also do.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

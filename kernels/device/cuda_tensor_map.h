@@ -1,4 +1,4 @@
-// Makes tensor maps, the descriptors by which TMA, Hopper's tensor memory accelerator, reads and
+// Makes tensor maps: the descriptors by which TMA, Hopper's tensor memory accelerator, reads and
 // writes tensors. Host code; CUDA builds only.
 #pragma once
 
@@ -14,17 +14,18 @@
 
 namespace convoy::kernels {
 
-// Maps a strided tensor in boxes, which are in shared memory in the 128-byte swizzle. extents, box:
-// innermost first. pitches: elements from one index of dimension 1, 2 … to the next.
-// Elements outside the tensor read as zero and are not written. Addresses and pitches are multiples
-// of 16 bytes. Throws std::runtime_error if the driver refuses.
+// Maps a strided tensor in boxes, which have the 128-byte swizzle in shared memory. `extents` and
+// `box` start with the innermost dimension. `pitches` are the elements from one index to the next
+// of dimensions 1, 2 and so on. Elements outside the tensor read as zero and are not written.
+// Addresses and pitches must be multiples of 16 bytes. Throws std::runtime_error if the driver
+// refuses.
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
 // Describes an NHWC tensor as columns of an im2col matrix, in boxes of `pixels` positions by
-// `channels` channels in the same swizzle.
-// Positions run from `first` in steps of `step` along w, h, n: `across` of them in a row, `down`
-// rows in an image. Pixels outside the tensor read as zero.
+// `channels` channels with the same swizzle. Positions run from `first` on in steps of `step`:
+// `across` of them in a row of an image, and `down` such rows. Pixels outside the tensor read as
+// zero.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;
@@ -33,19 +34,19 @@ struct Im2colMap {
   int first[2] = {0, 0}, step[2] = {1, 1};             // in height and width
   int down = 0, across = 0;
   int pixels = 0, channels = 0;
-  // Returns whether the corners of the positions fit into the descriptor's fields.
+  // Returns whether the corners of the positions fit into the fields of the descriptor.
   bool encodable() const;
   CUtensorMap encode() const;
 };
 
-// A tensor's maps, one a member. TMA reads member 0's from a kernel's parameters, and those of the
-// others from device memory (sm90::map_of).
+// The maps of a tensor, one per member. Kernels get the map of member 0 among their parameters, and
+// those of the other members in device memory (sm90::map_of).
 struct MemberMap {
   CUtensorMap first;
   const CUtensorMap* others = nullptr;
 };
 
-// Makes the maps of a launch. The device memory that they need is freed with held().
+// Makes the maps of a launch. Releasing held() frees the device memory of the maps.
 class MapMaker {
  public:
   explicit MapMaker(Members members);

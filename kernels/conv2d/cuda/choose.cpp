@@ -29,7 +29,8 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   for (const Plan& plan : all) {
     // No other engine is nearly as fast as the depthwise engine.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // Time one fallback only. For groups time both, because neither is always the faster one.
+    // Time one fallback only. For a convolution in groups time both, because neither is always the
+    // faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
