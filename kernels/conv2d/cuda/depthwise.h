@@ -1,67 +1,131 @@
-// The depthwise engine: convolutions with as many groups as channels, which are limited by memory.
-// A thread has two channels of a strip of neighbouring results. It slides down the images: each
-// pixel that it reads is used at once for all results under the filter, whose sums stay in
-// registers. Neighbouring strips share pixels through the L1 cache. Sums are fp32 in a fixed order.
-// CUDA builds only.
+// The depthwise engine: convolutions with as many groups as channels. The memory's rate limits
+// them. The engine has three families of kernels: strips (all tasks), tiles (5x5 and 7x7 with
+// stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has the
+// parts of a launch that the families share. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
 #include "kernels/conv2d/engines.h"
-#include "kernels/device/divider.h"
 
 namespace convoy::kernels::conv {
 
-inline constexpr int kDepthwiseThreads = 128;  // of a block, at most
-inline constexpr int kDepthwiseLanes = 32;     // pairs of channels of a block, at most
-
-// One launch. The pixels that are read ("near") are those of x, or of dy in backward_data. Results
-// ("far") are y of forward, dx of backward_data, and dy, which is also read, of backward_weights.
-// With stride 1 backward_data is a forward convolution of dy with turned filters; with stride 2 it
-// is transposed: far position f takes near positions (f + padding - r) / 2.
-struct DepthwiseCall {
+// A convolution from input pixels to output pixels, both NHWC:
+//   forward           from x to y
+//   backward_data     from dy to dx
+//   backward_weights  from x to dy: it reads both, and adds up their products for each tap
+// Filters are [channels][filter][filter].
+struct DepthwiseShape {
   Direction direction;
   DType type;
-  int filter, stride;
-  bool transposed, turned, relu;
+  int filter, stride;  // filter: the height and width of the filters
+  // With stride 1, backward_data convolves dy with filters turned by 180 degrees (flipped). With
+  // stride 2 it is transposed: tap r of output o reads input (o + padding - r) / 2.
+  bool flipped, transposed;
   int samples, channels;
-  int near_h, near_w, far_h, far_w;
-  int padding[2];
-  int lanes, strips;           // of a block: threads side by side, and strips
-  int rows;                    // far rows of a strip
-  cuda::Divider across, down;  // strips of a row and of a column of an image
-  int slabs, row_blocks;       // blocks: for each slab of channels, `row_blocks` that take strips in turn
+  int input_h, input_w, output_h, output_w;
+  int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
-  const void *near = nullptr, *weights = nullptr, *mask = nullptr;
-  const void* far_in = nullptr;  // backward_weights: dy
-  void* far_out = nullptr;
-  const float* bias = nullptr;
-  const StepControl* control = nullptr;  // for sums
-  float* partials = nullptr;             // of sums: [row_blocks][2][C]; of filters: [row_blocks][taps][C]
-
-  Members members = {};
-
-  dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(members.count)); }
-  __host__ __device__ int threads() const { return lanes * strips; }
-  __host__ __device__ int all_strips() const { return samples * int(down.divisor) * int(across.divisor); }
   __host__ __device__ int taps() const { return filter * filter; }
+  // Returns how many positions before the image the first strip or tile of the output begins. In
+  // transposed kernels, strips and tiles begin where position + padding is even.
+  int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }
+};
+DepthwiseShape depthwise_shape(const Task& task);
+
+// The addresses of a launch, which are those of member 0, and the work on each output element
+// before it is stored.
+struct DepthwiseOperands {
+  const void *input = nullptr, *weights = nullptr;
+  const void* dy = nullptr;              // for backward_weights: the output pixels
+  void* output = nullptr;                // for forward and backward_data
+  const float* bias = nullptr;           // null if there is none
+  bool relu = false;                     // applies after the bias is added
+  const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0
+  const StepControl* control = nullptr;  // batch norm's sums run over its valid samples
+  // Partial sums: [row_blocks][2][channels] of batch norm, or [row_blocks][taps][channels] of the
+  // gradient of the filters.
+  float* partials = nullptr;
+  Members members = {};
 };
 
-// Returns the far columns of a strip. More of them need fewer loads per result, but more registers.
-constexpr int depthwise_columns(Direction direction, int filter, int stride) {
-  if (direction == Direction::backward_data && stride == 2) return 8;
-  if (stride == 2) return 4;
-  return direction == Direction::backward_weights && filter == 7 ? 4 : 7;
+// The part of a launch that all families have. The channels are divided into slabs. A block has one
+// slab, and the row_blocks blocks of a slab take the strips or tiles of the output in turn.
+struct DepthwiseCall : DepthwiseShape {
+  DepthwiseOperands operands;
+  int slabs, row_blocks;
+
+  dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(operands.members.count)); }
+};
+// Returns how many blocks, at most `most`, take `items` strips or tiles in turn, so that each block
+// takes about as many.
+inline int even_blocks(std::int64_t items, std::int64_t most) {
+  const std::int64_t turns = (items + std::max<std::int64_t>(most, 1) - 1) / std::max<std::int64_t>(most, 1);
+  return int((items + turns - 1) / turns);
 }
 
-// Returns how many blocks a multiprocessor shall hold, which limits the registers of a thread.
-constexpr int depthwise_blocks(Direction direction, int filter) {
-  if (direction == Direction::backward_weights) return filter == 3 ? 3 : 2;
-  return filter == 3 ? 4 : filter == 5 ? 3 : 2;
+// Divides the output into tiles. A tile has across x down patches in each of `images` images. A
+// patch is a small rectangle of output pixels. `images` is 1 unless the patches cover a whole
+// image.
+struct DepthwiseTiling {
+  int across, down, images;
+  int tiles_across, tiles_down, batches;  // tiles of an image, and groups of `images` images
+
+  __host__ __device__ int patches() const { return across * down * images; }
+  __host__ __device__ int tiles() const { return tiles_across * tiles_down * batches; }
+  // Sets the numbers of tiles for patches of `rows` x `columns` pixels.
+  void divide(const DepthwiseShape& shape, int rows, int columns) {
+    const auto parts = [](int extent, int size) { return (extent + size - 1) / size; };
+    tiles_across = parts(shape.output_w + shape.lead(1), across * columns);
+    tiles_down = parts(shape.output_h + shape.lead(0), down * rows);
+    batches = parts(shape.samples, images);
+  }
+};
+
+// Chooses the cheapest tiling with at most `most` patches of `rows` x `columns` pixels in a tile.
+// complete(call) computes the rest of a call from its tiling, and returns the call's cost, or
+// nothing if a block would need too much shared memory.
+template <typename Call, typename Complete>
+void choose_tiling(Call& call, int most, int rows, int columns, const Complete& complete) {
+  Call best{};
+  double least = 0;
+  DepthwiseTiling& tiling = call.tiling;
+  for (tiling.across = 1; tiling.across <= most; ++tiling.across)
+    for (tiling.down = 1; tiling.across * tiling.down <= most; ++tiling.down)
+      for (tiling.images = 1; tiling.patches() <= most; ++tiling.images) {
+        const bool whole = tiling.across * columns >= call.output_w && tiling.down * rows >= call.output_h;
+        if (tiling.images > 1 && !whole) break;
+        tiling.divide(call, rows, columns);
+        const std::optional<double> cost = complete(call);
+        if (!cost) break;
+        if (least == 0 || *cost < least) least = *cost, best = call;
+      }
+  call = best;
 }
 
-// Launches a call with sums (forward) or without. One source file for each filter.
-template <int filter>
-void start_depthwise(const DepthwiseCall& call, bool sums, cudaStream_t stream);
+// How input and output positions meet along one axis, as compile-time constants.
+template <int filter, int stride, bool transposed>
+struct DepthwiseAxis {
+  static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
+  static constexpr bool kTransposed = transposed;
+
+  // Returns the tap with which output position `output` reads input position `input`. Both count
+  // from their origins below. There is no such tap if the result is outside [0, filter).
+  static __host__ __device__ constexpr int tap(int input, int output) {
+    return transposed ? output + filter - 1 - 2 * input : input - stride * output;
+  }
+  // Returns the first output position of part `index`, if a part has `extent` positions.
+  static __device__ int output_origin(int index, int extent, int padding) {
+    return index * extent - (transposed ? padding & 1 : 0);
+  }
+  // Returns the first input position that a part reads whose first output position is `output`.
+  static __device__ int input_origin(int output, int padding) {
+    return transposed ? (output + padding) / 2 - (filter - 1) / 2 : output * stride - padding;
+  }
+};
 
 }  // namespace convoy::kernels::conv

@@ -1,96 +1,74 @@
-// The depthwise engine's way for tensor cores, for bf16: a product of a Toeplitz matrix of a
-// filter's row, [near columns, far columns], and near pixels, [patches, near columns], gives the
-// far pixels of a channel that the row contributes to. A block copies a tile of the images to
-// shared memory, a plane for each of some channels; a warp multiplies the planes of its channels
-// and leaves the results in their place. CUDA builds only.
+// The products of the depthwise engine, for bf16 on tensor cores. For each channel, each row of the
+// filter adds a product to the outputs: input pixels, [patches, input columns], times a Toeplitz
+// matrix of the row, [input columns, output columns]. A block copies a tile of the input to shared
+// memory, as one plane per channel. A warp multiplies the planes of its channels, and leaves the
+// outputs in their place. CUDA builds only.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include <algorithm>
-
-#include "kernels/conv2d/engines.h"
+#include "kernels/conv2d/cuda/depthwise.h"
 #include "kernels/device/divider.h"
 
 namespace convoy::kernels::conv::products {
 
 inline constexpr int kThreads = 256, kWarps = kThreads / 32;
-inline constexpr int kPatchRows = 4;  // far rows of a patch
+inline constexpr int kPatchRows = 4;  // output rows of a patch
 
-// How near and far pixels of a patch meet. As in DepthwiseCall, near pixels are read and far ones
-// are results, or those of dy in backward_weights.
+// The extents of a patch and of the matrices that give its outputs.
 template <int filter, int stride, bool transposed>
-struct Form {
-  static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
-  static constexpr bool kTransposed = transposed;
-  // Matrices of 16 near columns and of 8 far columns that a patch has.
-  static constexpr int kSteps = stride == 2 && !transposed ? 2 : 1, kParts = transposed ? 2 : 1;
-  static constexpr int kFarColumns = 8 * kParts;
-  // From one patch to the next.
-  static constexpr int kNearRowStep = transposed ? kPatchRows / 2 : kPatchRows * stride;
-  static constexpr int kNearColumnStep = transposed ? kFarColumns / 2 : kFarColumns * stride;
-  static constexpr int kNearRows =
+struct Form : DepthwiseAxis<filter, stride, transposed> {
+  // A patch has kInputMatrices matrices of 16 input columns and kOutputMatrices of 8 output
+  // columns.
+  static constexpr int kInputMatrices = stride == 2 && !transposed ? 2 : 1,
+                       kOutputMatrices = transposed ? 2 : 1;
+  static constexpr int kInputColumns = 16 * kInputMatrices, kOutputColumns = 8 * kOutputMatrices;
+  static constexpr int kInputRows =
       transposed ? (kPatchRows + filter) / 2 : (kPatchRows - 1) * stride + filter;
-  static constexpr int kNearColumns = 16 * kSteps;
+  // Input rows and columns from one patch to the next.
+  static constexpr int kRowStep = transposed ? kPatchRows / 2 : kPatchRows * stride;
+  static constexpr int kColumnStep = transposed ? kOutputColumns / 2 : kOutputColumns * stride;
 
-  // The filter's row or column for a near and a far one; outside [0, filter) if there is none.
-  static constexpr __host__ __device__ int tap(int near, int far) {
-    return transposed ? far + filter - 1 - 2 * near : near - stride * far;
-  }
-  // The next near column's tap minus this one's. kFirst: the least tap of a pair that has a weight.
+  // A word of the Toeplitz matrix is a pair of weights: that of a tap, which is at least kFirst,
+  // and that of the next input column, whose tap is kNextTap further. kPairs is the number of
+  // different pairs of a row of the filter, including a pair of zeros.
   static constexpr int kNextTap = transposed ? -2 : 1, kFirst = transposed ? 0 : -1;
-  static constexpr int kPairs = filter + (transposed ? 2 : 1) + 1;  // with a pair of zeros
+  static constexpr int kPairs = filter + (transposed ? 2 : 1) + 1;
 };
 
-// One launch, and the shape of its blocks.
-struct Call {
-  Direction direction;
-  int filter, stride;
-  bool transposed, turned, relu;
-  int samples, channels;
-  int near_h, near_w, far_h, far_w;
-  int padding[2];
-  int slab;                   // channels of a block
-  int across, down, images;   // patches of a tile
-  int near_rows, near_pitch;  // of an image in a plane; a pitch is in elements
-  int near_columns;           // that far columns need
-  int far_rows, far_pitch;
-  int plane_words, far_plane_words;  // far_plane_words: of backward_weights, whose planes lie apart
-  cuda::Divider near_pairs, near_lines, far_pairs, far_lines;  // pairs of pixels of a row; rows of an image
-  int blocks_across, blocks_down, batches;
-  int slabs, row_blocks;  // blocks: for each slab of channels, `row_blocks` that take tiles in turn
+// How the pixels of a tile lie in the planes of shared memory. A plane has one channel of all
+// images of the tile, one image after the other.
+struct Plane {
+  int rows, pitch;             // rows: of one image; pitch: elements from one row to the next
+  int words;                   // 4-byte words from one plane to the next
+  cuda::Divider pairs, lines;  // by the pairs of pixels in a row, and by `rows`
+};
 
-  const void *near = nullptr, *weights = nullptr, *mask = nullptr;
-  const void* far_in = nullptr;  // backward_weights: dy
-  void* far_out = nullptr;
-  const float* bias = nullptr;
-  const StepControl* control = nullptr;  // for sums
-  float* partials = nullptr;             // of sums: [row_blocks][2][C]; of filters: [row_blocks][taps][C]
+struct Call : DepthwiseCall {
+  DepthwiseTiling tiling;
+  int slab;             // the channels of a slab
+  Plane input, output;  // only backward_weights has both; else outputs replace inputs
+  int input_columns;    // the columns of a tile's input that outputs need
 
-  Members members = {};
-
-  dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(members.count)); }
-  __host__ __device__ int patches() const { return across * down * images; }
-  __host__ __device__ int tiles() const { return blocks_across * blocks_down * batches; }
-  __host__ __device__ int taps() const { return filter * filter; }
-  // Planes of eight neighbouring channels start apart, so that their writes use other banks.
+  __host__ __device__ bool has_output_planes() const { return direction == Direction::backward_weights; }
+  // A gap of this many words follows every eight planes, so that writes to planes that are eight
+  // apart use different banks.
   __host__ __device__ int skew_words() const { return 256 / slab; }
-  __host__ __device__ int planes_words(int plane) const { return slab * plane + slab / 8 * skew_words(); }
-  __host__ __device__ int table_words() const {
-    return direction == Direction::backward_weights ? 0 : slab * filter * (filter + 3);
+  __host__ __device__ int words_of(const Plane& plane) const {
+    return slab * plane.words + slab / 8 * skew_words();
   }
-  // The sums of backward_weights take the place of the planes at the end, and those of batch norm.
+  // Shared memory holds the planes and the pairs of weights (which backward_weights does not need).
+  // The sums of the filters' gradient, or of batch norm, take the place of the planes at the end.
   std::size_t shared_bytes() const {
-    const int planes = planes_words(plane_words) + (far_plane_words > 0 ? planes_words(far_plane_words) : 0);
-    const int sums = direction == Direction::backward_weights ? kWarps * filter * stride * 128 : kWarps * 64;
-    return std::size_t(std::max(planes + table_words(), sums)) * 4;
+    const int planes = words_of(input) + (has_output_planes() ? words_of(output) : 0);
+    const int table = has_output_planes() ? 0 : slab * filter * (filter + 3);
+    const int sums = has_output_planes() ? kWarps * filter * stride * 128 : kWarps * 64;
+    return std::size_t(std::max(planes + table, sums)) * 4;
   }
 };
 
-// Tells whether the way suits the task. The engine must support it.
-bool suit(const Task& task);
-Call call_of(const Task& task);
-// Launches a call with sums or without. One source file for each filter.
+// Returns whether products can compute the task. The depthwise engine must support it.
+bool supports(const Task& task);
+Call make_call(const Task& task);
+// Starts the kernel, with batch norm's sums of y if `sums`. There is one source file per filter.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

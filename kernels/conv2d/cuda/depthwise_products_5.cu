@@ -1,4 +1,4 @@
-// Products of depthwise convolutions, filters of 5x5.
+// Instantiates the kernels of products for filters of 5x5.
 #include "kernels/conv2d/cuda/depthwise_products.cuh"
 
 namespace convoy::kernels::conv::products {

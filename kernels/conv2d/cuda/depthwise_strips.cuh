@@ -1,122 +1,237 @@
-// Code that the depthwise kernels share: how a strip slides, loads of pairs of channels,
-// and sums over a block. Device code.
+// The kernels of depthwise_strips.h.
 #pragma once
 
-#include "kernels/conv2d/cuda/depthwise.h"
-#include "kernels/device/cuda_launch.cuh"
+#include "kernels/conv2d/cuda/depthwise_slide.cuh"
 
-namespace convoy::kernels::conv {
+namespace convoy::kernels::conv::strips {
 
-// A strip in steps. Each step reads kNear near rows, after which kDone far rows are complete; kLive
-// far rows are under the filter meanwhile. Their sums are in kSlots slots, used in turn; the slots
-// are the same again after kCycle steps.
-template <int filter, int stride, bool transposed, int columns>
-struct Slide {
-  static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride, kColumns = columns;
-  static constexpr bool kTransposed = transposed;
-  static constexpr int kNear = !transposed && stride == 2 ? 2 : 1, kDone = transposed ? 2 : 1;
-  static constexpr int kLive = !transposed && stride == 2 ? (filter + 1) / 2 : filter;
-  static constexpr int kSlots = transposed ? filter + 1 : kLive;
-  static constexpr int kCycle = kSlots / kDone;
-  static constexpr int kLag = kLive - 1;  // far rows of the first step that are before the strip
-  static constexpr int kNearColumns =
-      transposed ? columns / 2 + (filter - 1) / 2 : (columns - 1) * stride + filter;
-  static_assert(!transposed || (stride == 2 && columns % 2 == 0));
-
-  static __device__ constexpr int slot(int step, int live) { return (kDone * step + live) % kSlots; }
-  // The filter's row for the near row `near` of a step and live far row `live`, and the filter's
-  // column for a near and a far column; outside [0, filter) if there is none.
-  static __device__ constexpr int row_tap(int near, int live) {
-    return transposed ? live : stride == 2 ? near + filter - 1 - 2 * live : filter - 1 - live;
-  }
-  static __device__ constexpr int column_tap(int near, int far) {
-    return transposed ? far + filter - 1 - 2 * near : near - stride * far;
-  }
-  // First far position of a strip, and the near position at which its sums begin.
-  static __device__ int far_origin(int index, int extent, int padding) {
-    return index * extent - (transposed ? padding & 1 : 0);
-  }
-  static __device__ int near_origin(int far, int padding) {
-    return transposed ? (far + padding) / 2 - (filter - 1) / 2 : far * stride - padding;
-  }
-};
-
-// Two neighbouring channels as they are stored, and as floats.
-template <typename T>
-using StoredPair = std::conditional_t<sizeof(T) == 2, std::uint32_t, float2>;
-__device__ __forceinline__ float2 floats_of(float2 pair) { return pair; }
-__device__ __forceinline__ float2 floats_of(std::uint32_t pair) {
-  return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
-}
-template <typename T>
-__device__ __forceinline__ StoredPair<T> load_stored(const T* from) {
-  return *reinterpret_cast<const StoredPair<T>*>(from);
-}
-__device__ __forceinline__ void add_product(float2& sum, float2 a, float2 b) {
-  sum.x = fmaf(a.x, b.x, sum.x);
-  sum.y = fmaf(a.y, b.y, sum.y);
-}
-
-// The bits of the columns that an image of `width` has, of `count` from `first` on.
-__device__ __forceinline__ unsigned columns_inside(int first, int count, int width) {
-  unsigned bits = 0;
-  for (int j = 0; j < count; ++j) bits |= (unsigned(first + j) < unsigned(width) ? 1u : 0u) << j;
-  return bits;
-}
-
-// Reads a line of pixels, with zeros outside the image.
-template <int count, typename T>
-__device__ __forceinline__ void load_line(const T* from, int channels, unsigned inside,
-                                          StoredPair<T> (&to)[count]) {
+// Stores a line of outputs, and adds them to the sums of batch norm if its sample counts.
+template <typename T, class S, bool sums>
+__device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
+                                           std::int64_t offset, unsigned inside, bool counts,
+                                           float2 (&total)[2]) {
 #pragma unroll
-  for (int j = 0; j < count; ++j) {
-    to[j] = {};
-    if (inside >> j & 1u) to[j] = load_stored(from + std::int64_t{j} * channels);
-  }
-}
-
-// The place of a thread, and of a strip.
-struct DepthwiseThread {
-  int lane, strip;
-  int channel;
-  bool active;
-};
-__device__ __forceinline__ DepthwiseThread thread_of(const DepthwiseCall& call) {
-  const int strip = int(threadIdx.x) / call.lanes, lane = int(threadIdx.x) - strip * call.lanes;
-  const int channel = (int(blockIdx.x) % call.slabs * call.lanes + lane) * 2;
-  return {lane, strip, channel, channel < call.channels};
-}
-struct Strip {
-  int sample, row, column;  // its first far pixel
-  int rows;
-};
-template <class S>
-__device__ __forceinline__ Strip strip_at(const DepthwiseCall& call, int index) {
-  const auto line = call.across(std::uint32_t(index)), sample = call.down(line);
-  const int down = int(line - sample * call.down.divisor);
-  const int across = index - int(line * call.across.divisor);
-  return {int(sample), S::far_origin(down, call.rows, call.padding[0]),
-          S::far_origin(across, S::kColumns, call.padding[1]), call.rows};
-}
-
-// Sums pairs over the strips of a block and writes them to [count][channels] from `to` on.
-template <int count>
-__device__ __forceinline__ void store_sums(const float2 (&pairs)[count], float2* shared,
-                                           const DepthwiseCall& call, const DepthwiseThread& at, float* to) {
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < count; ++i) shared[(at.strip * count + i) * call.lanes + at.lane] = pairs[i];
-  __syncthreads();
-  for (int i = int(threadIdx.x); i < count * call.lanes; i += int(blockDim.x)) {
-    float2 sum = shared[i];
-    for (int strip = 1; strip < call.strips; ++strip) {
-      const float2 other = shared[strip * count * call.lanes + i];
-      sum.x += other.x, sum.y += other.y;
+  for (int b = 0; b < S::kColumns; ++b) {
+    if (!(inside >> b & 1u)) continue;
+    const float2 stored = store_pair<T>(call, line[b], offset + std::int64_t{b} * call.channels);
+    if constexpr (sums) {
+      const float2 pair = counts ? stored : float2{0, 0};
+      total[0].x += pair.x, total[0].y += pair.y;
+      add_product(total[1], pair, pair);
     }
-    const int which = i / call.lanes, channel = at.channel + 2 * (i - which * call.lanes - at.lane);
-    if (channel < call.channels)
-      *reinterpret_cast<float2*>(to + std::int64_t{which} * call.channels + channel) = sum;
   }
 }
 
-}  // namespace convoy::kernels::conv
+// Computes forward and backward_data.
+template <typename T, class S, bool sums>
+__global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forward, S::kFilter))
+    depthwise_strips(const __grid_constant__ Call call) {
+  constexpr int K = S::kFilter;
+  __shared__ float2
+      shared[S::kTaps * kMostLanes < 2 * kMostThreads ? 2 * kMostThreads : S::kTaps * kMostLanes];
+  const Thread at = thread_of(call);
+  const auto* const weights = static_cast<const T*>(moved(call, call.operands.weights));
+  const int channel0 = at.channel - 2 * at.lane;
+  for (int i = int(threadIdx.x); i < 2 * call.lanes * S::kTaps; i += int(blockDim.x)) {
+    const int c = i / S::kTaps, tap = i - c * S::kTaps, at_tap = call.flipped ? S::kTaps - 1 - tap : tap;
+    reinterpret_cast<float*>(shared)[at_tap * 2 * call.lanes + c] =
+        channel0 + c < call.channels ? cuda::to_float(weights[std::int64_t{channel0} * S::kTaps + i]) : 0.0f;
+  }
+  __syncthreads();
+  const float2* const own = shared + at.lane;
+  float2 kept[K == 3 ? S::kTaps : 1];  // filters of 3x3 stay in registers
+  if constexpr (K == 3)
+#pragma unroll
+    for (int tap = 0; tap < S::kTaps; ++tap) kept[tap] = own[tap * call.lanes];
+  float2 bias = {0, 0}, total[2] = {};
+  if (call.operands.bias != nullptr && at.active)
+    bias = {moved(call, call.operands.bias)[at.channel], moved(call, call.operands.bias)[at.channel + 1]};
+  const int valid = sums ? moved(call, call.operands.control)->valid : 0,
+            first = int(blockIdx.x) / call.slabs;
+  const std::int64_t input_pitch = std::int64_t{call.input_w} * call.channels,
+                     output_pitch = std::int64_t{call.output_w} * call.channels;
+
+#pragma unroll 1
+  for (int block = first; block * call.strips < call.all_strips(); block += call.row_blocks) {
+    const int index = block * call.strips + at.strip;
+    if (!at.active || index >= call.all_strips()) break;
+    const Strip strip = strip_at<S>(call, index);
+    const int input_column = S::input_origin(strip.column, call.padding[1]);
+    int input_row = S::input_origin(strip.row, call.padding[0]);
+    const unsigned inside = columns_inside(input_column, S::kInputColumns, call.input_w),
+                   output_inside = columns_inside(strip.column, S::kColumns, call.output_w);
+    const T* from = static_cast<const T*>(moved(call, call.operands.input)) +
+                    input_offset(call, strip.sample, input_row, input_column) + at.channel;
+    int output_row = strip.row - S::kLead;
+    std::int64_t to = output_offset(call, strip.sample, output_row, strip.column) + at.channel;
+    const int end = min(strip.row + strip.rows, call.output_h);
+    // Reads the next input line.
+    StoredPair<T> next[S::kInputColumns];
+    const auto fetch = [&] {
+      load_line<S::kInputColumns>(from, call.channels,
+                                  unsigned(input_row) < unsigned(call.input_h) ? inside : 0u, next);
+      ++input_row;
+      from += input_pitch;
+    };
+    float2 result[S::kSlots][S::kColumns];
+#pragma unroll
+    for (int slot = 0; slot < S::kSlots; ++slot)
+#pragma unroll
+      for (int b = 0; b < S::kColumns; ++b) result[slot][b] = bias;
+    fetch();
+#pragma unroll 1
+    while (output_row < end) {
+#pragma unroll
+      for (int step = 0; step < S::kCycle; ++step) {
+        if (output_row >= end) break;
+#pragma unroll
+        for (int i = 0; i < S::kInputRows; ++i) {
+          float2 line[S::kInputColumns];
+#pragma unroll
+          for (int j = 0; j < S::kInputColumns; ++j) line[j] = floats_of(next[j]);
+          fetch();
+#pragma unroll
+          for (int live = 0; live < S::kLive; ++live) {
+            const int r = S::row_tap(i, live);
+            if (r < 0 || r >= K) continue;
+#pragma unroll
+            for (int s = 0; s < K; ++s) {
+              float2 weight;
+              if constexpr (K == 3)
+                weight = kept[r * K + s];
+              else
+                weight = own[(r * K + s) * call.lanes];
+#pragma unroll
+              for (int b = 0; b < S::kColumns; ++b)
+#pragma unroll
+                for (int j = 0; j < S::kInputColumns; ++j)
+                  if (S::tap(j, b) == s) add_product(result[S::slot(step, live)][b], line[j], weight);
+            }
+          }
+        }
+#pragma unroll
+        for (int done = 0; done < S::kOutputRows; ++done, ++output_row, to += output_pitch) {
+          auto& line = result[S::slot(step, done)];
+          if (output_row >= strip.row && output_row < end && output_row >= 0)
+            store_line<T, S, sums>(call, line, to, output_inside, strip.sample < valid, total);
+#pragma unroll
+          for (int b = 0; b < S::kColumns; ++b) line[b] = bias;
+        }
+      }
+    }
+  }
+  if constexpr (sums)
+    store_sums<2>(total, shared, call, at,
+                  moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels);
+}
+
+// Computes backward_weights: partial sums of the gradient of the filters. The slots hold lines of
+// dy.
+template <typename T, class S>
+__global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::backward_weights, S::kFilter))
+    depthwise_gradient(const __grid_constant__ Call call) {
+  constexpr int K = S::kFilter;
+  __shared__ float2 shared[K * kMostThreads];
+  const Thread at = thread_of(call);
+  const int first = int(blockIdx.x) / call.slabs;
+  const std::int64_t input_pitch = std::int64_t{call.input_w} * call.channels,
+                     output_pitch = std::int64_t{call.output_w} * call.channels;
+  float2 gradient[K][K] = {};
+
+#pragma unroll 1
+  for (int block = first; block * call.strips < call.all_strips(); block += call.row_blocks) {
+    const int index = block * call.strips + at.strip;
+    if (!at.active || index >= call.all_strips()) break;
+    const Strip strip = strip_at<S>(call, index);
+    const int input_column = S::input_origin(strip.column, call.padding[1]);
+    int input_row = S::input_origin(strip.row, call.padding[0]), output_row = strip.row;
+    const unsigned inside = columns_inside(input_column, S::kInputColumns, call.input_w),
+                   output_inside = columns_inside(strip.column, S::kColumns, call.output_w);
+    const T* from = static_cast<const T*>(moved(call, call.operands.input)) +
+                    input_offset(call, strip.sample, input_row, input_column) + at.channel;
+    const T* dy_from = static_cast<const T*>(moved(call, call.operands.dy)) +
+                       output_offset(call, strip.sample, output_row, strip.column) + at.channel;
+    const int end = min(strip.row + strip.rows, call.output_h);
+    StoredPair<T> next[S::kInputColumns], next_dy[S::kColumns];
+    const auto fetch = [&] {
+      load_line<S::kInputColumns>(from, call.channels,
+                                  unsigned(input_row) < unsigned(call.input_h) ? inside : 0u, next);
+      ++input_row;
+      from += input_pitch;
+    };
+    const auto fetch_dy = [&] {
+      load_line<S::kColumns>(dy_from, call.channels, output_row < end ? output_inside : 0u, next_dy);
+      ++output_row;
+      dy_from += output_pitch;
+    };
+    float2 dy[S::kSlots][S::kColumns] = {};
+    fetch();
+    fetch_dy();
+    int steps = end - strip.row + S::kLead;
+#pragma unroll 1
+    while (steps > 0) {
+#pragma unroll
+      for (int step = 0; step < S::kCycle; ++step) {
+        if (steps-- <= 0) break;
+#pragma unroll
+        for (int b = 0; b < S::kColumns; ++b) dy[S::slot(step, S::kLive - 1)][b] = floats_of(next_dy[b]);
+        fetch_dy();
+#pragma unroll
+        for (int i = 0; i < S::kInputRows; ++i) {
+          float2 line[S::kInputColumns];
+#pragma unroll
+          for (int j = 0; j < S::kInputColumns; ++j) line[j] = floats_of(next[j]);
+          fetch();
+#pragma unroll
+          for (int live = 0; live < S::kLive; ++live) {
+            const int r = S::row_tap(i, live);
+            if (r < 0 || r >= K) continue;
+#pragma unroll
+            for (int j = 0; j < S::kInputColumns; ++j)
+#pragma unroll
+              for (int b = 0; b < S::kColumns; ++b) {
+                const int s = S::tap(j, b);
+                if (s >= 0 && s < K) add_product(gradient[r][s], line[j], dy[S::slot(step, live)][b]);
+              }
+          }
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < K; ++r)
+    store_sums<K>(
+        gradient[r], shared, call, at,
+        moved(call, call.operands.partials) + (std::int64_t{first} * S::kTaps + r * K) * call.channels);
+}
+
+template <typename T, int filter>
+void start_of(const Call& call, bool sums, cudaStream_t stream) {
+  using enum Direction;
+  const auto start = [&](auto kernel) {
+    cuda::launch(kernel, call.grid(), call.threads(), Stream(stream), call);
+  };
+  using One = Slide<filter, 1, false, columns_of(forward, filter, 1)>;
+  using Two = Slide<filter, 2, false, columns_of(forward, filter, 2)>;
+  using Transposed = Slide<filter, 2, true, columns_of(backward_data, filter, 2)>;
+  if (call.direction == backward_weights) {
+    if (call.stride == 2)
+      start(depthwise_gradient<T, Two>);
+    else
+      start(depthwise_gradient<T, Slide<filter, 1, false, columns_of(backward_weights, filter, 1)>>);
+  } else if (call.transposed) {
+    start(depthwise_strips<T, Transposed, false>);
+  } else if (call.stride == 2 && call.direction == forward) {
+    sums ? start(depthwise_strips<T, Two, true>) : start(depthwise_strips<T, Two, false>);
+  } else {
+    sums ? start(depthwise_strips<T, One, true>) : start(depthwise_strips<T, One, false>);
+  }
+}
+
+template <int filter>
+void start(const Call& call, bool sums, cudaStream_t stream) {
+  const auto start = call.type == DType::bf16 ? start_of<cuda::bf16, filter> : start_of<float, filter>;
+  start(call, sums, stream);
+}
+
+}  // namespace convoy::kernels::conv::strips

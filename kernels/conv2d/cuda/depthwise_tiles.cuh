@@ -1,77 +1,58 @@
-// Device code of depthwise_tiles.h.
+// The kernels of depthwise_tiles.h.
 #pragma once
 
+#include "kernels/conv2d/cuda/depthwise_device.cuh"
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
-#include "kernels/device/cuda_launch.cuh"
 #include "kernels/gemm/pipeline.cuh"
 
 namespace convoy::kernels::conv::tiles {
 
 inline constexpr int kLanes = kChannels / 2;  // threads side by side, of two channels each
 
-__device__ __forceinline__ float2 load_pair(const float* from) {
-  return *reinterpret_cast<const float2*>(from);
-}
-__device__ __forceinline__ float2 load_pair(const cuda::bf16* from) {
-  const auto word = *reinterpret_cast<const std::uint32_t*>(from);
-  return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
-}
-
-// A tile of the problem: its first sample and far pixel.
-struct Place {
-  int sample, row, column;
-};
-__device__ __forceinline__ Place place_of(const Call& call, int tile) {
-  const int rest = tile / call.blocks_across, batch = rest / call.blocks_down;
-  return {batch * call.images, (rest - batch * call.blocks_down) * call.down * kRows,
-          (tile - rest * call.blocks_across) * call.across * kColumns};
-}
-
-// Copies pixels [row, row + rows) x [column, column + columns) of samples to shared memory, zeros
-// for those outside. A warp has a line at a time.
+// Copies the input of a tile to shared memory, [images][input_rows][input_columns][kChannels], with
+// zeros outside the image. `row`, `column`: the first input pixel. A warp copies a line at a time.
 template <int bytes, typename T>
-__device__ __forceinline__ void stage_lines(const Call& call, const T* from, int height, int width,
-                                            int sample, int row, int column, int rows, int columns,
-                                            int channel, T* to) {
+__device__ __forceinline__ void stage_lines(const Call& call, int sample, int row, int column, int channel,
+                                            T* to) {
   constexpr int kElements = bytes / int(sizeof(T)), kCopies = kChannels / kElements;
+  const T* const from = static_cast<const T*>(moved(call, call.operands.input));
   const int warp = int(threadIdx.x) / 32, warps = int(blockDim.x) / 32, lane = int(threadIdx.x) % 32;
-  for (int line = warp; line < call.images * rows; line += warps) {
-    const int image = line / rows, h = row + line - image * rows;
-    const bool there = unsigned(h) < unsigned(height) && sample + image < call.samples;
-    const T* source =
-        from + ((std::int64_t{sample + image} * height + h) * width + column) * call.channels + channel;
-    T* const target = to + line * columns * kChannels;
-    for (int i = lane; i < columns * kCopies; i += 32) {
+  for (int line = warp; line < call.tiling.images * call.input_rows; line += warps) {
+    const int image = line / call.input_rows, h = row + line - image * call.input_rows;
+    const bool there = unsigned(h) < unsigned(call.input_h) && sample + image < call.samples;
+    const T* source = from + input_offset(call, sample + image, h, column) + channel;
+    T* const target = to + line * call.input_columns * kChannels;
+    for (int i = lane; i < call.input_columns * kCopies; i += 32) {
       const int pixel = i / kCopies, element = i % kCopies * kElements;
       if (channel + element >= call.channels) continue;
-      const bool inside = there && unsigned(column + pixel) < unsigned(width);
+      const bool inside = there && unsigned(column + pixel) < unsigned(call.input_w);
       const T* const at = inside ? source + std::int64_t{pixel} * call.channels + element : from;
       gemm::copy_async<bytes>(target + pixel * kChannels + element, at, inside ? bytes : 0);
     }
   }
 }
 template <typename T>
-__device__ __forceinline__ void stage(const Call& call, const T* from, int height, int width, int sample,
-                                      int row, int column, int rows, int columns, int channel, T* to) {
+__device__ __forceinline__ void stage(const Call& call, int sample, int row, int column, int channel, T* to) {
   if (call.copy_bytes == 16)
-    stage_lines<16>(call, from, height, width, sample, row, column, rows, columns, channel, to);
+    stage_lines<16>(call, sample, row, column, channel, to);
   else if (call.copy_bytes == 8)
-    stage_lines<8>(call, from, height, width, sample, row, column, rows, columns, channel, to);
+    stage_lines<8>(call, sample, row, column, channel, to);
   else
-    stage_lines<4>(call, from, height, width, sample, row, column, rows, columns, channel, to);
+    stage_lines<4>(call, sample, row, column, channel, to);
 }
 
-// The position of a thread in its block.
+// The place of a thread in its block: its lane, and the place of its patch in the tile.
 struct Thread {
   int lane, x, y, image;
 };
 __device__ __forceinline__ Thread thread_of(const Call& call) {
-  const int tile = int(threadIdx.x) / kLanes, row = tile / call.across;
-  return {int(threadIdx.x) % kLanes, tile - row * call.across, row % call.down, row / call.down};
+  const DepthwiseTiling& tiling = call.tiling;
+  const int patch = int(threadIdx.x) / kLanes, row = patch / tiling.across;
+  return {int(threadIdx.x) % kLanes, patch - row * tiling.across, row % tiling.down, row / tiling.down};
 }
 
-// Sums over the threads of a block that have the same channels. The sum of warps is then in
-// shared[which * 32 + channel] for counts of pairs. All threads call it.
+// Adds `count` pairs over the threads of a block that have the same channels. The sums are then in
+// shared[i * kChannels + channel]. All threads of the block must call this.
 template <int count>
 __device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared) {
   const int warp = int(threadIdx.x) / 32, warps = int(blockDim.x) / 32, lane = int(threadIdx.x) % 32;
@@ -92,7 +73,7 @@ __device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared)
   __syncthreads();
 }
 
-// Writes sums of a block to [part][count][channels].
+// Writes `count` sums of a block to [count][channels] from `to` on.
 template <int count>
 __device__ __forceinline__ void store_sums(const float* shared, float* to, int channel, int channels) {
   for (int i = int(threadIdx.x); i < count * kChannels; i += int(blockDim.x)) {
@@ -101,56 +82,54 @@ __device__ __forceinline__ void store_sums(const float* shared, float* to, int c
   }
 }
 
-// forward and backward_data.
+// Computes forward and backward_data.
 template <typename T, int K, bool sums>
-__global__ void __launch_bounds__(kMostThreads, 2) depthwise_window(const __grid_constant__ Call call) {
+__global__ void __launch_bounds__(kMostThreads, 2) depthwise_tiles(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
-  constexpr int kTaps = K * K, kNearRows = kRows - 1 + K, kNearColumns = kColumns - 1 + K;
-  const auto* const near = static_cast<const T*>(cuda::of_member(call.near, call.members.stride));
+  using Axis = DepthwiseAxis<K, 1, false>;
+  constexpr int kTaps = K * K, kInputRows = kRows - 1 + K, kInputColumns = kColumns - 1 + K;
+  const DepthwiseTiling& tiling = call.tiling;
   T* const stages = reinterpret_cast<T*>(dynamic);
-  const int stage_elements = int(call.near_elements());
+  const int stage_elements = int(call.input_elements());
   auto* const filters = reinterpret_cast<float*>(stages + 2 * stage_elements);
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kChannels;
   const Thread at = thread_of(call);
   const auto fetch = [&](int tile, int which) {
-    if (tile < call.tiles()) {
-      const Place place = place_of(call, tile);
-      stage(call, near, call.near_h, call.near_w, place.sample, place.row - call.padding[0],
-            place.column - call.padding[1], call.tile_rows, call.tile_columns, channel,
-            stages + which * stage_elements);
+    if (tile < tiling.tiles()) {
+      const TilePlace place = place_of<Axis, kRows, kColumns>(call, tiling, tile);
+      stage(call, place.sample, Axis::input_origin(place.row, call.padding[0]),
+            Axis::input_origin(place.column, call.padding[1]), channel, stages + which * stage_elements);
     }
     gemm::copies_commit();
   };
   fetch(first, 0);
   for (int i = int(threadIdx.x); i < kTaps * kChannels; i += int(blockDim.x)) {
     const int c = i / kTaps, tap = i % kTaps;
-    const float value =
-        channel + c < call.channels
-            ? cuda::to_float(static_cast<const T*>(cuda::of_member(
-                  call.weights, call.members.stride))[std::int64_t{channel + c} * kTaps + tap])
-            : 0.0f;
-    filters[(call.turned ? kTaps - 1 - tap : tap) * kChannels + c] = value;
+    const float value = channel + c < call.channels
+                            ? cuda::to_float(static_cast<const T*>(moved(
+                                  call, call.operands.weights))[std::int64_t{channel + c} * kTaps + tap])
+                            : 0.0f;
+    filters[(call.flipped ? kTaps - 1 - tap : tap) * kChannels + c] = value;
   }
   __syncthreads();
   const float* const own = filters + 2 * at.lane;
   const int c = channel + 2 * at.lane;
   float2 bias = {0, 0};
-  if (call.bias != nullptr && c < call.channels)
-    bias = {cuda::of_member(call.bias, call.members.stride)[c],
-            cuda::of_member(call.bias, call.members.stride)[c + 1]};
+  if (call.operands.bias != nullptr && c < call.channels)
+    bias = {moved(call, call.operands.bias)[c], moved(call, call.operands.bias)[c + 1]};
   float2 total[2] = {};
-  const int valid = sums ? cuda::of_member(call.control, call.members.stride)->valid : 0;
+  const int valid = sums ? moved(call, call.operands.control)->valid : 0;
 
   int which = 0;
 #pragma unroll 1
-  for (int tile = first; tile < call.tiles(); tile += call.row_blocks, which ^= 1) {
+  for (int tile = first; tile < tiling.tiles(); tile += call.row_blocks, which ^= 1) {
     fetch(tile + call.row_blocks, which ^ 1);
     gemm::copies_wait<1>();
     __syncthreads();
     const T* const base =
         stages + which * stage_elements +
-        ((at.image * call.tile_rows + at.y * kRows) * call.tile_columns + at.x * kColumns) * kChannels +
+        ((at.image * call.input_rows + at.y * kRows) * call.input_columns + at.x * kColumns) * kChannels +
         2 * at.lane;
     float2 result[kRows][kColumns];
 #pragma unroll
@@ -158,14 +137,14 @@ __global__ void __launch_bounds__(kMostThreads, 2) depthwise_window(const __grid
 #pragma unroll
       for (int b = 0; b < kColumns; ++b) result[a][b] = bias;
 #pragma unroll
-    for (int i = 0; i < kNearRows; ++i) {
-      float2 line[kNearColumns];
+    for (int i = 0; i < kInputRows; ++i) {
+      float2 line[kInputColumns];
 #pragma unroll
-      for (int j = 0; j < kNearColumns; ++j)
-        line[j] = load_pair(base + (i * call.tile_columns + j) * kChannels);
+      for (int j = 0; j < kInputColumns; ++j)
+        line[j] = load_pair(base + (i * call.input_columns + j) * kChannels);
 #pragma unroll
       for (int a = 0; a < kRows; ++a) {
-        const int r = i - a;
+        const int r = Axis::tap(i, a);
         if (r < 0 || r >= K) continue;
 #pragma unroll
         for (int s = 0; s < K; ++s) {
@@ -173,61 +152,42 @@ __global__ void __launch_bounds__(kMostThreads, 2) depthwise_window(const __grid
 #pragma unroll
           for (int b = 0; b < kColumns; ++b)
 #pragma unroll
-            for (int j = 0; j < kNearColumns; ++j)
-              if (j - b == s) {
-                result[a][b].x = fmaf(line[j].x, weight.x, result[a][b].x);
-                result[a][b].y = fmaf(line[j].y, weight.y, result[a][b].y);
-              }
+            for (int j = 0; j < kInputColumns; ++j)
+              if (Axis::tap(j, b) == s) add_product(result[a][b], line[j], weight);
         }
       }
     }
     __syncthreads();  // the stage may be overwritten
-    const Place place = place_of(call, tile);
+    const TilePlace place = place_of<Axis, kRows, kColumns>(call, tiling, tile);
     const int sample = place.sample + at.image;
     const int row = place.row + at.y * kRows, column = place.column + at.x * kColumns;
     if (sample >= call.samples || c >= call.channels) continue;
 #pragma unroll
     for (int a = 0; a < kRows; ++a) {
-      if (unsigned(row + a) >= unsigned(call.far_h)) continue;
-      const std::int64_t line =
-          ((std::int64_t{sample} * call.far_h + row + a) * call.far_w + column) * call.channels + c;
+      if (unsigned(row + a) >= unsigned(call.output_h)) continue;
+      const std::int64_t line = output_offset(call, sample, row + a, column) + c;
 #pragma unroll
       for (int b = 0; b < kColumns; ++b) {
-        if (unsigned(column + b) >= unsigned(call.far_w)) continue;
-        const std::int64_t offset = line + std::int64_t{b} * call.channels;
-        float value[2] = {result[a][b].x, result[a][b].y};
-        if (call.relu) value[0] = cuda::rectified(value[0]), value[1] = cuda::rectified(value[1]);
-        if (call.mask != nullptr) {
-          const float2 mask =
-              load_pair(static_cast<const T*>(cuda::of_member(call.mask, call.members.stride)) + offset);
-          value[0] = mask.x > 0 ? value[0] : 0.0f;
-          value[1] = mask.y > 0 ? value[1] : 0.0f;
-        }
-        const cuda::Pack<T, 2> stored = cuda::pack_of<T>(value);
-        cuda::store_pack(static_cast<T*>(cuda::of_member(call.far_out, call.members.stride)) + offset,
-                         stored);
+        if (unsigned(column + b) >= unsigned(call.output_w)) continue;
+        const float2 stored = store_pair<T>(call, result[a][b], line + std::int64_t{b} * call.channels);
         if constexpr (sums) {
           if (sample >= valid) continue;
-          cuda::unpack(stored, value);
-          total[0].x += value[0], total[0].y += value[1];
-          total[1].x = fmaf(value[0], value[0], total[1].x);
-          total[1].y = fmaf(value[1], value[1], total[1].y);
+          total[0].x += stored.x, total[0].y += stored.y;
+          add_product(total[1], stored, stored);
         }
       }
     }
   }
   if constexpr (sums) {
     sum_pairs(total, filters);
-    store_sums<2>(
-        filters,
-        cuda::of_member(call.partials, call.members.stride) + std::int64_t{first} * 2 * call.channels,
-        channel, call.channels);
+    store_sums<2>(filters, moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels,
+                  channel, call.channels);
   }
 }
 
 template <typename T, int filter>
 void start_of(const Call& call, bool sums, cudaStream_t stream) {
-  const auto kernel = sums ? depthwise_window<T, filter, true> : depthwise_window<T, filter, false>;
+  const auto kernel = sums ? depthwise_tiles<T, filter, true> : depthwise_tiles<T, filter, false>;
   const auto bytes = int(call.shared_bytes());
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   kernel<<<call.grid(), call.threads(), std::size_t(bytes), stream>>>(call);

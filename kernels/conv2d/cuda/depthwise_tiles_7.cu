@@ -1,4 +1,4 @@
-// Tiles of the depthwise engine, filters of 7x7.
+// Instantiates the kernels of tiles for filters of 7x7.
 #include "kernels/conv2d/cuda/depthwise_tiles.cuh"
 
 namespace convoy::kernels::conv::tiles {

@@ -1,0 +1,78 @@
+// Device code that the kernel families of the depthwise engine share.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/conv2d/cuda/depthwise.h"
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/cuda_members.cuh"
+
+namespace convoy::kernels::conv {
+
+// Returns the address in the memory of the block's member.
+template <typename T>
+__device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
+  return cuda::of_member(pointer, call.operands.members.stride);
+}
+
+// Return the offset of a pixel's first channel in the tensor of input or output pixels.
+__device__ __forceinline__ std::int64_t input_offset(const DepthwiseShape& shape, int sample, int row,
+                                                     int column) {
+  return ((std::int64_t{sample} * shape.input_h + row) * shape.input_w + column) * shape.channels;
+}
+__device__ __forceinline__ std::int64_t output_offset(const DepthwiseShape& shape, int sample, int row,
+                                                      int column) {
+  return ((std::int64_t{sample} * shape.output_h + row) * shape.output_w + column) * shape.channels;
+}
+
+// The first sample and output pixel of a tile of patches of `rows` x `columns` pixels.
+struct TilePlace {
+  int sample, row, column;
+};
+template <class Axis, int rows, int columns>
+__device__ __forceinline__ TilePlace place_of(const DepthwiseCall& call, const DepthwiseTiling& tiling,
+                                              int tile) {
+  const int rest = tile / tiling.tiles_across, batch = rest / tiling.tiles_down;
+  return {batch * tiling.images,
+          Axis::output_origin(rest - batch * tiling.tiles_down, tiling.down * rows, call.padding[0]),
+          Axis::output_origin(tile - rest * tiling.tiles_across, tiling.across * columns, call.padding[1])};
+}
+
+// Two neighbouring channels as they are stored, and as floats.
+template <typename T>
+using StoredPair = std::conditional_t<sizeof(T) == 2, std::uint32_t, float2>;
+__device__ __forceinline__ float2 floats_of(float2 pair) { return pair; }
+__device__ __forceinline__ float2 floats_of(std::uint32_t pair) {
+  return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
+}
+template <typename T>
+__device__ __forceinline__ StoredPair<T> load_stored(const T* from) {
+  return *reinterpret_cast<const StoredPair<T>*>(from);
+}
+template <typename T>
+__device__ __forceinline__ float2 load_pair(const T* from) {
+  return floats_of(load_stored(from));
+}
+__device__ __forceinline__ void add_product(float2& sum, float2 a, float2 b) {
+  sum.x = fmaf(a.x, b.x, sum.x);
+  sum.y = fmaf(a.y, b.y, sum.y);
+}
+
+// Applies the ReLU and the mask to two channels of an output pixel and stores them at `offset`.
+// Returns them as they are stored.
+template <typename T>
+__device__ __forceinline__ float2 store_pair(const DepthwiseCall& call, float2 pair, std::int64_t offset) {
+  float value[2] = {pair.x, pair.y};
+  if (call.operands.relu) value[0] = cuda::rectified(value[0]), value[1] = cuda::rectified(value[1]);
+  if (call.operands.mask != nullptr) {
+    const float2 mask = load_pair(static_cast<const T*>(moved(call, call.operands.mask)) + offset);
+    value[0] = mask.x > 0 ? value[0] : 0.0f;
+    value[1] = mask.y > 0 ? value[1] : 0.0f;
+  }
+  const cuda::Pack<T, 2> stored = cuda::pack_of<T>(value);
+  cuda::store_pack(static_cast<T*>(moved(call, call.operands.output)) + offset, stored);
+  cuda::unpack(stored, value);
+  return {value[0], value[1]};
+}
+
+}  // namespace convoy::kernels::conv

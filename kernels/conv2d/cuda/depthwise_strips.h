@@ -1,0 +1,43 @@
+// The strips of the depthwise engine, which serve all its tasks. A thread has two channels of a
+// strip of neighbouring output columns and slides down the image. Each input pixel that it reads is
+// used at once for all outputs under the filter, whose sums stay in registers. Neighbouring strips
+// share pixels through the L1 cache. Sums are fp32, in a fixed order. CUDA builds only.
+#pragma once
+
+#include "kernels/conv2d/cuda/depthwise.h"
+#include "kernels/device/divider.h"
+
+namespace convoy::kernels::conv::strips {
+
+inline constexpr int kMostThreads = 128;  // the most threads of a block
+inline constexpr int kMostLanes = 32;     // the most pairs of channels of a block
+
+struct Call : DepthwiseCall {
+  int lanes, strips;           // of a block: pairs of channels, and strips
+  int rows;                    // output rows of a strip
+  cuda::Divider across, down;  // by the strips of a row and of a column of an image
+
+  int threads() const { return lanes * strips; }
+  __host__ __device__ int all_strips() const { return samples * int(down.divisor) * int(across.divisor); }
+};
+
+// Returns the output columns of a strip. More columns need fewer loads per output, but more
+// registers.
+constexpr int columns_of(Direction direction, int filter, int stride) {
+  if (direction == Direction::backward_data && stride == 2) return 8;
+  if (stride == 2) return 4;
+  return direction == Direction::backward_weights && filter == 7 ? 4 : 7;
+}
+
+// Returns how many blocks a multiprocessor shall hold, which limits the registers of a thread.
+constexpr int resident_blocks(Direction direction, int filter) {
+  if (direction == Direction::backward_weights) return filter == 3 ? 3 : 2;
+  return filter == 3 ? 4 : filter == 5 ? 3 : 2;
+}
+
+Call make_call(const Task& task);
+// Starts the kernel, with batch norm's sums of y if `sums`. There is one source file per filter.
+template <int filter>
+void start(const Call& call, bool sums, cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv::strips

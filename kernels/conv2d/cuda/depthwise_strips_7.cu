@@ -1,0 +1,6 @@
+// Instantiates the kernels of strips for filters of 7x7.
+#include "kernels/conv2d/cuda/depthwise_strips.cuh"
+
+namespace convoy::kernels::conv::strips {
+template void start<7>(const Call& call, bool sums, cudaStream_t stream);
+}  // namespace convoy::kernels::conv::strips
