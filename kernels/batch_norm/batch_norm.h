@@ -46,7 +46,7 @@ struct BatchNormProblem {
   bool relu = false;
   // A function that takes the place of the ReLU. It excludes relu and residual.
   std::optional<ActivationProblem> activation = std::nullopt;
-  bool residual = false;         // adds a tensor before the ReLU
+  bool residual = false;         // forward adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks
   bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
   // Makes g an output. Required with second_gradient, and with relu and residual together.

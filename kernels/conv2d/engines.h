@@ -41,7 +41,7 @@ const char* name_of(Engine engine);
 
 struct Geometry {
   int n, c, h, w;  // the shape of x
-  int k, p, q;     // the rest of y's shape
+  int k, p, q;     // K, P and Q of the shape of y
   int r, s;        // height and width of the filter
   int stride[2], padding[2], dilation[2];
   int groups;

@@ -9,7 +9,7 @@ namespace {
 
 struct Extents {
   std::int64_t n, c, h, w;  // the shape of x
-  std::int64_t k, p, q;     // the rest of y's shape
+  std::int64_t k, p, q;     // K, P and Q of the shape of y
   std::int64_t r, s;        // height and width of the filter
   std::int64_t c_group, k_group;
 };

@@ -9,11 +9,11 @@ namespace convoy::kernels {
 struct GpuModel {
   std::string_view name;  // a part of the device's name
   int multiprocessors;
-  double operations_fp32, operations_tf32, operations_bf16;  // of matrix products, per second
+  double operations_fp32, operations_tf32, operations_bf16;  // the operations of matrix products per second
   // The bytes that a copy reads plus the bytes that it writes, per second.
   double copied_bytes;
   // The rates that estimates of a plan's time assume. They suppose that operands come from memory.
-  double planned_cycles, planned_bytes;  // both per microsecond
+  double planned_cycles, planned_bytes;  // cycles and bytes per microsecond
 };
 
 inline constexpr GpuModel kH200{"NVIDIA H200", 132, 52.1e12, 385e12, 798e12, 4.28e12, 1.6e3, 4.1e6};

@@ -15,7 +15,7 @@
 namespace convoy::kernels {
 
 struct DropoutProblem {
-  float rate = 0.5f;        // in [0, 1)
+  float rate = 0.5f;        // the probability of dropping, in [0, 1)
   std::uint32_t layer = 0;  // a different number for every dropout layer of a network
   bool whole_samples = false;
 };

@@ -11,7 +11,7 @@ namespace {
 struct Windows {
   int channels, before, after;  // the window of channel c is [c - before, c + after]
   float alpha, beta, k;         // alpha is already divided by the window's size
-  Divider row;                  // by the packs (or single channels) in a pixel
+  Divider row;                  // divides by the packs (or single channels) in a pixel
   std::int64_t items;
 };
 

@@ -7,7 +7,7 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Images {
-  Divider packs, columns, rows;  // by the packs of a pixel, the image's width and its height
+  Divider packs, columns, rows;  // divide by the packs of a pixel, the image's width and its height
   std::int64_t sample;           // the packs of a sample
   std::int64_t items;
 };

@@ -16,7 +16,7 @@ struct Images {
   int channels, padded, width;  // padded: the channels of y, padding included
   std::uint32_t pixels;         // the pixels of an image
   float scale[kMostImageChannels], shift[kMostImageChannels];
-  Divider columns, blocks;  // by the columns of an image, and by the thread blocks of an image
+  Divider columns, blocks;  // divide by the columns of an image, and by its thread blocks
 };
 
 // Returns the part of a transform that says which outputs are blank.

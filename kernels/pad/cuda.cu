@@ -10,7 +10,7 @@ struct Geometry {
   int h, w;  // the extents of the input
   int top, left;
   float value;
-  Divider packs, columns, rows;  // by the packs of a pixel, and by the output's width and height
+  Divider packs, columns, rows;  // divide by the packs of a pixel, and by the output's width and height
 };
 
 template <typename T, int V>

@@ -20,7 +20,7 @@ constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together
 
 struct Images {
   int channels, height, width;
-  Divider tiles, column_tiles;  // by the tiles of an image, and by the tiles in a row of them
+  Divider tiles, column_tiles;  // divide by the tiles of an image, and by the tiles in a row of them
   std::uint8_t fill[kMostImageChannels];
 };
 

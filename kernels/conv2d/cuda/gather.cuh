@@ -22,8 +22,8 @@ struct Window {
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
   bool divides;                     // one of `divide` is above 1
-  cuda::Divider across, positions;  // by the positions of a row, and of an image
-  cuda::Divider channel, tap;       // by the channels, and by the taps of a filter's row
+  cuda::Divider across, positions;  // divide by the positions of a row and of an image
+  cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
   std::int64_t rows;                // the rows of the im2col matrix
   int columns;
 

@@ -9,7 +9,7 @@ namespace {
 struct GradientResult {
   float* data;  // [splits][K][taps][C]
   int k, taps, c;
-  cuda::Divider blocks;  // by the blocks of 32 channels in a tap
+  cuda::Divider blocks;  // divides by the blocks of 32 channels in a tap
 
   struct Partial {
     const GradientResult& of;

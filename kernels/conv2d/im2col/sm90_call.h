@@ -23,7 +23,7 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
 // Finds the pixel of each row of the im2col matrix, and the tap and channels of each block of its
 // columns. A block is one tap and up to 64 (in tf32 32) of its channels.
 struct WindowLoad {
-  cuda::Divider across, positions;  // by the positions in a row, and in an image
+  cuda::Divider across, positions;  // divide by the positions in a row and in an image
   // Divide by the blocks of channels in a tap, and by the taps in a row of the filter.
   cuda::Divider blocks, taps;
   // In height and width: the pixel of a position is first + step * position, and a tap adds reach *
@@ -60,7 +60,7 @@ struct WindowLoad {
 // The distances from one pack of groups (group_packing.h) to the next. They are zero if there is
 // one pack.
 struct PackSteps {
-  cuda::Divider tiles;  // by the tiles of a pack
+  cuda::Divider tiles;  // divides by the tiles of a pack
   // Channels of the images, and rows and columns of the filters if these are read with n
   // contiguous.
   int channels, filter_rows, filter_columns;
@@ -86,7 +86,7 @@ struct Placement {
   // Divide by the positions in a row and in an image. They are also set for a matrix with gap rows,
   // which belong to no output.
   cuda::Divider across, positions;
-  cuda::Divider blocks;                  // by the blocks of channels; for filters and transposed_filters
+  cuda::Divider blocks;                  // divides by the blocks of channels, for (transposed_)filters
   const StepControl* control = nullptr;  // column sums run over its valid samples
   int sample_rows = 0;
 };
