@@ -41,8 +41,8 @@ DepthwiseShape depthwise_shape(const Task& task);
 // before it is stored.
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
-  const void* dy = nullptr;              // for backward_weights: the output pixels
-  void* output = nullptr;                // for forward and backward_data
+  const void* dy = nullptr;              // in backward_weights, the output pixels, which it reads
+  void* output = nullptr;                // in forward and backward_data, what they write
   const float* bias = nullptr;           // null if there is none
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0

@@ -25,7 +25,7 @@ __device__ __forceinline__ std::int64_t output_offset(const DepthwiseShape& shap
   return ((std::int64_t{sample} * shape.output_h + row) * shape.output_w + column) * shape.channels;
 }
 
-// The first sample and output pixel of a tile of patches of `rows` x `columns` pixels.
+// The first sample and the first output pixel of a tile. Patches have `rows` x `columns` pixels.
 struct TilePlace {
   int sample, row, column;
 };

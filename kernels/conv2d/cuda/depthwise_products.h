@@ -39,13 +39,13 @@ struct Form : DepthwiseAxis<filter, stride, transposed> {
 struct Plane {
   int rows, pitch;             // rows: of one image; pitch: elements from one row to the next
   int words;                   // 4-byte words from one plane to the next
-  cuda::Divider pairs, lines;  // by the pairs of pixels in a row, and by `rows`
+  cuda::Divider pairs, lines;  // divide by the pairs of pixels in a row, and by `rows`
 };
 
 struct Call : DepthwiseCall {
   DepthwiseTiling tiling;
   int slab;             // the channels of a slab
-  Plane input, output;  // only backward_weights has both; else outputs replace inputs
+  Plane input, output;  // only backward_weights has both; elsewhere outputs replace inputs
   int input_columns;    // the columns of a tile's input that outputs need
 
   __host__ __device__ bool has_output_planes() const { return direction == Direction::backward_weights; }
