@@ -15,14 +15,14 @@ struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    Pack<T, V> first, second;  // two members, so that both loads are under way before the addition
+    Pack<T, V> first, second;  // both, so that both loads are under way before the addition
   };
   const void* of[kMost];
   int count;
   T* y;
 
-  // The sum of a member. It refers to the addresses of member 0, because a copy of the array, which
-  // is indexed at run time, would lie in local memory.
+  // The Sum of one member. It refers to the addresses of member 0, because a copy of the array,
+  // which is indexed at run time, would lie in local memory.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};
@@ -32,7 +32,7 @@ struct Sum {
 template <typename T, int V>
 struct Sum<T, V>::Moved {
   const Sum& first;
-  std::ptrdiff_t offset;  // from member 0's elements to the member's
+  std::ptrdiff_t offset;  // elements from member 0's memory to the member's
 
   __device__ __forceinline__ Pack<T, V> input(int index, std::int64_t at) const {
     return load_pack<V>(static_cast<const T*>(first.of[index]) + offset + at);

@@ -11,15 +11,15 @@
 
 namespace convoy::kernels::cuda {
 
-// Returns the address `offset` bytes after `pointer`: a member's memory is strides after member 0's.
-// Null stays null.
+// Returns the address `offset` bytes after `pointer`, or null for null. Offsets from member 0's
+// memory to that of another member are multiples of the stride.
 template <typename T>
 __device__ __forceinline__ T* moved(T* pointer, std::ptrdiff_t offset) {
   auto* const bytes = static_cast<char*>(const_cast<void*>(static_cast<const void*>(pointer)));
   return static_cast<T*>(static_cast<void*>(bytes + (pointer == nullptr ? 0 : offset)));
 }
 
-// Returns where the block's member has what `pointer` is to member 0.
+// Returns where the block's member has what member 0 has at `pointer`.
 template <typename T>
 __device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
   return moved(pointer, stride * static_cast<std::ptrdiff_t>(blockIdx.z));

@@ -79,7 +79,8 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Returns a member's map: parameters hold the fields of a MemberMap.
+// Returns the tensor map of a member. The parameters of kernels hold the two fields of a MemberMap:
+// the map of member 0, and the maps of the other members.
 __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others,
                                                      int member) {
   return member == 0 ? &first : others + (member - 1);

@@ -7,7 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns how many rows count in the column sums. `offset`: the member's, in bytes.
+// Returns how many rows count in the column sums. `offset`: bytes from member 0's memory to the
+// member's.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
@@ -129,7 +130,7 @@ class WindowLoader {
 
   const Parameters& p_;
   const int member_;
-  const WindowLoad::Pixel at_;  // the pixel; for a plain matrix `w` is the row
+  const WindowLoad::Pixel at_;  // the first pixel; for a plain matrix `w` is the row
   WindowLoad::Block block_;
   int first_channel_, column_, filter_row_ = 0;
 };

@@ -76,7 +76,7 @@ class NormStore {
     for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
-  // `block`: the number of the block among those of its member.
+  // `block`: the number of the block among the blocks that compute this member.
   __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : p_(parameters),
@@ -141,7 +141,7 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of the block's member.
+  // Returns the address in the memory of this Store's member.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -213,7 +213,7 @@ class NormStore {
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;
-  std::ptrdiff_t offset_;  // from member 0's memory to the member's, in bytes
+  std::ptrdiff_t offset_;  // bytes from member 0's memory to the member's
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
   int staged_ = 0;

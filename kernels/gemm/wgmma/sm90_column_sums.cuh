@@ -19,9 +19,9 @@ namespace convoy::kernels::gemm {
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // Clears this consumer warpgroup's slot of `slots` [blocks * 2][2][n]. `block` is the number of the
-  // block among those of its member. Synchronise the warpgroup
-  // before the first add(). Rows of C from `rows` on are left out of the sums.
+  // Sets this consumer warpgroup's slot of `slots`, [blocks * 2][2][n], to zero. `block` is the
+  // number of the block among the blocks that compute this member. Synchronise the warpgroup before
+  // the first add(). Rows of C from `rows` on are left out of the sums.
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),

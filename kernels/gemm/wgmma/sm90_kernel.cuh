@@ -141,9 +141,9 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps follow each other in k: each stage holds one tap. If all of B fits, it is
-// loaded once and stays resident (not if there are several members), and every work item starts at the first
-// stage.
+// The ring of B if taps follow each other in k. Each stage holds one tap. If all of B fits and
+// there is one member, B is loaded once and stays in the ring, and every work item starts at the
+// first stage.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
@@ -283,9 +283,10 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
   if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
 }
 
-// Calls work(member, block, blocks) for each share of the work that the block computes: work items
-// block, block + blocks, … of the member. A share is what one block of a launch with this member
-// alone computes, so a member's sums have the same order in any company. Blocks are clusters here.
+// Calls work(member, block, blocks) for each share of the work that this block computes. A share is
+// the work items block, block + blocks, block + 2 blocks and so on of one member. In a launch for
+// this member alone, one block computes one share. So the sums of a member have the same order,
+// whatever other members there are. With clusters, "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -297,15 +298,16 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// `several`: there are several members. A kernel of its own for one member has no code to move
-// pointers, which costs a short step 3 %, mostly to load it.
+// `several`: there are several members. The kernel for one member has no code that moves pointers.
+// Such code makes a short step 3 % longer, mostly because it must be loaded.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
                                                             const Schedule schedule, const Shares shares) {
-  // Shared memory holds, in order, stages, stages of taps, staged boxes of C, and barriers.
+  // Shared memory holds, in this order, the stages, the stages of taps, the staged boxes of C, and
+  // the barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;
@@ -403,15 +405,16 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         }
         const int m_tile = item.m_tile * Config::cluster + int(rank);
         const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
-        // Main loop.
+        // Main loop: multiply all stages of the work item.
         output.prefetch_mask(row, column);
         multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
                               lane, output);
-        // Epilogue.
+        // Epilogue: finish and store the sums.
         output.tile(sums, row, column, item.split, ring);
       }
       output.finish();
-      // The next share's first box may go where this one's last box is stored from.
+      // The next share may write its first box where this share's last box is still being stored
+      // from.
       if constexpr (several) output.sync();
     });
   }

@@ -18,8 +18,8 @@ using Sm90Config = TileConfig<
     math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
     kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
-// Starts a kernel in clusters of `cluster` blocks along x. It may begin while the kernel before it
-// ends.
+// Starts a kernel in clusters of `cluster` blocks along x. The kernel may begin before the kernel
+// before it has ended.
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
 void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, const Arguments&... arguments) {
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
@@ -39,7 +39,7 @@ void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, co
   CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, arguments...));
 }
 
-// Starts the kernel of one tile shape. `blocks`: those that compute one member.
+// Starts the kernel of one tile shape. `blocks`: the number of blocks that compute one member.
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
                  const Schedule& schedule, int blocks, Members members, cudaStream_t stream) {

@@ -117,7 +117,8 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 // kernels of its own, because it would slow down the others.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The shares of a launch's work: each member's blocks, or clusters of blocks, and the members.
+// The shares of a launch's work: the blocks (or clusters of blocks) of each member, and the
+// members.
 struct Shares {
   int blocks, members;
 };

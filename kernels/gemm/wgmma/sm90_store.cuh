@@ -21,7 +21,8 @@ struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
-  // Returns how many rows count in the column sums of the member at an offset in bytes.
+  // Returns how many rows count in the column sums of a member, which is given by the offset of its
+  // memory in bytes.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
   // True if the tile has gap rows, which belong to no output. TMA would write them, so threads copy
   // the box instead. The placement then has first_gap(row) and next_gap(), the distances to the
@@ -48,7 +49,7 @@ class TileStore {
     std::ptrdiff_t member_stride;
   };
 
-  // `block`: the number of the block among those of its member.
+  // `block`: the number of the block among the blocks that compute this member.
   __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : parameters_(parameters),
@@ -106,7 +107,7 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of a box's mask
 
-  // Returns the address in the memory of the block's member.
+  // Returns the address in the memory of this Store's member.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -263,7 +264,7 @@ class TileStore {
 
   const Parameters& parameters_;
   int member_;
-  std::ptrdiff_t offset_;  // from member 0's memory to the member's, in bytes
+  std::ptrdiff_t offset_;  // bytes from member 0's memory to the member's
   std::uint8_t* staging_;
   int consumer_, thread_, warp_, lane_;
   bool adjusts_;
