@@ -24,7 +24,7 @@
 // global_valid : valid) * H * W.
 //   y = [relu or activation]((x - mean) invstd gamma + beta [+ residual])
 //   xhat = (x - mean) invstd
-//   g = (dy [+ dy2]) times the derivative of the ReLU or activation; 0 in samples that are not valid
+//   g = (dy [+ dy2]) times the derivative of the ReLU or activation; 0 in samples that are invalid
 //   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2]; 0 in such samples
 // forward also updates running_mean and running_var in place: new = (1 - momentum) old + momentum
 // batch, with the unbiased variance, as PyTorch does. If the count is 0, it leaves them alone and

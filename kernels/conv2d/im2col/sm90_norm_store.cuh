@@ -40,9 +40,8 @@ class NormStore {
     }
   };
 
-  // TMA boxes of the two operands (64 rows of 128 bytes) fill as few stages as possible. A stage
-  // has chunks of columns of one operand, each with all rows of the tile. Stages of the two
-  // operands alternate.
+  // TMA boxes of the two operands fill as few stages as possible. A stage has chunks of columns of
+  // one operand, each with all rows of the tile. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;

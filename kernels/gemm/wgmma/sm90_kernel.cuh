@@ -73,8 +73,7 @@ struct TileConfig {
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
   // 65536 registers allow 168 for each of 384 threads. With 160, a block of 128 more threads may
-  // have 32 each (comm/nccl/copy_all_reduce.cu). The producer hands most of its registers to the
-  // consumers.
+  // have 32 each (comm/nccl/copy_all_reduce.cu). The producer gives most of its own away.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
