@@ -54,6 +54,9 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   return header;
 }
 
+// libpng refuses larger images. Their products could overflow.
+constexpr std::int64_t kMostPngExtent = 1'000'000;
+
 }  // namespace
 
 ImageHeader read_image_header(std::span<const std::uint8_t> file) {
@@ -62,11 +65,13 @@ ImageHeader read_image_header(std::span<const std::uint8_t> file) {
   if (file.size() < 4 || !std::equal(kPng.begin(), kPng.begin() + 4, file.begin())) return {};
   ImageHeader header{ImageHeader::Format::png};
   if (file.size() < 29) return header;
-  header.width = big_endian(file.subspan(16, 4));
-  header.height = big_endian(file.subspan(20, 4));
+  const std::int64_t width = big_endian(file.subspan(16, 4)), height = big_endian(file.subspan(20, 4));
+  if (width > kMostPngExtent || height > kMostPngExtent) return header;
+  header.width = width;
+  header.height = height;
   const bool interlaced = file[28] != 0;
-  // The image has at most four channels of 16 bits.
-  if (interlaced) header.decoder_bytes = header.width * header.height * 8;
+  // A pixel has at most four channels of 16 bits.
+  if (interlaced) header.decoder_bytes = width * height * 8;
   return header;
 }
 
