@@ -19,10 +19,10 @@ namespace convoy::app {
 
 CONVOY_NODE(SoftmaxCrossEntropyForward, softmax_cross_entropy_forward, LossProblem);
 CONVOY_NODE(SoftmaxCrossEntropyBackward, softmax_cross_entropy_backward, LossProblem);
-CONVOY_NODE(MixForward, mix_forward, MixProblem);
-CONVOY_NODE(ResampleForward, resample_forward, ResampleProblem);
-CONVOY_NODE(ImageOpsForward, image_ops_forward, ImageOpsProblem);
-CONVOY_NODE(NormaliseForward, normalise_forward, NormaliseProblem);
+CONVOY_REPEATABLE_NODE(MixForward, mix_forward, MixProblem);
+CONVOY_REPEATABLE_NODE(ResampleForward, resample_forward, ResampleProblem);
+CONVOY_REPEATABLE_NODE(ImageOpsForward, image_ops_forward, ImageOpsProblem);
+CONVOY_REPEATABLE_NODE(NormaliseForward, normalise_forward, NormaliseProblem);
 
 // Sums inputs[0] over the ranks, in place. It has no kernel.
 struct AllReduce {

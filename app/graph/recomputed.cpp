@@ -9,6 +9,10 @@ namespace {
 
 template <typename Op>
 concept RunsInBackward = Op::kName.find("_backward") != std::string_view::npos;
+template <typename Op>
+concept RunsAgainAsItIs = requires {
+  requires Op::kRepeatable;
+};
 
 class SecondRun {
  public:
@@ -31,29 +35,11 @@ class SecondRun {
     again.problem.relu_mask = op.problem.relu_mask && std::ranges::find(wanted_, 1) != wanted_.end();
     return Recomputed{again, false, again.problem.relu_mask ? std::vector{0, 1} : std::vector{0}};
   }
-  Answer operator()(const ActivationForward&) const { return same(); }
-  // A frozen batch norm uses this operation in training.
-  Answer operator()(const BatchNormInference&) const { return same(); }
-  Answer operator()(const BroadcastAddForward&) const { return same(); }
-  Answer operator()(const ChannelShuffleForward&) const { return same(); }
-  Answer operator()(const ConcatForward&) const { return same(); }
-  Answer operator()(const DropoutForward&) const { return same(); }
-  Answer operator()(const GroupNormForward&) const { return same(); }
-  Answer operator()(const ImageOpsForward&) const { return same(); }
-  Answer operator()(const LayerNormForward&) const { return same(); }
-  Answer operator()(const LinearForward&) const { return same(); }
-  Answer operator()(const LocalResponseNormForward&) const { return same(); }
-  Answer operator()(const MixForward&) const { return same(); }
-  Answer operator()(const MultiplyForward&) const { return same(); }
-  Answer operator()(const NormaliseForward&) const { return same(); }
-  Answer operator()(const PadForward&) const { return same(); }
-  Answer operator()(const PoolForward&) const { return same(); }
-  Answer operator()(const PreluForward&) const { return same(); }
-  Answer operator()(const ReluForward&) const { return same(); }
-  Answer operator()(const ReorderForward&) const { return same(); }
-  Answer operator()(const ResampleForward&) const { return same(); }
-  Answer operator()(const SliceForward&) const { return same(); }
-  Answer operator()(const SoftmaxForward&) const { return same(); }
+
+  template <RunsAgainAsItIs Op>
+  Answer operator()(const Op&) const {
+    return same();
+  }
 
   // The output of this operation is summed over the ranks in place.
   Answer operator()(const BatchNormStatistics&) const { return {}; }

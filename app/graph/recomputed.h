@@ -22,8 +22,8 @@ struct Recomputed {
 // perhaps others. Returns nothing if the node can run only once: a sum over the ranks, or an
 // operation whose output is summed over the ranks.
 //
-// A new operation of forward needs an overload in recomputed.cpp; otherwise that file does not
-// compile.
+// An operation of forward that is no CONVOY_REPEATABLE_NODE needs an overload in recomputed.cpp;
+// without one that file does not compile.
 std::optional<Recomputed> recomputed(const Node& node, const std::vector<int>& wanted);
 
 }  // namespace convoy::app

@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(ActivationForward, activation_forward, ActivationProblem);
+CONVOY_REPEATABLE_NODE(ActivationForward, activation_forward, ActivationProblem);
 CONVOY_NODE(ActivationBackward, activation_backward, ActivationProblem);
 
 struct Activation {

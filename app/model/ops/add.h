@@ -9,7 +9,7 @@
 namespace convoy::app {
 
 CONVOY_NODE(AddForward, add_forward, AddProblem);
-CONVOY_NODE(BroadcastAddForward, broadcast_add_forward, BroadcastProblem);
+CONVOY_REPEATABLE_NODE(BroadcastAddForward, broadcast_add_forward, BroadcastProblem);
 CONVOY_NODE(BroadcastAddBackward, broadcast_add_backward, BroadcastProblem);
 
 struct Add {

@@ -11,7 +11,7 @@ namespace convoy::app {
 
 CONVOY_NODE(BatchNormStatistics, batch_norm_statistics, BatchNormProblem);
 CONVOY_NODE(BatchNormForward, batch_norm_forward, BatchNormProblem);
-CONVOY_NODE(BatchNormInference, batch_norm_inference, BatchNormProblem);
+CONVOY_REPEATABLE_NODE(BatchNormInference, batch_norm_inference, BatchNormProblem);
 CONVOY_NODE(BatchNormBackwardReduce, batch_norm_backward_reduce, BatchNormProblem);
 CONVOY_NODE(BatchNormBackward, batch_norm_backward, BatchNormProblem);
 

@@ -7,9 +7,9 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(SliceForward, slice_forward, SliceProblem);
+CONVOY_REPEATABLE_NODE(SliceForward, slice_forward, SliceProblem);
 CONVOY_NODE(SliceBackward, slice_backward, SliceProblem);
-CONVOY_NODE(ChannelShuffleForward, channel_shuffle, ShuffleProblem);
+CONVOY_REPEATABLE_NODE(ChannelShuffleForward, channel_shuffle, ShuffleProblem);
 
 struct Slice {
   static constexpr std::string_view kKind = "slice";

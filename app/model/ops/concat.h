@@ -6,7 +6,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(ConcatForward, concat_forward, ConcatProblem);
+CONVOY_REPEATABLE_NODE(ConcatForward, concat_forward, ConcatProblem);
 CONVOY_NODE(ConcatBackward, concat_backward, ConcatProblem);
 
 struct Concat {

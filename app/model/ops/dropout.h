@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(DropoutForward, dropout_forward, DropoutProblem);
+CONVOY_REPEATABLE_NODE(DropoutForward, dropout_forward, DropoutProblem);
 CONVOY_NODE(DropoutBackward, dropout_backward, DropoutProblem);
 
 struct Dropout {

@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(ReorderForward, reorder_forward, ReorderProblem);
+CONVOY_REPEATABLE_NODE(ReorderForward, reorder_forward, ReorderProblem);
 
 struct Flatten {
   static constexpr std::string_view kKind = "flatten";

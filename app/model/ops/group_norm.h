@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(GroupNormForward, group_norm_forward, GroupNormProblem);
+CONVOY_REPEATABLE_NODE(GroupNormForward, group_norm_forward, GroupNormProblem);
 CONVOY_NODE(GroupNormBackward, group_norm_backward, GroupNormProblem);
 
 struct GroupNorm {

@@ -6,7 +6,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(LayerNormForward, layer_norm_forward, LayerNormProblem);
+CONVOY_REPEATABLE_NODE(LayerNormForward, layer_norm_forward, LayerNormProblem);
 CONVOY_NODE(LayerNormBackward, layer_norm_backward, LayerNormProblem);
 
 struct LayerNorm {

@@ -9,7 +9,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(LinearForward, linear_forward, LinearProblem);
+CONVOY_REPEATABLE_NODE(LinearForward, linear_forward, LinearProblem);
 CONVOY_NODE(LinearBackwardData, linear_backward_data, LinearProblem);
 CONVOY_NODE(LinearBackwardWeights, linear_backward_weights, LinearProblem);
 

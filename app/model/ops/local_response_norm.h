@@ -6,7 +6,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(LocalResponseNormForward, local_response_norm_forward, LocalResponseNormProblem);
+CONVOY_REPEATABLE_NODE(LocalResponseNormForward, local_response_norm_forward, LocalResponseNormProblem);
 CONVOY_NODE(LocalResponseNormBackward, local_response_norm_backward, LocalResponseNormProblem);
 
 struct LocalResponseNorm {

@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(MultiplyForward, multiply_forward, BroadcastProblem);
+CONVOY_REPEATABLE_NODE(MultiplyForward, multiply_forward, BroadcastProblem);
 CONVOY_NODE(MultiplyBackward, multiply_backward, BroadcastProblem);
 
 struct Multiply {

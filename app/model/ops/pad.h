@@ -6,7 +6,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(PadForward, pad_forward, PadProblem);
+CONVOY_REPEATABLE_NODE(PadForward, pad_forward, PadProblem);
 CONVOY_NODE(PadBackward, pad_backward, PadProblem);
 
 struct Pad {

@@ -8,7 +8,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(PoolForward, pool_forward, PoolProblem);
+CONVOY_REPEATABLE_NODE(PoolForward, pool_forward, PoolProblem);
 CONVOY_NODE(PoolBackward, pool_backward, PoolProblem);
 
 struct Pool {

@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(PreluForward, prelu_forward, PreluProblem);
+CONVOY_REPEATABLE_NODE(PreluForward, prelu_forward, PreluProblem);
 CONVOY_NODE(PreluBackward, prelu_backward, PreluProblem);
 
 struct Prelu {

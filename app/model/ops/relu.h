@@ -6,7 +6,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(ReluForward, relu_forward, ReluProblem);
+CONVOY_REPEATABLE_NODE(ReluForward, relu_forward, ReluProblem);
 CONVOY_NODE(ReluBackward, relu_backward, ReluProblem);
 
 struct Relu {

@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-CONVOY_NODE(SoftmaxForward, softmax_forward, SoftmaxProblem);
+CONVOY_REPEATABLE_NODE(SoftmaxForward, softmax_forward, SoftmaxProblem);
 CONVOY_NODE(SoftmaxBackward, softmax_backward, SoftmaxProblem);
 
 struct Softmax {
