@@ -16,7 +16,7 @@ using kernels::TensorDesc;
 
 // A reuse delay may always cost this many bytes, even if the arena is small.
 constexpr std::int64_t kLittle = 128 << 20;
-constexpr std::int64_t kSmallArena = std::int64_t{1} << 30;
+constexpr std::int64_t kSmallArena = 512 << 20;
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 

@@ -190,10 +190,12 @@ Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
 // Returns `best` if it is faster than `fixed` by more than measurements differ, in turns with it.
 Candidate steadily_faster(const Candidate& fixed, Candidate best, StepTimer& timer,
                           Clock::time_point deadline) {
-  constexpr double kLeastGain = 0.01;
+  // Long steps are timed a few times only, before the device has become as warm as in training.
+  constexpr double kLeastGain = 0.01, kLeastGainOfLong = 0.02, kLongMs = 3;
   std::vector<Candidate> both{fixed, std::move(best)};
   time_candidates(both, timer, deadline);
-  return both[both[1].ms < (1 - kLeastGain) * both[0].ms ? 1 : 0];
+  const double least = both[0].ms < kLongMs ? kLeastGain : kLeastGainOfLong;
+  return both[both[1].ms < (1 - least) * both[0].ms ? 1 : 0];
 }
 
 }  // namespace
@@ -214,19 +216,23 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
                                  const DeviceRates& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget) {
   constexpr double kPairsShare = 0.15;  // of the budget
-  constexpr std::size_t kFewest = 3;    // schedules whose times say more than predictions
+  constexpr std::size_t kFewest = 3;    // schedules to choose from
+  constexpr double kLongestMs = 40;     // a longer step cannot be measured within the budget
   const Clock::time_point start = Clock::now(), deadline = start + budget;
-  const StepLoad load = make_step_load(program, timer.op_ms(), resources, rates);
+  StepLoad load = make_step_load(program, estimated_op_ms(program, rates), resources, rates);
+  const bool measurable = load.serial_ms() < kLongestMs;
+  if (measurable) load = make_step_load(program, timer.op_ms(), resources, rates);
   SideBySide side_by_side(load.ops);
   const int shortest = shortest_op(load);
-  const double event_ms = shortest < 0 ? kExpectedEventMs : timer.event_ms(shortest);
-  measure_pairs(load, side_by_side, event_ms, most_lanes, timer,
-                kPairsShare * static_cast<double>(budget.count()));
+  const double event_ms = !measurable || shortest < 0 ? kExpectedEventMs : timer.event_ms(shortest);
+  if (measurable)
+    measure_pairs(load, side_by_side, event_ms, most_lanes, timer,
+                  kPairsShare * static_cast<double>(budget.count()));
   std::vector<Candidate> candidates = candidates_of(program, load, side_by_side, event_ms, most_lanes);
   const std::size_t affordable = affordable_schedules(load, deadline);
   LaneChoice choice;
-  if (affordable < kFewest) {  // a step takes tens of milliseconds
-    choice = choice_of(load, promising(candidates), candidates[1]);
+  if (!measurable || affordable < kFewest) {  // the fixed lanes never disappoint
+    choice = choice_of(load, candidates[0], candidates[1]);
   } else {
     candidates.resize(std::min(candidates.size(), affordable));
     time_candidates(candidates, timer, Clock::now() + (deadline - Clock::now()) / 2);
@@ -236,7 +242,7 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
     choice = choice_of(load, best, candidates[1]);
     choice.measured_ms = best.ms, choice.measured_before_ms = candidates[1].ms;
   }
-  choice.source = LaneChoice::Source::measured;
+  choice.source = measurable ? LaneChoice::Source::measured : LaneChoice::Source::model;
   choice.analysis_ms = ms_since(start);
   return choice;
 }

@@ -92,6 +92,17 @@ TEST(LaneChoice, BranchesThatFitRunSideBySide) {
   EXPECT_NE(choice.text().find("6 forks"), std::string::npos) << choice.text();
 }
 
+// A step that is expected to take 19 x 40 ms cannot be measured within a second.
+TEST(LaneChoice, LongStepsKeepTheFixedLanes) {
+  const Program program = branches();
+  MadeUpDevice device(program, 1);
+  const LaneChoice choice =
+      choose_by_measurement(program, resources_of(program, 30), {1e12, 64 / 40.0}, 8, device, kBudget);
+  EXPECT_EQ(choice.schedule, "fixed, 3 lanes");
+  EXPECT_EQ(device.measured_schedules, 0);
+  EXPECT_EQ(choice.source, LaneChoice::Source::model);
+}
+
 TEST(LaneChoice, OneLaneIfNothingIsGained) {
   const Program program = branches();
   MadeUpDevice device(program, 2.2);

