@@ -63,12 +63,15 @@ class MadeUpDevice final : public StepTimer {
     SideBySide side_by_side(load.ops);
     for (const int a : {0, 1, 2, 3})
       for (const int b : {0, 1, 2, 3}) side_by_side.learn(a, b, together_ms_);
+    const LaneOrder fixed = fixed_lanes(program_, dependences_of(program_), 3);
     std::vector<double> ms;
-    for (const LaneOrder& lanes : schedules) ms.push_back(predict(load, side_by_side, lanes, 0.01).ms);
-    measured_schedules = static_cast<int>(schedules.size());
+    for (const LaneOrder& lanes : schedules)
+      ms.push_back(predict(load, side_by_side, lanes, 0.01).ms * (lanes == fixed ? 1 : factor_of_others));
+    measured_schedules = std::max(measured_schedules, static_cast<int>(schedules.size()));
     return ms;
   }
   int measured_pairs = 0, measured_schedules = 0;
+  double factor_of_others = 1;  // of the times of all but the fixed lanes
 
  private:
   const Program& program_;
@@ -90,6 +93,15 @@ TEST(LaneChoice, BranchesThatFitRunSideBySide) {
   EXPECT_EQ(choice.source, LaneChoice::Source::measured);
   EXPECT_GT(device.measured_schedules, 2);
   EXPECT_NE(choice.text().find("6 forks"), std::string::npos) << choice.text();
+}
+
+TEST(LaneChoice, FixedLanesStayUnlessOthersAreClearlyFaster) {
+  const Program program = branches();
+  MadeUpDevice device(program, 1);
+  device.factor_of_others = 0.985;
+  EXPECT_EQ(choose(program, 30, device).schedule, "fixed, 3 lanes");
+  device.factor_of_others = 0.97;
+  EXPECT_NE(choose(program, 30, device).schedule, "fixed, 3 lanes");
 }
 
 // A step that is expected to take 19 x 40 ms cannot be measured within a second.
