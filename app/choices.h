@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <stdexcept>
@@ -47,5 +48,13 @@ std::optional<Enum> find_choice(std::string_view name) {
     if (choice.name == name) return choice.value;
   return std::nullopt;
 }
+
+// A value that flags and files spell as a text of its own: parse() throws std::invalid_argument
+// that says what was found and expected.
+template <typename Value>
+concept HasText = requires(const Value& value, const std::string& text) {
+  { value.text() } -> std::same_as<std::string>;
+  { Value::parse(text) } -> std::same_as<Value>;
+};
 
 }  // namespace convoy::app

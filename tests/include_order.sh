@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks that layers include only what is below them: app -> comm, data, partition, kernels; comm
 # and data -> kernels/device; partition and kernels -> nothing of ours; within app commands ->
-# training, prediction -> model_parallel -> timing -> execute -> compile -> graph -> model -> the
-# files of app itself. Prints every line that breaks this; the status is then 1.
+# training, prediction -> model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model
+# -> the files of app itself. Prints every line that breaks this; the status is then 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,8 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app/compile"] = "app/compile comm data partition " may["app/graph"]
       may["app/execute"] = "app/execute " may["app/compile"]
       may["app/timing"] = "app/timing " may["app/execute"]
-      may["app/model_parallel"] = "app/model_parallel " may["app/timing"]
+      may["app/concurrency"] = "app/concurrency " may["app/timing"]
+      may["app/model_parallel"] = "app/model_parallel " may["app/concurrency"]
       may["app/prediction"] = "app/prediction " may["app/model_parallel"]
       may["app/training"] = "app/training " may["app/model_parallel"]
       may["app/commands"] = "app/commands app/prediction " may["app/training"]

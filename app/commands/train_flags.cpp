@@ -16,30 +16,13 @@ void add_flag(CLI::App& verb, const OptionRow& row, bool& value) {
   verb.add_flag(value ? fmt::format("{},!--no-{}", on, row.flag) : on, value, row.help);
 }
 
-CLI::Option* add_policy(CLI::App& verb, const std::string& flag, AutoAugmentPolicy& policy,
-                        const std::string& help) {
-  const auto check = [](const std::string& text) -> std::string {
-    try {
-      AutoAugmentPolicy::parse(text);
-      return "";
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-  };
-  return verb
-      .add_option_function<std::string>(
-          flag, [&policy](const std::string& text) { policy = AutoAugmentPolicy::parse(text); }, help)
-      ->check(CLI::Validator(check, "", "auto_augment"))
-      ->default_str(policy.text());
-}
-
 template <typename Value>
 CLI::Option* add_value(CLI::App& verb, const OptionRow& row, Value& value) {
   const std::string flag = fmt::format("--{}", row.flag);
   if constexpr (NamedChoice<Value>) {
     return add_choice(verb, flag, value, row.help);
-  } else if constexpr (std::is_same_v<Value, AutoAugmentPolicy>) {
-    return add_policy(verb, flag, value, row.help);
+  } else if constexpr (HasText<Value>) {
+    return add_text(verb, flag, value, row.help);
   } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
     return verb.add_option(flag, value, row.help)->transform(size_in_bytes());
   } else {

@@ -34,6 +34,24 @@ CLI::Option* add_choice(CLI::App& verb, const std::string& flag, Enum& value, co
       ->default_str(name_of(value));
 }
 
+// Adds a flag whose value has a text of its own. `value` must outlive the verb.
+template <HasText Value>
+CLI::Option* add_text(CLI::App& verb, const std::string& flag, Value& value, const std::string& help) {
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      Value::parse(text);
+      return "";
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+  };
+  return verb
+      .add_option_function<std::string>(
+          flag, [&value](const std::string& text) { value = Value::parse(text); }, help)
+      ->check(CLI::Validator(check, "", "text"))
+      ->default_str(value.text());
+}
+
 // Accepts any text that is not empty. Without this check an empty shell variable would count as a
 // file name.
 CLI::Validator not_empty();

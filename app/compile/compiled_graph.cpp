@@ -16,6 +16,7 @@ using kernels::TensorDesc;
 
 // A reuse delay may always cost this many bytes, even if the arena is small.
 constexpr std::int64_t kLittle = 128 << 20;
+constexpr std::int64_t kSmallArena = 512 << 20;
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
@@ -218,7 +219,8 @@ class Compilation {
     partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
     const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
     const auto end = static_cast<std::int64_t>(compiled_.kernels.size()) - 1;
-    for (int reuse_delay = reuse_delay_; reuse_delay > 0; reuse_delay /= 2) {
+    const int longest = tight.bytes > kSmallArena ? std::min(reuse_delay_, kReuseDelay) : reuse_delay_;
+    for (int reuse_delay = longest; reuse_delay > 0; reuse_delay /= 2) {
       std::vector<partition::BufferLifetime> longer = lifetimes;
       for (partition::BufferLifetime& lifetime : longer)
         lifetime.last = std::min(lifetime.last + reuse_delay, end);

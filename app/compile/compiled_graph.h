@@ -11,6 +11,8 @@
 
 namespace convoy::app {
 
+inline constexpr int kReuseDelay = 4, kLongReuseDelay = 16;
+
 struct CompiledGraph {
   StepGraph graph;
   std::vector<kernels::TensorDesc> descs;  // for each TensorId: type, shape and layout
@@ -35,7 +37,8 @@ struct CompiledGraph {
 //
 // `reuse_delay` is the number of nodes that must pass before a freed buffer is reused, so that
 // lanes do not wait for each other. It is halved until it costs at most max(128 MiB, 1/32 of the
-// arena).
+// arena). A delay above kReuseDelay is for arenas of up to 512 MiB, whose operations leave space on a
+// device for others.
 //
 // Throws std::runtime_error if a kernel cannot be made. The message names the layer, the operation
 // and the backend.

@@ -21,6 +21,9 @@ inline constexpr int kRingSlots = 3;
 // Three lanes are the fastest of 2, 3, 4 and 6 for most of the zoo on an H200
 // (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
+inline constexpr int kMostLanes = 8;
+// StepOptions::lanes: the analyzer of app/concurrency chooses lanes and order of a training step.
+inline constexpr int kAutoLanes = 0;
 
 // The source of a CUDA session's images. Host sessions accept only `filled`, with row-major float
 // images.
@@ -79,7 +82,8 @@ struct StepOptions {
   bool read_tuning_only = false;
   std::int64_t memory_limit = 0;  // most bytes of the arena; 0: no limit
   std::int64_t host_memory = 0;   // most bytes of activations in host memory
-  // CUDA: the number of instructions that may run at the same time. It does not change the bits of
+  // CUDA: the number of instructions that may run at the same time, 1 to kMostLanes, or kAutoLanes.
+  // It does not change the bits of
   // the results.
   int lanes = kDefaultLanes;
   bool time_waits = true;  // CUDA: whether exposed_comm_ms is measured

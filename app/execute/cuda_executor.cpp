@@ -14,10 +14,10 @@
 #include <optional>
 #include <thread>
 
+#include "app/execute/cuda_lanes.h"
 #include "app/execute/cuda_program_clock.h"
 #include "app/execute/cuda_step_traces.h"
 #include "app/execute/executor.h"
-#include "app/execute/lane_plan.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/cuda_step_ring.h"
 #include "kernels/device/sample_transform.h"
@@ -38,6 +38,7 @@ class CudaExecutor final : public Executor {
         streamed_(execution.streamed && memory.has_images()),
         batches_(execution.batches),
         lanes_(execution.lanes),
+        fixed_lanes_(execution.fixed_lanes),
         streams_(execution.lanes + kCopyLanes),
         waits_(execution.lanes, execution.waits),
         inputs_(static_cast<std::size_t>(memory.members()), Input(memory)),
@@ -132,7 +133,7 @@ class CudaExecutor final : public Executor {
   }
   void begin_trace() override { next_traced_ = 0; }
   std::vector<TracedStep> traced_steps() override {
-    return traces_ ? traces_->read(streams_.to_host(), lanes_) : std::vector<TracedStep>();
+    return traces_ ? traces_->read(streams_.to_host(), fixed_lanes_) : std::vector<TracedStep>();
   }
 
  private:
@@ -219,7 +220,7 @@ class CudaExecutor final : public Executor {
   const ModelMemory& memory_;
   const bool streamed_;
   const int batches_;
-  const int lanes_;
+  const int lanes_, fixed_lanes_;
   kernels::StreamPool streams_;
   ProgramClock waits_;
   std::vector<Input> inputs_;  // the input of each member's next step
@@ -227,8 +228,8 @@ class CudaExecutor final : public Executor {
   std::span<const float> probabilities_;  // the probabilities in device memory
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
-  // The events of the captured graphs, which use them at each launch.
-  std::vector<CudaEvent> edges_;
+  // The events and streams of the captured graphs.
+  LaneResources lane_resources_;
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
   int loaded_ = 0;  // the number of batches loaded for the next step
@@ -252,45 +253,26 @@ void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream
 }
 
 int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
-  const LanePlan plan = plan_lanes(program, lanes_);
-  const auto stream_of = [&](int lane) { return lane == 0 ? stream.get() : streams_.compute(lane).get(); };
-  edges_.reserve(edges_.size() + static_cast<std::size_t>(plan.events + plan.lanes));
-  const auto first = edges_.size();
-  for (int event = 0; event < plan.events; ++event) edges_.emplace_back();
-  const auto event_of = [&](int event) -> const CudaEvent& {
-    return edges_[first + static_cast<std::size_t>(event)];
-  };
-  const CudaEvent& fork = edges_.emplace_back();
-  fork.record(stream_of(0));
-  for (int lane = 1; lane < plan.lanes; ++lane) fork.make_wait(stream_of(lane));
   int waits = 0;
-  for (std::size_t i = 0; i < program.instructions().size(); ++i) {
-    const LanePlan::Step& step = plan.steps[i];
-    const Instruction& instruction = program.instructions()[i];
-    const cudaStream_t lane = stream_of(step.lane);
-    for (const int event : step.waits) event_of(event).make_wait(lane);
+  const auto launch_one = [&](int index, int lane, cudaStream_t of_lane) {
+    const Instruction& instruction = program.instructions()[static_cast<std::size_t>(index)];
     const bool communicates = instruction.communicates && !waited_.empty();
-    if (communicates) waits_.begin(waits, step.lane, lane);
-    if (all != nullptr) all->begin(static_cast<int>(i), step.lane, lane);
+    if (communicates) waits_.begin(waits, lane, of_lane);
+    if (all != nullptr) all->begin(index, lane, of_lane);
     if (instruction.fills) {
-      waits_.join(lane);
-      if (all != nullptr) all->join(lane);
+      waits_.join(of_lane);
+      if (all != nullptr) all->join(of_lane);
     }
-    launch(instruction, kernels::Stream(lane));
-    if (communicates) waits_.end(waits++, step.lane, lane);
+    launch(instruction, kernels::Stream(of_lane));
+    if (communicates) waits_.end(waits++, lane, of_lane);
     if (all != nullptr && instruction.follow)
-      all->end_after(static_cast<int>(i), instruction.follow);
+      all->end_after(index, instruction.follow);
     else if (all != nullptr)
-      all->end(static_cast<int>(i), step.lane, lane);
-    if (step.records >= 0) event_of(step.records).record(stream_of(step.lane));
-  }
-  for (int lane = 1; lane < plan.lanes; ++lane) {
-    const CudaEvent& join = edges_.emplace_back();
-    join.record(stream_of(lane));
-    join.make_wait(stream_of(0));
-  }
-  waits_.join(stream_of(0));
-  if (all != nullptr) all->join(stream_of(0));
+      all->end(index, lane, of_lane);
+  };
+  record_lanes(plan_lanes(program, fixed_lanes_), stream.get(), streams_, lane_resources_, launch_one);
+  waits_.join(stream.get());
+  if (all != nullptr) all->join(stream.get());
   return waits;
 }
 

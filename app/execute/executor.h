@@ -93,8 +93,10 @@ struct DeviceExecution {
   // Images arrive through a ring that has places for kRingSlots times `batches` batches.
   bool streamed = false;
   int batches = 1;
-  // The number of instructions that may run at the same time.
+  // The most lanes for computing that a program may have.
   int lanes = 1;
+  // The lanes for computing of a program that has none of its own.
+  int fixed_lanes = 1;
   // The most instructions of one program that wait for other ranks.
   int waits = 0;
 };

@@ -40,11 +40,11 @@ class HostExecutor final : public Executor {
     if (started_) throw std::logic_error("a step was started before the last one was finished");
     const double exposed = *execution_.exposed_ms;
     for (int member = 0; member < memory_.members(); ++member) metrics_of(member)[4] = stop_requested ? 1 : 0;
-    for (const Instruction& instruction : program.instructions()) {
-      if (retired_[static_cast<std::size_t>(instruction.member)]) continue;
+    program.for_each_launched([&](const Instruction& instruction) {
+      if (retired_[static_cast<std::size_t>(instruction.member)]) return;
       instruction.launch({});
       if (execution_.between) execution_.between();
-    }
+    });
     exposed_comm_ms_ = *execution_.exposed_ms - exposed;
     started_ = true;
   }

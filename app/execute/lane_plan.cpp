@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
+#include <stdexcept>
 
 namespace convoy::app {
 namespace {
@@ -63,11 +65,70 @@ class Touched {
   std::map<const std::byte*, Piece> pieces_;  // each piece by its first byte
 };
 
+constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Returns the number of lanes for computing.
+int compute_lanes(const Program& program, const LaneOrder& lanes) {
+  int count = 1;
+  for (std::size_t i = 0; i < lanes.lane.size(); ++i)
+    if (program.instructions()[i].engine == Engine::compute) count = std::max(count, lanes.lane[i] + 1);
+  return count;
+}
+
+void check(const LaneOrder& lanes, const std::vector<std::vector<int>>& dependences) {
+  std::vector<bool> launched(dependences.size(), false);
+  const bool complete = lanes.order.size() == dependences.size() && lanes.lane.size() == dependences.size() &&
+                        (lanes.urgent.empty() || lanes.urgent.size() == dependences.size());
+  for (const int i : lanes.order) {
+    const bool fits = complete && i >= 0 && at(i) < launched.size() && !launched[at(i)] &&
+                      lanes.lane[at(i)] >= 0 &&
+                      std::ranges::all_of(dependences[at(i)], [&](int of) { return launched[at(of)]; });
+    if (!fits)
+      throw std::logic_error("internal error: the lanes of a program are not those of its instructions");
+    launched[at(i)] = true;
+  }
+  if (!complete) throw std::logic_error("internal error: a program's lanes lack some of its instructions");
+}
+
+// Adds the waits between lanes to a plan that has all lanes. A wait that other waits imply is left
+// out.
+void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
+  std::vector<int> position(plan.steps.size());  // in the order, by instruction
+  for (std::size_t p = 0; p < plan.order.size(); ++p) position[at(plan.order[p])] = static_cast<int>(p);
+  std::vector<int> last(at(plan.lanes), -1);  // by lane: the position of its latest instruction
+  // seen[p][lane]: the latest position in a lane that is known to end before position p starts.
+  std::vector<std::vector<int>> seen;
+  for (std::size_t p = 0; p < plan.order.size(); ++p) {
+    const std::size_t i = at(plan.order[p]);
+    LanePlan::Step& step = plan.steps[i];
+    int& previous = last[at(step.lane)];
+    std::vector<int>& before = seen.emplace_back(at(plan.lanes), -1);
+    if (previous >= 0) before = seen[at(previous)];
+    before[at(step.lane)] = previous;
+    std::vector<int> waits;
+    for (const int of : dependences[i]) waits.push_back(position[at(of)]);
+    std::ranges::sort(waits, std::ranges::greater());  // latest first
+    for (const int of : waits) {
+      LanePlan::Step& other = plan.steps[at(plan.order[at(of)])];
+      if (before[at(other.lane)] >= of) continue;  // other waits order the two already
+      if (other.records < 0) other.records = plan.events++;
+      step.waits.push_back(other.records);
+      const std::vector<int>& theirs = seen[at(of)];
+      for (std::size_t lane = 0; lane < before.size(); ++lane)
+        before[lane] = std::max(before[lane], theirs[lane]);
+      before[at(other.lane)] = std::max(before[at(other.lane)], of);
+    }
+    previous = static_cast<int>(p);
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<int>> dependences_of(const Program& program) {
   Touched touched;
   std::vector<std::vector<int>> all;
   for (int i = 0; i < std::ssize(program.instructions()); ++i) {
-    const Instruction& instruction = program.instructions()[static_cast<std::size_t>(i)];
+    const Instruction& instruction = program.instructions()[at(i)];
     std::vector<int>& waits = all.emplace_back();
     for (const MemoryRange& range : instruction.reads) touched.read(range, i, waits);
     for (const MemoryRange& range : instruction.writes) touched.write(range, i, waits);
@@ -78,57 +139,47 @@ std::vector<std::vector<int>> dependences_of(const Program& program) {
   return all;
 }
 
-}  // namespace
+LaneOrder fixed_lanes(const Program& program, const std::vector<std::vector<int>>& dependences, int lanes) {
+  LaneOrder result;
+  std::vector<int> last(at(std::max(lanes, 1)), -1);  // by lane: its latest instruction
+  for (int i = 0; i < std::ssize(dependences); ++i) {
+    result.order.push_back(i);
+    int best = -1;
+    // Prefer a lane whose last instruction this one must wait for, the latest of them.
+    for (int lane = 0; lane < std::ssize(last); ++lane) {
+      const int tail = last[at(lane)];
+      const bool follows = tail >= 0 && std::ranges::binary_search(dependences[at(i)], tail);
+      if (follows && (best < 0 || tail > last[at(best)])) best = lane;
+    }
+    if (best < 0) best = static_cast<int>(std::ranges::min_element(last) - last.begin());
+    result.lane.push_back(best);
+    if (program.instructions()[at(i)].engine == Engine::compute) last[at(best)] = i;
+  }
+  return result;
+}
 
 LanePlan plan_lanes(const Program& program, int lanes) {
+  std::vector<std::vector<int>> dependences = dependences_of(program);
+  const LaneOrder own = program.lanes().empty() ? fixed_lanes(program, dependences, lanes) : program.lanes();
+  if (!program.lanes().empty()) lanes = compute_lanes(program, own);
+  for (const auto& [first, second] : own.holds) dependences.at(at(second)).push_back(first);
+  check(own, dependences);
   LanePlan plan;
   const int computing = std::max(lanes, 1);
   const bool copies = std::ranges::any_of(program.instructions(), [](const Instruction& instruction) {
     return instruction.engine != Engine::compute;
   });
   plan.lanes = computing + (copies ? kCopyLanes : 0);
-  plan.steps.resize(program.instructions().size());
-  if (plan.lanes == 1) return plan;
-  const auto dependences = dependences_of(program);
-  // The latest instruction of each lane; -1: none yet.
-  std::vector<int> last(static_cast<std::size_t>(plan.lanes), -1);
-  // seen[i][lane]: the latest instruction of the lane that is known to end before instruction i
-  // starts.
-  std::vector<std::vector<int>> seen;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    LanePlan::Step& step = plan.steps[i];
+  plan.order = own.order;
+  for (std::size_t i = 0; i < own.lane.size(); ++i) {
     const Engine engine = program.instructions()[i].engine;
-    // Prefer a lane whose latest instruction is one that instruction i must wait for; if there are
-    // several, take the lane with the latest such instruction. Otherwise take the lane that has
-    // been idle for longest.
-    int best = engine == Engine::compute ? -1 : computing + (engine == Engine::copy_out ? 0 : 1);
-    for (int lane = 0; lane < computing && engine == Engine::compute; ++lane) {
-      const int tail = last[static_cast<std::size_t>(lane)];
-      const bool follows = tail >= 0 && std::ranges::binary_search(dependences[i], tail);
-      if (follows && (best < 0 || tail > last[static_cast<std::size_t>(best)])) best = lane;
-    }
-    if (best < 0)
-      best = static_cast<int>(std::min_element(last.begin(), last.begin() + computing) - last.begin());
-    step.lane = best;
-    std::vector<int>& before = seen.emplace_back(static_cast<std::size_t>(plan.lanes), -1);
-    const int previous = last[static_cast<std::size_t>(best)];
-    if (previous >= 0) before = seen[static_cast<std::size_t>(previous)];
-    before[static_cast<std::size_t>(best)] = previous;
-    // The latest dependence comes first.
-    for (auto at = dependences[i].rbegin(); at != dependences[i].rend(); ++at) {
-      LanePlan::Step& other = plan.steps[static_cast<std::size_t>(*at)];
-      // Other waits ensure this order already.
-      if (before[static_cast<std::size_t>(other.lane)] >= *at) continue;
-      if (other.records < 0) other.records = plan.events++;
-      step.waits.push_back(other.records);
-      const std::vector<int>& theirs = seen[static_cast<std::size_t>(*at)];
-      for (std::size_t lane = 0; lane < before.size(); ++lane)
-        before[lane] = std::max(before[lane], theirs[lane]);
-      before[static_cast<std::size_t>(other.lane)] =
-          std::max(before[static_cast<std::size_t>(other.lane)], *at);
-    }
-    last[static_cast<std::size_t>(best)] = static_cast<int>(i);
+    const int copying = computing + (engine == Engine::copy_out ? 0 : 1);
+    plan.steps.push_back({engine == Engine::compute ? own.lane[i] : copying,
+                          {},
+                          -1,
+                          !own.urgent.empty() && own.urgent[i] != 0});
   }
+  if (plan.lanes > 1) connect(plan, dependences);
   return plan;
 }
 

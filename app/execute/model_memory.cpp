@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "kernels/device/device_memory.h"
+
 namespace convoy::app {
 namespace {
 
@@ -51,6 +53,16 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   if (shared.arena) transfer_memory_ = shared.arena(bytes);
   if (!transfer_memory_) arena_ = kernels::Arena(options.backend, bytes);
   list_tensors(main, steps.train ? kernels::optimizer_states(options.optimizer) : 0);
+}
+
+void ModelMemory::clear(kernels::Backend backend) {
+  if (transfer_memory_) throw std::logic_error("memory that stages share is not cleared");
+  const auto images = static_cast<std::size_t>(plan_.offset(Region::control));
+  kernels::clear(backend, arena_.data() + images, arena_.bytes() - images, {});
+  if (shared_gradients_)
+    kernels::clear(backend, shared_gradients_.get(), static_cast<std::size_t>(plan_.bytes(Region::gradients)),
+                   {});
+  kernels::synchronize(backend);
 }
 
 bool ModelMemory::is_shared(const void* address) const {

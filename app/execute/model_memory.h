@@ -126,6 +126,9 @@ class ModelMemory {
   const std::vector<PersistentTensor>& averages() const { return averages_; }
 
   const MemoryPlan& plan() const { return plan_; }
+  // Fills all but the images with zeros, and waits until that is done. Throws std::logic_error for
+  // a stage of a partitioned step.
+  void clear(kernels::Backend backend);
 
  private:
   void list_tensors(const CompiledGraph& compiled, int optimizer_states);

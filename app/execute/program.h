@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/device/kernel.h"
@@ -37,12 +38,37 @@ struct Instruction {
   // The first member that the instruction computes. On a host it computes only this member.
   int member = 0;
   Engine engine = Engine::compute;
+  // It reads indices that the step has computed, so that it may only run in its place in the step.
+  bool reads_indices = false;
+};
+
+// The lanes in which a device runs a program, and the order in which the instructions are launched.
+// Every lane runs its instructions in that order.
+struct LaneOrder {
+  std::vector<int> order;  // all instructions, each after those that it depends on (lane_plan.h)
+  std::vector<int> lane;   // by instruction; lanes count from 0
+  // (a, b): instruction b waits for a, although no memory orders them.
+  std::vector<std::pair<int, int>> holds = {};
+  // By instruction, 1: a device gives it multiprocessors before the others. Empty: none is urgent.
+  std::vector<char> urgent = {};
+  bool empty() const { return order.empty(); }
+  bool operator==(const LaneOrder&) const = default;
 };
 
 class Program {
  public:
   void add(Instruction instruction) { instructions_.push_back(std::move(instruction)); }
   const std::vector<Instruction>& instructions() const { return instructions_; }
+
+  // An executor runs the program so from its next first step on; an empty one leaves it the choice.
+  void arrange(LaneOrder lanes) { lanes_ = std::move(lanes); }
+  const LaneOrder& lanes() const { return lanes_; }
+  // Calls visit(instruction) for each, in the order of the lanes if there are any.
+  template <typename Visit>
+  void for_each_launched(const Visit& visit) const {
+    for (std::size_t i = 0; i < instructions_.size(); ++i)
+      visit(instructions_[lanes_.empty() ? i : static_cast<std::size_t>(lanes_.order[i])]);
+  }
 
   // Replaces each launch by the launch that `wrap` returns for it. Tracing uses this. A program
   // that is not instrumented has no extra cost.
@@ -58,6 +84,7 @@ class Program {
 
  private:
   std::vector<Instruction> instructions_;
+  LaneOrder lanes_;
 };
 
 }  // namespace convoy::app

@@ -139,6 +139,7 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
   Instruction instruction{node.layer, std::string(node.name()), nullptr, node.flops,
                           operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
+  instruction.reads_indices = node.is<PoolBackward>();
   if (copy != nullptr)
     instruction.engine = copy->action == HostCopy::Action::out_begin ? Engine::copy_out : Engine::copy_back;
   append_kernel(program, std::move(instruction), compiled.kernels[index], inputs, outputs,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/compile/fit_memory.h"
+#include "app/execute/fill_with_numbers.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -44,6 +45,18 @@ class CollectiveMemory {
 }  // namespace
 
 namespace {
+
+// Launches of single members leave a device's multiprocessors free for others.
+int lanes_of_members(const CompiledSteps& steps, int lanes, int members) {
+  constexpr int kMostOfMembers = 16;
+  const auto alone = [](const CompiledGraph& compiled) {
+    return std::ranges::any_of(compiled.kernels, [](const kernels::Kernel& kernel) {
+      return kernel.bind != nullptr && !kernel.takes_members;
+    });
+  };
+  if (!alone(steps.main()) && !alone(steps.evaluate)) return lanes;
+  return std::max(lanes, std::min(lanes * members, kMostOfMembers));
+}
 
 CompiledSteps steps_within_limit(const Network& network, const StepOptions& options,
                                  comm::Collectives& ranks) {
@@ -121,8 +134,10 @@ void Session::make_executor() {
   const std::span<const float> probabilities = probabilities_of_step();
   if (options_.backend == kernels::Backend::cuda) {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
-    executor_ = make_cuda_executor(*memory_,
-                                   {probabilities, streamed, options_.input.batches, lanes(), most_waits()});
+    const int fixed =
+        options_.lanes == kAutoLanes ? lanes_of_members(steps_, kDefaultLanes, members()) : lanes();
+    executor_ = make_cuda_executor(
+        *memory_, {probabilities, streamed, options_.input.batches, lanes(), fixed, most_waits()});
   } else {
     // A rank may have no other thread than this one. So buckets and transfers go on when `progress`
     // is called between kernels.
@@ -140,17 +155,34 @@ void Session::make_executor() {
   }
 }
 
-// Returns the number of lanes. It is larger if some kernels compute a single member, because such
-// kernels leave multiprocessors free for other members.
-int Session::lanes() const {
-  constexpr int kMostLanes = 16;
-  const auto alone = [](const CompiledGraph& compiled) {
-    return std::ranges::any_of(compiled.kernels, [](const kernels::Kernel& kernel) {
-      return kernel.bind != nullptr && !kernel.takes_members;
-    });
+void Session::prepare_timing() {
+  if (copy_parameters_) copy_parameters_({});
+  const auto fill = [&](void* data, std::int64_t bytes) {
+    fill_with_numbers(options_.backend, static_cast<std::byte*>(data), bytes);
   };
-  if (!alone(steps_.main()) && !alone(steps_.evaluate)) return options_.lanes;
-  return std::max(options_.lanes, std::min(options_.lanes * members(), kMostLanes));
+  for (int member = 0; member < members(); ++member) {
+    fill(memory_->of_member(memory_->update_workspace(), member), memory_->plan().bytes(Region::activations));
+    if (memory_->has_images() && options_.input.kind == InputOptions::Kind::filled)
+      fill(memory_->of_member(memory_->images(), member), static_cast<std::int64_t>(images().desc.bytes()));
+    kernels::StepControl control = executor_->control(member);
+    control.valid = static_cast<std::int32_t>(memory_->capacity());
+    control.global_valid = control.valid * groups_.replicas->size();
+    control.learning_rate = 0;
+    kernels::copy_in(options_.backend, memory_->of_member(memory_->control(), member), &control,
+                     sizeof control);
+    const kernels::MixParameters mix;
+    if (memory_->has_mix())
+      kernels::copy_in(options_.backend, memory_->of_member(memory_->mix(), member), &mix, sizeof mix);
+  }
+}
+
+void Session::reset() {
+  memory_->clear(options_.backend);
+  for (const int member : all_members_) initialise(steps_.main().graph, member);
+}
+
+int Session::lanes() const {
+  return lanes_of_members(steps_, options_.lanes == kAutoLanes ? kMostLanes : options_.lanes, members());
 }
 
 void Session::initialise(const StepGraph& graph, int member) {

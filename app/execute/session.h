@@ -125,6 +125,21 @@ class Session {
   std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
 
   const Program& train_program() const { return programs_.train; }
+  const Program& train_part_program() const { return programs_.train_part; }
+  // Sets the lanes of train_program(), or of train_part_program(), before its first step.
+  void arrange_training(LaneOrder lanes) { programs_.train.arrange(std::move(lanes)); }
+  void arrange_training_part(LaneOrder lanes) { programs_.train_part.arrange(std::move(lanes)); }
+  // The most lanes for computing that a program may have.
+  int lanes() const;
+  // Runs a copy of a program of this session, whose lanes may differ, as a train step.
+  void start_copy(const Program& program) { start(program, false); }
+
+  // Gives kernels the control values of a full batch and numbers to compute with, so that a
+  // program's launches can be timed without a step. They spoil the memory: call reset() afterwards.
+  void prepare_timing();
+  // Brings the memory back to its state after the constructor, but for the images. No step may have
+  // run.
+  void reset();
   void instrument_training(const Program::Wrap& wrap) { programs_.train.instrument(wrap); }
   std::size_t finished_buckets() const {
     return communication_.buckets == nullptr ? 0
@@ -137,7 +152,6 @@ class Session {
   int most_waits() const;
   std::span<const float> probabilities_of_step() const;
   void initialise(const StepGraph& graph, int member);
-  int lanes() const;
   void make_buckets();
   void start(const Program& program, bool stop_requested);
 

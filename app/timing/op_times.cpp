@@ -1,17 +1,16 @@
 #include "app/timing/op_times.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
+#include "app/execute/fill_with_numbers.h"
 #include "app/median.h"
 #include "kernels/device/arena.h"
 #include "kernels/device/device_memory.h"
-#include "kernels/device/philox.h"
 
 namespace convoy::app {
 namespace {
@@ -26,20 +25,6 @@ double ms_since(Clock::time_point start) {
 
 constexpr std::int64_t kAlignment = 256;  // every operand starts at a multiple of these bytes
 std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Fills memory with numbers that are moderate whether they are read as f32 or as bf16. A kernel's
-// time may depend on its numbers, such as denormals. Repeated rounds make the numbers grow.
-void fill_with_numbers(kernels::Backend backend, std::byte* data, std::int64_t bytes) {
-  std::vector<std::uint32_t> pattern(4096);
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const float value = kernels::uniform(kernels::philox(7, i).word[0]) - 0.5f;
-    const std::uint32_t half = std::bit_cast<std::uint32_t>(value) >> 16;
-    pattern[i] = half << 16 | half;
-  }
-  const std::size_t size = static_cast<std::size_t>(bytes), block = std::min(size, pattern.size() * 4);
-  kernels::copy_in(backend, data, pattern.data(), block);
-  kernels::repeat(backend, data, block, size);
-}
 
 void scale_to(std::vector<LaunchTime>& times, double ms) {
   double sum = 0;

@@ -32,7 +32,7 @@ void fill_batch(Session& session, std::int64_t classes, int ranks) {
   }
 }
 
-TimedSteps time_steps(Session& session, std::int64_t steps) {
+TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy) {
   using Clock = std::chrono::steady_clock;
   TimedSteps timed;
   auto before = Clock::now();
@@ -43,7 +43,10 @@ TimedSteps time_steps(Session& session, std::int64_t steps) {
     timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
-    session.start_train_step();
+    if (copy == nullptr)
+      session.start_train_step();
+    else
+      session.start_copy(*copy);
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

@@ -23,7 +23,8 @@ struct TimedSteps {
 // draws less power, so later steps would take another time.
 void fill_batch(Session& session, std::int64_t classes, int ranks);
 
-// Runs `steps` training steps and times them. Collective over the session's ranks.
-TimedSteps time_steps(Session& session, std::int64_t steps);
+// Runs `steps` training steps and times them, or as many of a copy of their program whose lanes
+// differ. Collective over the session's ranks.
+TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy = nullptr);
 
 }  // namespace convoy::app

@@ -132,7 +132,8 @@ constexpr OptionRow kExecution[] = {
      "of one rank, for activations that wait there under a limit; 0: none"},
     {"tuning-file", &O::tuning_file, file, kAny, "FILE",
      "CUDA: measured choices of kernels; a run of one rank adds what is missing", kCuda},
-    {"lanes", &O::lanes, ranks, WholeNumbers{1, 8}, "N", "CUDA: operations that may run side by side", kCuda},
+    {"lanes", &O::lanes, ranks, kAny, "N",
+     "CUDA: operations that may run side by side, 1 to 8; auto: as measured before the first step", kCuda},
     {"threads", &O::threads, rank, WholeNumbers{0, 4096}, "T",
      "of one rank; 0: the host's cores / its ranks"},
     {"seed", &O::seed, run, WholeNumbers{}, "S", "of weights, order, augmentation and dropout"},
@@ -170,7 +171,9 @@ template <typename Value>
 nlohmann::json json_of(const Value& value) {
   if constexpr (NamedChoice<Value>)
     return name_of(value);
-  else if constexpr (std::is_same_v<Value, AutoAugmentPolicy>)
+  else if constexpr (std::is_same_v<Value, Lanes>)
+    return value.count == kAutoLanes ? nlohmann::json(value.text()) : nlohmann::json(value.count);
+  else if constexpr (HasText<Value>)
     return value.text();
   else
     return value;
@@ -184,8 +187,8 @@ void assign(Value& value, const nlohmann::json& json) {
       throw std::invalid_argument(
           fmt::format("found {}, expected one of {}", json.dump(), fmt::join(names_of<Value>(), ", ")));
     value = *found;
-  } else if constexpr (std::is_same_v<Value, AutoAugmentPolicy>) {
-    value = AutoAugmentPolicy::parse(json.get<std::string>());
+  } else if constexpr (HasText<Value>) {
+    value = Value::parse(json.is_number_integer() ? json.dump() : json.get<std::string>());
   } else {
     value = json.get<Value>();
   }

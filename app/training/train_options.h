@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/compile/lanes.h"
 #include "app/compile/step_choices.h"
 #include "app/compile/step_options.h"
 #include "app/training/schedule.h"
@@ -127,8 +128,8 @@ struct TrainOptions {
   std::int64_t host_memory = 0;
   // CUDA: the file of measured kernel choices; empty: none.
   std::string tuning_file;
-  // CUDA: the number of operations that may run at the same time.
-  std::int64_t lanes = kDefaultLanes;
+  // CUDA: the number of operations that may run at the same time, or auto.
+  Lanes lanes;
   // The number of threads of one rank; 0: the host's cores divided by its ranks.
   std::int64_t threads = 0;
   std::int64_t seed = 1;

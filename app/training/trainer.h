@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "app/concurrency/lane_choice.h"
 #include "app/execute/session.h"
 #include "app/model_parallel/plan.h"
 #include "app/training/dataset.h"
@@ -121,6 +122,7 @@ class Trainer {
   };
   std::vector<Source> train_sources_, test_sources_;
   std::optional<PartitionPlan> plan_;
+  std::optional<LaneChoice> lane_choice_;  // of --lanes auto
   std::int64_t frozen_parameters_ = 0;
   FitRows initial_weights_;
   std::unique_ptr<Session> session_;  // null on a rank without members

@@ -105,7 +105,7 @@ StepOptions Trainer::session_options() const {
   }
   session.tuning_file = options_.tuning_file;
   session.read_tuning_only = world_.size() > 1;
-  session.lanes = static_cast<int>(options_.lanes);
+  session.lanes = options_.backend == kernels::Backend::cuda ? options_.lanes.count : kDefaultLanes;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.host_memory = options_.host_memory;
   return session;
@@ -159,6 +159,7 @@ void Trainer::bind_session(const Network& network, const StepOptions& options) {
   });
   delivery_ = delivery_for(options.input, session_->memory());
   if (plan_) session_->connect();
+  lane_choice_ = choose_lanes(*session_, options, *ranks_);
   draw_other_weights();
   states_.clear();
   if (plan_)

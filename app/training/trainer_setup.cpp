@@ -154,7 +154,8 @@ void Trainer::start_reports() {
                  plan_,
                  frozen_parameters_,
                  initial_weights_,
-                 {}};
+                 {},
+                 lane_choice_ ? lane_choice_->text() : ""};
     if (members_)
       plan.members = fmt::format("{} over {} rank{}, at most {} each; they differ in {}. Below is the first",
                                  all_live_, world_.size(), world_.size() == 1 ? "" : "s",

@@ -6,23 +6,11 @@
 
 #include <stdexcept>
 
-#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_driver.h"
 #include "kernels/device/cuda_resident.h"
 
 namespace convoy::kernels {
 namespace {
-
-// Finds a function of the driver through the runtime, so that the program starts without libcuda.
-template <typename Function>
-Function driver_function(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  CONVOY_CUDA(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
-  if (result != cudaDriverEntryPointSuccess)
-    throw std::runtime_error(
-        fmt::format("the CUDA driver has no {}: a driver for CUDA 12 or later is needed", name));
-  return reinterpret_cast<Function>(found);
-}
 
 CUtensorMapDataType map_type(DType type) {
   if (type == DType::bf16) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;

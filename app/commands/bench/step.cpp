@@ -13,6 +13,8 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "app/compile/lanes.h"
+#include "app/concurrency/lane_choice.h"
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/execute/session.h"
@@ -35,8 +37,8 @@ struct BenchStepOptions {
   std::string model, tuning_file;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes,
-               members = 1;
+  std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, members = 1;
+  Lanes lanes;
   std::uint64_t memory_limit = 0;
   std::int64_t host_memory = 0;
   bool layers = false, json = false, time_waits = true;
@@ -126,7 +128,7 @@ StepOptions step_options_of(const BenchStepOptions& options) {
   step.memory_limit = static_cast<std::int64_t>(options.memory_limit);
   step.host_memory = options.host_memory;
   step.time_waits = options.time_waits;
-  step.lanes = static_cast<int>(options.lanes);
+  step.lanes = options.lanes.count;
   step.synchronised_batch_norm = false;
   step.members.clear();
   for (std::int64_t member = 0; member < options.members; ++member) {
@@ -138,7 +140,8 @@ StepOptions step_options_of(const BenchStepOptions& options) {
 }
 
 void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const Bottleneck& bottleneck,
-                 const std::vector<RankPlace>& places, const Session& session) {
+                 const std::vector<RankPlace>& places, const Session& session,
+                 const std::optional<LaneChoice>& lanes) {
   const std::int64_t arena_bytes = session.memory().plan().total();
   const MemoryFit& fit = session.memory_fit();
   const std::size_t ranks = places.size();
@@ -170,6 +173,8 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                                        {"expected_more_ms", fit.more_ms},
                                        {"copied", fit.copied},
                                        {"host_bytes", fit.host_bytes},
+                                       {"lanes", lanes ? lanes->text() : options.lanes.text()},
+                                       {"lane_analysis_ms", lanes ? lanes->analysis_ms : 0},
                                        {"loss", timed.last.loss()}})
                            .dump());
     return;
@@ -179,13 +184,14 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
       options.model, options.size, options.size, options.batch,
       options.members > 1 ? fmt::format(" of {} members", options.members) : "", name_of(options.precision),
       ranks, name_of(options.backend), ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
+  if (lanes) fmt::print("lanes: {}\n", lanes->text());
   for (const auto& [name, value] : memory_rows(fit)) fmt::print("{}: {}\n", name, value);
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
 }
 
 void bench_step(BenchStepOptions options) {
   const std::string backend = name_of(options.backend);
-  check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", backend, {"cuda"});
+  check_belongs("--lanes", options.lanes != Lanes{}, "--backend", backend, {"cuda"});
   check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", backend, {"cuda"});
   check_belongs("--no-wait-times", !options.time_waits, "--backend", backend, {"cuda"});
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
@@ -214,12 +220,13 @@ void bench_step(BenchStepOptions options) {
     session.emplace(std::move(*steps), step_options_of(options),
                     RankGroups{collectives.get(), collectives.get(), nullptr});
   });
+  const std::optional<LaneChoice> lanes = choose_lanes(*session, step_options_of(options), ranks);
   fill_batch(*session, classes, ranks.size());
   time_steps(*session, options.warmup);
   const TimedSteps timed = time_steps(*session, options.steps);
   const std::vector<RankTimes> rank_times = gather_rank_times(ranks, times_of_rank(timed));
   const std::vector<RankPlace> places = places_of(environment);
-  if (ranks.rank() == 0) print_steps(options, timed, find_bottleneck(rank_times), places, *session);
+  if (ranks.rank() == 0) print_steps(options, timed, find_bottleneck(rank_times), places, *session, lanes);
   if (!options.layers) return;
   const auto layers = time_instructions(*session, options.backend, std::min<std::int64_t>(options.steps, 5));
   if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);
@@ -262,7 +269,9 @@ void add_bench_step(CLI::App& bench) {
                    "of one rank, for activations that wait there under a limit; 0: none")
       ->transform(size_or_zero())
       ->type_name("SIZE");
-  add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
+  add_text(*verb, "--lanes", options->lanes,
+           "CUDA: operations that may run side by side, 1 to 8; auto: as measured before the first step")
+      ->type_name("N");
   verb->add_option("--tuning-file", options->tuning_file,
                    "CUDA: measured choices of kernels; a run of one rank adds what is missing")
       ->type_name("FILE");

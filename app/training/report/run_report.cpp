@@ -127,6 +127,8 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("backend",
             fmt::format("{}, {}, {} thread{} a rank", name_of(options_.backend), name_of(options_.precision),
                         plan_.threads, plan_.threads == 1 ? "" : "s"));
+  if (options_.backend == kernels::Backend::cuda)
+    table.row("lanes", plan_.lanes.empty() ? options_.lanes.text() : plan_.lanes);
   if (!plan_.initial_weights.empty()) table.section("Initial weights");
   for (const auto& [what, names] : plan_.initial_weights) table.row(what, names);
   table.section("Ranks");

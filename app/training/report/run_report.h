@@ -41,6 +41,8 @@ struct RunPlan {
   FitRows initial_weights;  // empty without --init
   // Describes the members that train together; empty if one training runs alone.
   std::string members;
+  // Describes the lanes that --lanes auto chose; empty if it did not.
+  std::string lanes;
 };
 
 class RunReport {

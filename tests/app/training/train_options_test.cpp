@@ -82,7 +82,15 @@ TEST(TrainOptions, DefaultsPassAndFlagsArrive) {
   EXPECT_TRUE(options.flip && options.resume && options.stop_on_divergence);
   EXPECT_EQ(options.memory_limit, 3ull << 29);
   EXPECT_EQ(error_of(with({"--backend", "cuda", "--lanes", "8"})), "");
-  EXPECT_EQ(parse(with({"--backend", "cuda", "--lanes", "8"})).lanes, 8);
+  EXPECT_EQ(parse(with({"--backend", "cuda", "--lanes", "8"})).lanes.count, 8);
+  EXPECT_EQ(parse(with({})).lanes.text(), "auto");
+  EXPECT_EQ(error_of(with({"--backend", "cuda", "--lanes", "9"})),
+            "--lanes: found '9', expected auto or a whole number from 1 to 8");
+  EXPECT_NE(error_of(with({"--lanes", "3"})), "") << "lanes are a device's";
+  EXPECT_EQ(options_from_json({{"lanes", 4}}, "").lanes.count, 4);
+  EXPECT_EQ(to_json(parse(with({"--backend", "cuda", "--lanes", "2"}))).at("lanes"), 2);
+  EXPECT_EQ(options_from_json(to_json(parse(with({"--backend", "cuda", "--lanes", "2"}))), "").lanes.count,
+            2);
 }
 
 TEST(TrainOptions, RequiredFlags) {
@@ -347,7 +355,7 @@ TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
       R"("color-jitter":[0.4,0.4,0.4,0.1],"crop-padding":0,"cutmix":0.0,"cutout":0,"data":"d.h5",)"
       R"("data-on-device":false,"drop-path":-1.0,"ema":0.9,"epochs":1,"epsilon":1e-08,"eval-every":1,"feed":"scatter",)"
       R"("final-learning-rate":0.0,"flip":true,"freeze":[],"freeze-batch-norm":false,"gamma":0.1,"global-batch":32,"host-memory":0,"init":"","keep-checkpoints":3,)"
-      R"("label-smoothing":0.1,"lanes":3,"learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,"loss-weights":[],)"
+      R"("label-smoothing":0.1,"lanes":"auto","learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,"loss-weights":[],)"
       R"("memory-limit":1073741824,"milestones":[],"mixup":0.0,"model":"wrn10_1","momentum":0.9,)"
       R"("nesterov":false,"one-cycle-anneal":"linear","one-cycle-final-division":10000.0,)"
       R"("one-cycle-initial-division":25.0,"one-cycle-rise":0.3,"optimizer":"adamw","out":"o","partition":1,)"

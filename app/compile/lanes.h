@@ -1,0 +1,19 @@
+// The value of --lanes: a number of lanes, or "auto".
+#pragma once
+
+#include <string>
+
+#include "app/compile/step_options.h"
+
+namespace convoy::app {
+
+struct Lanes {
+  int count = kAutoLanes;
+
+  std::string text() const;  // "auto", "3"
+  // Throws std::invalid_argument that says what was found and expected.
+  static Lanes parse(const std::string& text);
+  bool operator==(const Lanes&) const = default;
+};
+
+}  // namespace convoy::app

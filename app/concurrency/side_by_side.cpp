@@ -1,0 +1,52 @@
+#include "app/concurrency/side_by_side.h"
+
+#include <algorithm>
+#include <array>
+
+namespace convoy::app {
+namespace {
+
+constexpr double kMostSlowdown = 3;  // that is believed of a measured pair
+
+}  // namespace
+
+std::pair<int, int> SideBySide::key(int a, int b) const {
+  const auto likeness = [&](int op) { return (*ops_)[static_cast<std::size_t>(op)].likeness; };
+  return std::minmax({likeness(a), likeness(b)});
+}
+
+double SideBySide::by_capacity(std::span<const int> running) const {
+  double blocks = 0, memory = 0, arithmetic = 0;
+  for (const int i : running) {
+    const OpLoad& op = (*ops_)[static_cast<std::size_t>(i)];
+    blocks += op.blocks, memory += op.memory, arithmetic += op.arithmetic;
+  }
+  return std::max({1.0, blocks, memory, arithmetic});
+}
+
+double SideBySide::slowdown(std::span<const int> running) const {
+  if (running.size() < 2) return 1;
+  double sum = 0;
+  int pairs = 0;
+  for (std::size_t i = 0; i < running.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j, ++pairs) {
+      const auto found = corrections_.find(key(running[i], running[j]));
+      sum += found == corrections_.end() ? 1 : found->second;
+    }
+  return std::max(1.0, by_capacity(running) * sum / pairs);
+}
+
+double SideBySide::pair_ms(int a, int b) const {
+  const auto [least, most] =
+      std::minmax({(*ops_)[static_cast<std::size_t>(a)].ms, (*ops_)[static_cast<std::size_t>(b)].ms});
+  return slowdown(std::array{a, b}) * least + most - least;
+}
+
+void SideBySide::learn(int a, int b, double ms) {
+  const auto [least, most] =
+      std::minmax({(*ops_)[static_cast<std::size_t>(a)].ms, (*ops_)[static_cast<std::size_t>(b)].ms});
+  const double slowdown = std::clamp(1 + (ms - most) / least, 1.0, kMostSlowdown);
+  corrections_[key(a, b)] = slowdown / by_capacity(std::array{a, b});
+}
+
+}  // namespace convoy::app

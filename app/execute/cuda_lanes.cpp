@@ -1,0 +1,41 @@
+#include "app/execute/cuda_lanes.h"
+
+#include <algorithm>
+
+namespace convoy::app {
+
+void record_lanes(const LanePlan& plan, cudaStream_t first, const kernels::StreamPool& streams,
+                  LaneResources& resources,
+                  const std::function<void(int instruction, int lane, cudaStream_t stream)>& launch) {
+  const auto edge = [&](cudaStream_t from, cudaStream_t to) {
+    const kernels::CudaEvent& made = resources.edges.emplace_back();
+    made.record(from);
+    made.make_wait(to);
+  };
+  if (std::ranges::any_of(plan.steps, &LanePlan::Step::urgent))
+    while (std::ssize(resources.urgent) < plan.lanes)
+      resources.urgent.emplace_back(kernels::CudaStream::Priority::high);
+  const auto plain = [&](int lane) { return lane == 0 ? first : streams.compute(lane).get(); };
+  std::vector<cudaStream_t> now;  // by lane: the stream of its latest instruction
+  std::vector<kernels::CudaEvent> events(static_cast<std::size_t>(plan.events));
+  for (int lane = 0; lane < plan.lanes; ++lane) {
+    if (lane > 0) edge(first, plain(lane));
+    now.push_back(plain(lane));
+  }
+  for (const int instruction : plan.order) {
+    const LanePlan::Step& step = plan.steps[static_cast<std::size_t>(instruction)];
+    cudaStream_t& stream = now[static_cast<std::size_t>(step.lane)];
+    const cudaStream_t wanted =
+        step.urgent ? resources.urgent[static_cast<std::size_t>(step.lane)].get() : plain(step.lane);
+    if (wanted != stream) edge(stream, wanted);
+    stream = wanted;
+    for (const int event : step.waits) events[static_cast<std::size_t>(event)].make_wait(stream);
+    launch(instruction, step.lane, stream);
+    if (step.records >= 0) events[static_cast<std::size_t>(step.records)].record(stream);
+  }
+  for (const cudaStream_t stream : now)
+    if (stream != first) edge(stream, first);
+  std::ranges::move(events, std::back_inserter(resources.edges));
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,131 @@
+// Lanes that are chosen on a GPU: what is tracked, what is measured, and the bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/concurrency/glp4nn.h"
+#include "app/concurrency/lane_choice.h"
+#include "app/concurrency/sample_streams.h"
+#include "app/model/zoo/zoo.h"
+#include "app/timing/step_times.h"
+#include "app/training/checkpoint/session_state.h"
+#include "comm/placement/environment.h"
+#include "comm/single_rank.h"
+#include "kernels/device/device_memory.h"
+#include "kernels/device/tuning.h"
+#include "kernels/gemm/bench/measure.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+class LanesOnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernels::gemm::device_present()) GTEST_SKIP() << "no GPU: lanes were not measured";
+    kernels::use_gpu(0);
+  }
+  void TearDown() override { kernels::tuning::stop(); }
+
+  static StepOptions options(int lanes) {
+    StepOptions made;
+    made.backend = kernels::Backend::cuda;
+    made.precision = Precision::bf16;
+    made.lanes = lanes;
+    made.synchronised_batch_norm = false;
+    return made;
+  }
+
+  // Chooses as choose_lanes() does, which asks for ranks.
+  static LaneChoice chosen(Session& session) {
+    const Program& program = session.train_program();
+    const ResourceTable resources = track_resources(program);
+    session.prepare_timing();
+    LaneChoice choice;
+    {
+      const auto timer = make_step_timer(session, program);
+      choice = choose_by_measurement(program, resources, device_rates(options(kAutoLanes)), session.lanes(),
+                                     *timer, kAnalysisBudget);
+    }
+    session.reset();
+    session.arrange_training(choice.lanes);
+    return choice;
+  }
+
+  static std::vector<std::vector<float>> trained(Session& session) {
+    fill_batch(session, 5, 1);
+    session.control().learning_rate = 0.02f;
+    for (int step = 0; step < 4; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      session.train_step();
+    }
+    CheckpointState state;
+    SessionState(session).capture(state);
+    std::vector<std::vector<float>> values;
+    for (const auto member :
+         {&CheckpointState::parameters, &CheckpointState::statistics, &CheckpointState::optimizer})
+      for (const auto& tensor : state.*member) values.push_back(tensor.values);
+    return values;
+  }
+
+  comm::SingleRank rank_;
+};
+
+TEST_F(LanesOnGpu, EveryKernelIsTracked) {
+  Session session(every_op(), options(kAutoLanes), rank_);
+  const ResourceTable table = track_resources(session.train_program());
+  EXPECT_GE(table.device.multiprocessors, 1);
+  ASSERT_EQ(table.kernels.size(), session.train_program().instructions().size());
+  int kernels = 0;
+  for (const auto& uses : table.kernels)
+    for (const KernelUse& use : uses) {
+      ++kernels;
+      EXPECT_GT(use.registers, 0);
+      EXPECT_GE(use.threads, 1);
+      EXPECT_GE(use.blocks, 1);
+      EXPECT_LE(use.resident * use.threads, table.device.threads);
+      EXPECT_LE(use.resident * (use.static_shared + use.dynamic_shared), table.device.shared_bytes);
+    }
+  EXPECT_GE(kernels, static_cast<int>(table.kernels.size()) - 2);
+}
+
+TEST_F(LanesOnGpu, ChosenLanesHaveTheBitsOfOneLane) {
+  for (Network (*const make)() : {every_op, residual, grouped}) {
+    const Network network = make();
+    Session one(network, options(1), rank_), own(network, options(kAutoLanes), rank_);
+    const LaneChoice choice = chosen(own);
+    EXPECT_LT(choice.analysis_ms, 1000);
+    EXPECT_GT(choice.measured_ms, 0);
+    EXPECT_LE(choice.measured_ms, 1.05 * choice.measured_before_ms);
+    EXPECT_EQ(trained(own), trained(one)) << network.name() << ": " << choice.text();
+  }
+}
+
+TEST_F(LanesOnGpu, GoogleNetForks) {
+  const Network network = make_network({"googlenet", 8, 0, 224, 0});
+  Session session(network, options(kAutoLanes), rank_);
+  const LaneChoice choice = chosen(session);
+  EXPECT_GT(choice.forks, 10) << choice.text();
+  EXPECT_LT(choice.measured_ms, 0.95 * choice.measured_before_ms) << choice.text();
+  EXPECT_LT(choice.analysis_ms, 1000);
+}
+
+TEST_F(LanesOnGpu, ConvolutionsRunSampleBySample) {
+  const Network network = make_network({"lenet", 8, 0, 32, 0});
+  const StepOptions made = options(kAutoLanes);
+  const RankGroups groups{&rank_, &rank_, nullptr};
+  const CompiledSteps steps = compile_steps(network, made, groups);
+  Session session(steps, made, groups);
+  session.prepare_timing();
+  const Program& program = session.train_program();
+  const StepLoad load = make_step_load(program, estimated_op_ms(program, device_rates(made)),
+                                       track_resources(program), device_rates(made));
+  const auto samples = make_sample_streams(session, *steps.train, load);
+  EXPECT_GE(samples->convolutions(), 4);
+  EXPECT_GT(samples->streams(), 1);
+  EXPECT_GT(samples->time(3), 0);
+}
+
+}  // namespace
+}  // namespace convoy::app

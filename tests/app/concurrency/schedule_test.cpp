@@ -1,0 +1,176 @@
+// Schedules: predicted times by hand, list scheduling next to every possible schedule.
+#include "app/concurrency/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "tests/app/concurrency/loads.h"
+
+namespace convoy::app {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool runnable(const StepLoad& load, const LaneOrder& lanes) {
+  std::vector<bool> done(load.ops.size(), false);
+  for (const int i : lanes.order) {
+    for (const int of : load.waits[at(i)])
+      if (!done[at(of)]) return false;
+    done[at(i)] = true;
+  }
+  return lanes.order.size() == load.ops.size() && std::ranges::count(done, false) == 0;
+}
+
+// The shortest prediction over all orders and lanes.
+double best_ms(const StepLoad& load, int lanes, double event_ms) {
+  const SideBySide side_by_side(load.ops);
+  double best = std::numeric_limits<double>::infinity();
+  LaneOrder tried;
+  tried.lane.assign(load.ops.size(), 0);
+  std::vector<bool> done(load.ops.size(), false);
+  const std::function<void(int)> extend = [&](int used) {
+    if (tried.order.size() == load.ops.size()) {
+      best = std::min(best, predict(load, side_by_side, tried, event_ms).ms);
+      return;
+    }
+    for (int i = 0; i < std::ssize(load.ops); ++i) {
+      if (done[at(i)] || std::ranges::any_of(load.waits[at(i)], [&](int of) { return !done[at(of)]; }))
+        continue;
+      done[at(i)] = true;
+      tried.order.push_back(i);
+      for (int lane = 0; lane < std::min(used + 1, lanes); ++lane) {
+        tried.lane[at(i)] = lane;
+        extend(std::max(used, lane + 1));
+      }
+      tried.order.pop_back();
+      done[at(i)] = false;
+    }
+  };
+  extend(0);
+  return best;
+}
+
+// A fork of two branches, of 3 and 2 ms, which join.
+StepLoad diamond(double blocks) {
+  return step({op(1, 1), op(3, blocks), op(2, blocks), op(1, 1)}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+}
+
+TEST(Schedule, PredictionsOfADiamond) {
+  const StepLoad load = diamond(0.5);
+  const SideBySide side_by_side(load.ops);
+  EXPECT_DOUBLE_EQ(predict(load, side_by_side, one_lane(load), 0.25).ms, 7);
+  const LaneOrder two{{0, 1, 2, 3}, {0, 0, 1, 0}, {}};
+  const Prediction forked = predict(load, side_by_side, two, 0.25);
+  EXPECT_DOUBLE_EQ(forked.ms, 5);  // the branch of 2 ms starts 0.25 ms late and ends in time
+  EXPECT_EQ(forked.forks, 1);
+  EXPECT_DOUBLE_EQ(forked.begin[2], 1.25);
+  EXPECT_DOUBLE_EQ(forked.end[2], 3.25);
+  // The last one waits for the long branch in another lane.
+  const LaneOrder late{{0, 1, 2, 3}, {0, 1, 0, 0}, {}};
+  EXPECT_DOUBLE_EQ(predict(load, side_by_side, late, 0.25).ms, 1 + 0.25 + 3 + 0.25 + 1);
+  // The branches wait for each other, as nothing orders them.
+  const LaneOrder held{{0, 1, 2, 3}, {0, 0, 1, 0}, {{1, 2}}};
+  EXPECT_DOUBLE_EQ(predict(load, side_by_side, held, 0).ms, 7);
+  const std::vector<Overlap> overlap = overlaps(load, forked);
+  ASSERT_EQ(overlap.size(), 1u);
+  EXPECT_DOUBLE_EQ(overlap[0].ms, 2);
+}
+
+TEST(Schedule, LanesThatWaitInACircleAreRefused) {
+  const StepLoad load = step({op(1, 1), op(1, 1)}, {{0, 1}});
+  EXPECT_THROW(predict(load, SideBySide(load.ops), {{1, 0}, {0, 0}, {}}, 0), std::invalid_argument);
+}
+
+TEST(Schedule, TheListForksADiamondThatFits) {
+  const StepLoad load = diamond(0.5);
+  const SideBySide side_by_side(load.ops);
+  const LaneOrder lanes = list_schedule(load, side_by_side, {4, 0.25, 1, 0});
+  EXPECT_EQ(lanes_of(load, lanes), 2);
+  EXPECT_DOUBLE_EQ(predict(load, side_by_side, lanes, 0.25).ms, 5);
+  EXPECT_EQ(lanes.order, (std::vector{0, 1, 2, 3})) << "the longer branch is more urgent";
+}
+
+// Spawned, the branch of 2 ms saves 2 ms less what an event costs. It must save more than another
+// event.
+TEST(Schedule, AForkMustGainMoreThanItCosts) {
+  const StepLoad full = diamond(1);
+  EXPECT_EQ(lanes_of(full, list_schedule(full, SideBySide(full.ops), {4, 0.01, 1, 0})), 1)
+      << "branches that fill the device gain nothing";
+  const StepLoad load = diamond(0.5);
+  const SideBySide side_by_side(load.ops);
+  EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.2, 1, 0})), 2);
+  EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.6, 1, 0})), 1);
+  // 0.7 + 0.7: the pair takes 3.8 ms of 5, so 1.2 ms are gained. With more caution it is less.
+  const StepLoad crowded = diamond(0.7);
+  EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 1, 0})), 2);
+  EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 3, 0})), 1);
+}
+
+// Ways of 5 and 4 ms: the second one is not nine tenths of the first.
+TEST(Schedule, UrgentIsWhatIsOnALongWay) {
+  EXPECT_EQ(urgent_ops(diamond(0.5)), (std::vector<char>{1, 1, 0, 1}));
+  const StepLoad alike = step({op(1, 1), op(3, 1), op(2.6, 1), op(1, 1)}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+  EXPECT_EQ(urgent_ops(alike), (std::vector<char>{1, 1, 1, 1}));
+}
+
+StepLoad random_load(std::mt19937& engine, int ops) {
+  const auto draw = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(engine);
+  };
+  std::vector<OpLoad> list;
+  std::vector<std::pair<int, int>> edges;
+  for (int i = 0; i < ops; ++i) {
+    list.push_back(op(draw(0.5, 4), draw(0.1, 1), i));
+    list.back().memory = draw(0, 0.8);
+    for (int of = 0; of < i; ++of)
+      if (draw(0, 1) < 0.3) edges.emplace_back(of, i);
+  }
+  return step(list, edges);
+}
+
+TEST(Schedule, TheListComesNearTheBestOfAllSchedules) {
+  constexpr int kTrials = 12, kOps = 6, kLanes = 3;
+  constexpr double kEventMs = 0.05;
+  std::mt19937 engine(3);
+  double worst = 1, sum = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const StepLoad load = random_load(engine, kOps);
+    const SideBySide side_by_side(load.ops);
+    double list = std::numeric_limits<double>::infinity();
+    for (const double caution : {0.0, 0.5, 1.0, 2.0})
+      list =
+          std::min(list, predict(load, side_by_side,
+                                 list_schedule(load, side_by_side, {kLanes, kEventMs, caution, 0}), kEventMs)
+                             .ms);
+    const double best = best_ms(load, kLanes, kEventMs);
+    EXPECT_LE(best, list + 1e-9);
+    worst = std::max(worst, list / best), sum += list / best;
+  }
+  EXPECT_LT(worst, 1.15);
+  EXPECT_LT(sum / kTrials, 1.05);
+}
+
+TEST(Schedule, TheListObeysDependencesAndLanes) {
+  std::mt19937 engine(11);
+  for (int trial = 0; trial < 40; ++trial) {
+    StepLoad load = random_load(engine, 40);
+    load.ops[5].ms = 0, load.ops[20].ms = 0;  // starts of communications
+    load.ops[7].engine = Engine::copy_out, load.ops[30].engine = Engine::copy_back;
+    const SideBySide side_by_side(load.ops);
+    for (const int lanes : {1, 2, 5})
+      for (const std::uint32_t seed : {0u, 9u}) {
+        const LaneOrder order = list_schedule(load, side_by_side, {lanes, 0.01, 1, seed});
+        ASSERT_TRUE(runnable(load, order));
+        EXPECT_LE(lanes_of(load, order), lanes);
+        EXPECT_NO_THROW(predict(load, side_by_side, order, 0.01));
+        EXPECT_EQ(order, list_schedule(load, side_by_side, {lanes, 0.01, 1, seed}));
+      }
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app
