@@ -192,24 +192,26 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  if (widths.empty()) {
-    ++limits.seed;
-    limits.temperature /= 10;  // stay near the start; the first search looks farther away
-    return improve(cost_, units_, best.placement, limits);
-  }
+  ++limits.seed;
   const Clock::time_point last = limits.deadline;
-  for (std::size_t i = 0; widths.size() > 1 && i < widths.size(); ++i) {
-    if (last != Clock::time_point::max()) {
-      const Clock::time_point now = Clock::now();
-      limits.deadline = now + (last - now) / static_cast<std::int64_t>(2 * widths.size() - i);
-    }
-    widths[i]->search(limits);
+  std::int64_t searches = 2 * std::ssize(widths) + 2;  // the last one takes as long as all others
+  const auto next_limits = [&] {
+    if (last == Clock::time_point::max()) return limits;
+    const Clock::time_point now = Clock::now();
+    limits.deadline = now + (last - now) / searches--;
+    return limits;
+  };
+  Placement wide = improve(cost_, units_, best.placement, next_limits());
+  Nanoseconds shortest = simulate(cost_, wide, Detail::kTimes).makespan;
+  FewerDevices* narrow = nullptr;
+  for (const auto& some : widths) {
+    some->search(next_limits());
+    if (some->makespan() < shortest) shortest = some->makespan(), narrow = some.get();
   }
   limits.deadline = last;
-  const auto shorter = [](const auto& a, const auto& b) { return a->makespan() < b->makespan(); };
-  FewerDevices& narrow = **std::min_element(widths.begin(), widths.end(), shorter);
-  narrow.search(limits);
-  return on_more_devices(narrow.placement(), devices);
+  if (narrow == nullptr) return improve(cost_, units_, wide, limits);
+  narrow->search(limits);
+  return on_more_devices(narrow->placement(), devices);
 }
 
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {

@@ -70,12 +70,6 @@ void LocalSearch::set_temperature() {
 void LocalSearch::refresh() {
   set_temperature();
   find_critical_path(*state_, path_, random_.below(2) == 0);
-  // compute_tails() is a pass over the graph. Call it when the moves since have cost as much.
-  if (!tails_known_ || state_->nodes_recomputed() - recomputed_at_tails_ > 2 * graph_.node_count()) {
-    state_->compute_tails();
-    tails_known_ = true;
-    recomputed_at_tails_ = state_->nodes_recomputed();
-  }
   at_peak_.clear();
   if (score_.overflow > 0) {
     memory_.overflow(*state_);
@@ -130,9 +124,8 @@ void LocalSearch::restart_from(std::span<const DeviceIndex> device_of, const Sim
   counts_.nodes_recomputed += state_->nodes_recomputed();
   state_.emplace(cost_, std::vector<DeviceIndex>(device_of.begin(), device_of.end()), simulation);
   score_ = score();
-  since_best_ = recomputed_at_tails_ = recomputed_at_listing_ = 0;
+  since_best_ = recomputed_at_listing_ = 0;
   stale_ = true;
-  tails_known_ = false;
 }
 
 void LocalSearch::return_to_best() {

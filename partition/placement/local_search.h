@@ -41,7 +41,7 @@ class LocalSearch {
   // Loop of the search.
   bool out_of_time();
   void set_temperature();
-  void refresh();  // takes the temperature, critical path, tails and nodes at the peak of the state
+  void refresh();  // takes the temperature, critical path and nodes at the peak of the state
   void step();     // tries one random move
   void kick();     // leaves a local optimum
 
@@ -96,9 +96,8 @@ class LocalSearch {
   std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
   std::vector<std::uint32_t> in_cluster_;  // by node: the last cluster that contained it
   std::uint32_t cluster_number_ = 0;
-  bool tails_known_ = false;
   std::int64_t since_refresh_ = 0, since_best_ = 0;  // in moves
-  std::int64_t recomputed_at_tails_ = 0, recomputed_at_listing_ = 0;
+  std::int64_t recomputed_at_listing_ = 0;
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;
 };

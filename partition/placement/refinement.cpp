@@ -22,7 +22,6 @@ class Refiner {
   Placement run() {
     for (bool improved = true; improved && within_budget();) {
       improved = false;
-      state_.compute_tails();
       find_critical_path(state_, path_);
       improved |= switch_critical_path();
       improved |= swap_paths();
