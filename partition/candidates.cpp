@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <thread>
 
@@ -81,7 +80,7 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   entry.candidate.algorithm = algorithm;
   entry.placement = place(algorithm);
   choose_order(entry);
-  fit(entry, Effort::kQuick, std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(200), left() / 8));
+  fit(entry, Effort::kQuick, std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(100), left() / 8));
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }
@@ -102,6 +101,7 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
     ImprovementLimits limits;
     limits.deadline = std::min(deadline(), Clock::now() + most);
+    limits.fit_at_any_cost = true;
     limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // stop at the first placement that fits
     entry.placement = improve(cost_, units_, entry.placement, limits);
     const Simulation simulation = simulate(cost_, entry.placement);
@@ -114,6 +114,16 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   Entry whole, spread;
   whole.placement = place(Algorithm::kHeft), spread.placement = place_by_memory(cost_, units_, cut);
   for (Entry* entry : {&whole, &spread}) choose_order(*entry);
+  for (const double share : tighter_limits()) {
+    const Machine machine = with_limits(share);
+    const CostModel tighter(cost_.graph(), machine);
+    const std::optional<Placement> repaired = repaired_to(tighter);
+    if (!repaired) continue;
+    closest.placement = *repaired;
+    closest.candidate.makespan = simulate(cost_, *repaired, Detail::kTimes).makespan;
+    closest.candidate.fits = true;
+    return closest;
+  }
   if (search(whole, time / 2) || search(spread, time / 8)) return whole.candidate.fits ? whole : spread;
   for (Entry* entry : {&spread, &closest}) {
     fit(*entry, Effort::kThorough, time / 8);
@@ -123,48 +133,6 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   Entry& start = spread.overflow < closest.overflow ? spread : closest;
   search(start, time / 8);
   return start;
-}
-
-Machine Partitioner::with_limits(double share) const {
-  Machine machine = cost_.machine();
-  for (DeviceIndex device = 0; device < machine.device_count(); ++device)
-    if (Bytes& limit = machine.device(device).memory_limit; limit != kUnlimited)
-      limit = static_cast<Bytes>(share * static_cast<double>(limit));
-  return machine;
-}
-
-// Repairs three placements to limits tighter than the machine's, because one large reduction can
-// cost less than many small ones. The limits form a fixed grid, so a run with a looser limit can
-// find what a tighter one finds.
-void Partitioner::try_tighter(Entry& best) const {
-  constexpr double kStep = 1.025;
-  constexpr int kMostSteps = 8;
-  Bytes largest = 0;
-  for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
-    if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
-      largest = std::max(largest, limit);
-  const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
-  const double steps = std::floor(std::log(static_cast<double>(largest) / floor) / std::log(kStep));
-  std::array<Entry, 3> starts;
-  starts[0].placement = place(Algorithm::kParDnn), starts[1].placement = place(Algorithm::kHeft);
-  starts[2].placement = place(Algorithm::kMetis);
-  for (Entry& start : starts) choose_order(start);
-  bool any = true;
-  for (int step = 0; any && step < kMostSteps && step <= steps; ++step) {
-    any = false;
-    const Machine machine = with_limits(floor * std::pow(kStep, steps - step) / static_cast<double>(largest));
-    const CostModel cost(cost_.graph(), machine);
-    for (const Entry& start : starts) {
-      if (left().count() == 0) return;
-      const OverflowResult repaired = fit_memory(cost, units_, start.placement, Effort::kQuick,
-                                                 std::chrono::milliseconds(30), deadline());
-      if (!repaired.placement) continue;
-      any = true;
-      const Nanoseconds makespan = simulate(cost_, *repaired.placement, Detail::kTimes).makespan;
-      if (makespan >= best.candidate.makespan) continue;
-      best.placement = *repaired.placement, best.candidate.makespan = makespan;
-    }
-  }
 }
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {

@@ -90,20 +90,24 @@ class FewerDevices {
 
 }  // namespace
 
-// Returns when a search that begins now must end. With one thread, two searches run one after the
-// other, and each gets as much time as it would with two threads.
-Clock::time_point Partitioner::search_deadline() const {
-  if (options_.time_limit) return deadline();
-  if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
-  std::chrono::duration<double> time{0.5};
-  constexpr std::chrono::duration<double> kLongest{2.5};
-  if (size_of(cost_.graph()) > kSmall)
-    time = std::min<std::chrono::duration<double>>(0.3 * (Clock::now() - options_.began), kLongest);
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+// Returns the limits of a local search that begins now. Without a time limit they count work or
+// moves, so that results repeat.
+ImprovementLimits Partitioner::search_limits() const {
+  ImprovementLimits limits;
+  limits.moves = options_.move_limit;
+  limits.deadline = deadline();
+  // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
+  limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
+  limits.seed = options_.seed;
+  if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
+  constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
+  const std::int64_t size = size_of(cost_.graph());
+  limits.work = size <= kSmall ? kSmallWork : std::min(kWorkPerSize * size, kMostWork);
+  return limits;
 }
 
-// Returns a better start for the search: the best candidate or a variant of HEFT. If memory limits
-// bind, also tries a placement that spreads memory and some that stay far below the limits.
+// Returns a better start for the search: the best candidate, a variant of HEFT or, if memory limits
+// bind, a placement that spreads memory.
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
@@ -121,13 +125,14 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     fit(entry, Effort::kQuick, std::chrono::milliseconds(100));
     if (entry.candidate.fits && entry.candidate.makespan < start.candidate.makespan) start = std::move(entry);
   };
+  if (any_repaired(entries)) {
+    consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
+    return start;
+  }
   for (const double weight : {0.5, 1.0, 2.0}) {
     if (weight != 1) consider(place_by_heft(cost_, units_, weight));
     consider(place_by_heft(cost_, units_, weight, false));
   }
-  if (!any_repaired(entries)) return start;
-  consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
-  try_tighter(start);
   return start;
 }
 
@@ -173,17 +178,19 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// If limits bind, searches from a placement that exceeds them, because it often stays short after
-// the repair. Otherwise searches on 2, 4, … devices, if their makespan comes close. Such a search
-// repeats that of a smaller machine, so that more devices give no longer schedule.
-Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
-  if (repaired) {
-    ++limits.seed;
-    Entry whole;
-    whole.placement = place(Algorithm::kParDnn);
-    choose_order(whole);
-    return improve(cost_, units_, whole.placement, limits);
-  }
+// Returns a part of the limits of a search.
+ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  if (limits.work != kNone) limits.work /= parts;
+  if (limits.deadline != Clock::time_point::max())
+    limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / parts;
+  return limits;
+}
+
+// Searches on 2, 4, … devices, if their makespan comes close, and again on all devices. Such a
+// search repeats that of a smaller machine, so that more devices give no longer schedule. Half of
+// the limits are for the shortest result.
+Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
   const double close = kClose * static_cast<double>(best.candidate.makespan);
@@ -193,13 +200,15 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  const Clock::time_point last = limits.deadline;
-  std::int64_t searches = 2 * std::ssize(widths) + 2;  // the last one takes as long as all others
+  std::int64_t parts = 2 * std::ssize(widths) + 2;
+  const ImprovementLimits whole = limits;
   const auto next_limits = [&] {
-    if (last == Clock::time_point::max()) return limits;
-    const Clock::time_point now = Clock::now();
-    limits.deadline = now + (last - now) / searches--;
-    return limits;
+    // A deadline lies ahead of all searches that are left, work is counted by each.
+    ImprovementLimits some = share_of(whole, parts);
+    if (whole.work != std::numeric_limits<std::int64_t>::max())
+      some.work = whole.work / (2 * std::ssize(widths) + 2);
+    --parts;
+    return some;
   };
   Placement wide = improve(cost_, units_, best.placement, next_limits());
   Nanoseconds shortest = simulate(cost_, wide, Detail::kTimes).makespan;
@@ -208,7 +217,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     some->search(next_limits());
     if (some->makespan() < shortest) shortest = some->makespan(), narrow = some.get();
   }
-  limits.deadline = last;
+  if (whole.work != std::numeric_limits<std::int64_t>::max()) limits.work /= 2;
   if (narrow == nullptr) return improve(cost_, units_, wide, limits);
   narrow->search(limits);
   return on_more_devices(narrow->placement(), devices);
@@ -216,36 +225,25 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
 
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
-  const bool repaired = any_repaired(entries);
   Entry entry = better_start(entries);
   entry.candidate.algorithm = Algorithm::kImprove;
-  ImprovementLimits limits;
-  limits.moves = options_.move_limit;
-  // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
-  limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
-  limits.seed = options_.seed;
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
-    const Simulation simulation =
-        simulate(cost_, placement, cost_.machine().limited() ? Detail::kAll : Detail::kTimes);
-    const Nanoseconds makespan = simulation.makespan;
-    const bool fits = !cost_.machine().limited() || memory_overflow(cost_.machine(), simulation) == 0;
-    if (fits && makespan < entry.candidate.makespan)
+    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
+    if (makespan < entry.candidate.makespan)
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
   const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
-  limits.deadline = search_deadline();
+  const ImprovementLimits limits = search_limits();
   if (second && options_.threads > 1) {
-    auto other = std::async(std::launch::async, [&] { return second_search(start, limits, repaired); });
+    auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
   } else {
-    if (second && options_.time_limit) limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
-    consider(improve(cost_, units_, start.placement, limits, &counts));
-    if (second) {
-      limits.deadline = search_deadline();
-      consider(second_search(start, limits, repaired));
-    }
+    ImprovementLimits first = limits;
+    if (second && options_.time_limit) first.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
+    consider(improve(cost_, units_, start.placement, first, &counts));
+    if (second) consider(second_search(start, limits));
   }
   try_all_placements(entry);
   entry.candidate.seconds = seconds_since(begin);

@@ -21,8 +21,7 @@ void ScheduleState::copy_replayed_times() {
 bool ScheduleState::replay(Nanoseconds limit) {
   replayed_ = true;
   finished_replay_ = contended_->replay(replay_from_, replay_until_, limit);
-  constexpr std::int64_t kCheaper = 8;  // a replayed node costs this much less than a recomputed one
-  recomputed_ += std::ssize(contended_->replayed()) / kCheaper;
+  work_ += work::kReplay * std::ssize(contended_->replayed());
   if (finished_replay_) copy_replayed_times();
   return finished_replay_;
 }
@@ -30,6 +29,7 @@ bool ScheduleState::replay(Nanoseconds limit) {
 void ScheduleState::commit_replay() {
   replayed_ = false;
   contended_->commit();
+  work_ += work::kPass * graph_.node_count();
   for (NodeIndex node = 0; node < graph_.node_count(); ++node)
     node_[node].tail = contended_->rest(node) - length(node);
 }

@@ -165,6 +165,7 @@ void ScheduleState::queue_successors(NodeIndex node) {
 
 void ScheduleState::begin_move() {
   ++pass_;
+  work_ += work::kMove;
   heap_.clear();
   log_.clear();
   tails_to_update_.clear();
@@ -184,7 +185,7 @@ bool ScheduleState::recompute(Nanoseconds limit) {
   if (contended_) return replay(limit);
   while (!heap_.empty()) {
     const NodeIndex node = pop_queue();
-    ++recomputed_;
+    work_ += work::kRecompute;
     const Nanoseconds start = earliest_start(node), time = cost_.run_time(node, node_[node].device);
     const Nanoseconds finish = start + time;
     if (start == node_[node].start && finish == node_[node].finish) continue;
@@ -308,7 +309,7 @@ void ScheduleState::update_tails() {
     if (undo.moved) queue_earlier(undo.node);
   while (!heap_.empty()) {
     const NodeIndex node = pop_queue();
-    ++recomputed_;
+    work_ += work::kRecompute;
     const Nanoseconds tail = tail_of(node);
     if (tail == node_[node].tail) continue;
     node_[node].tail = tail;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "partition/placement/contended_times.h"
+#include "partition/placement/work.h"
 #include "partition/simulation/simulator.h"
 
 namespace convoy::partition {
@@ -93,8 +94,8 @@ class ScheduleState {
   // orders of devices and links. A Move on trial does not change it.
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
-  // Counts the computations of a node's times since the constructor, a measure of the work done.
-  std::int64_t nodes_recomputed() const { return recomputed_; }
+  // Returns the work done since the constructor, in units of work.h.
+  std::int64_t work() const { return work_; }
 
  private:
   // One cache line, because a change reaches nodes all over the graph.
@@ -171,7 +172,7 @@ class ScheduleState {
   std::vector<NodeIndex> tails_to_update_;  // those that the current move changes first
   Key moved_until_ = 0;     // the largest key of a node that the current move moves, before or after it
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
-  std::int64_t recomputed_ = 0;
+  std::int64_t work_ = 0;
   // With dependent transfers.
   std::optional<ContendedTimes> contended_;
   Nanoseconds replay_from_ = 0;   // the current move changes no event before this time
