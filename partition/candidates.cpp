@@ -114,11 +114,7 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   Entry whole, spread;
   whole.placement = place(Algorithm::kHeft), spread.placement = place_by_memory(cost_, units_, cut);
   for (Entry* entry : {&whole, &spread}) choose_order(*entry);
-  for (const double share : tighter_limits()) {
-    const Machine machine = with_limits(share);
-    const CostModel tighter(cost_.graph(), machine);
-    const std::optional<Placement> repaired = repaired_to(tighter);
-    if (!repaired) continue;
+  if (const std::optional<Placement> repaired = repaired_to_tighter(time / 16)) {
     closest.placement = *repaired;
     closest.candidate.makespan = simulate(cost_, *repaired, Detail::kTimes).makespan;
     closest.candidate.fits = true;

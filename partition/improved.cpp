@@ -14,12 +14,6 @@
 namespace convoy::partition {
 namespace {
 
-// The most nodes and edges together for which two searches run in a fixed time. On a larger graph
-// one search gets a share of the time that the rest took.
-constexpr std::int64_t kSmall = 20000;
-
-std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
-
 Placement on_more_devices(Placement placement, DeviceIndex devices) {
   placement.devices = devices;
   placement.order.resize(devices);
@@ -99,10 +93,11 @@ ImprovementLimits Partitioner::search_limits() const {
   // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
+  // Under contention a move delays many transfers, and more of that must be borne.
+  if (cost_.machine().contention()) limits.temperature = 0.1;
   if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
   constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
-  const std::int64_t size = size_of(cost_.graph());
-  limits.work = size <= kSmall ? kSmallWork : std::min(kWorkPerSize * size, kMostWork);
+  limits.work = small() ? kSmallWork : std::min(kWorkPerSize * size(), kMostWork);
   return limits;
 }
 
@@ -115,7 +110,7 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
   Entry start = *std::min_element(entries.begin(), entries.end(), shorter);
-  if (size_of(cost_.graph()) > kLarge) return start;
+  if (size() > kLarge) return start;
   const auto consider = [&](Placement placement) {
     if (left().count() == 0) return;
     Entry entry;
@@ -180,8 +175,7 @@ void Partitioner::try_all_placements(Entry& best) const {
 
 // Returns a part of the limits of a search.
 ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
-  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  if (limits.work != kNone) limits.work /= parts;
+  if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
   if (limits.deadline != Clock::time_point::max())
     limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / parts;
   return limits;
@@ -200,14 +194,12 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  std::int64_t parts = 2 * std::ssize(widths) + 2;
-  const ImprovementLimits whole = limits;
-  const auto next_limits = [&] {
-    // A deadline lies ahead of all searches that are left, work is counted by each.
-    ImprovementLimits some = share_of(whole, parts);
-    if (whole.work != std::numeric_limits<std::int64_t>::max())
-      some.work = whole.work / (2 * std::ssize(widths) + 2);
-    --parts;
+  limits.temperature /= 10;  // stay near the start; the first search looks farther away
+  // A deadline is for all searches that are left, work is for each.
+  const std::int64_t all = 2 * std::ssize(widths) + 2;
+  auto next_limits = [&, left = all]() mutable {
+    ImprovementLimits some = share_of(limits, left--);
+    some.work = share_of(limits, all).work;
     return some;
   };
   Placement wide = improve(cost_, units_, best.placement, next_limits());
@@ -217,7 +209,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     some->search(next_limits());
     if (some->makespan() < shortest) shortest = some->makespan(), narrow = some.get();
   }
-  if (whole.work != std::numeric_limits<std::int64_t>::max()) limits.work /= 2;
+  limits.work = share_of(limits, 2).work;
   if (narrow == nullptr) return improve(cost_, units_, wide, limits);
   narrow->search(limits);
   return on_more_devices(narrow->placement(), devices);
@@ -233,7 +225,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     if (makespan < entry.candidate.makespan)
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
-  const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
+  const bool second = cost_.device_count() > 1 && small();
   const ImprovementLimits limits = search_limits();
   if (second && options_.threads > 1) {
     auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });

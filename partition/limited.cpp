@@ -16,13 +16,13 @@ Machine Partitioner::with_limits(double share) const {
   Machine machine = cost_.machine();
   for (DeviceIndex device = 0; device < machine.device_count(); ++device)
     if (Bytes& limit = machine.device(device).memory_limit; limit != kUnlimited)
-      limit = static_cast<Bytes>(share * static_cast<double>(limit));
+      limit = std::llround(share * static_cast<double>(limit));
   return machine;
 }
 
 // Returns the tighter limits to search under, as shares of the machine's. What they exceed the least
 // limit by are powers of one number, so that machines with different limits have them in common.
-std::vector<double> Partitioner::tighter_limits() const {
+std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
   Bytes largest = 0;
@@ -30,30 +30,32 @@ std::vector<double> Partitioner::tighter_limits() const {
     if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
       largest = std::max(largest, limit);
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
-  std::vector<double> shares;
-  if (static_cast<double>(largest) <= floor) return shares;
-  const double first = std::ceil(std::log(static_cast<double>(largest) / floor - 1) / std::log(kRatio));
-  for (int step = 0; step < kMostSteps; ++step)
-    shares.push_back(floor * (1 + std::pow(kRatio, first + step)) / static_cast<double>(largest));
-  return shares;
+  std::vector<TighterLimit> limits;
+  if (static_cast<double>(largest) <= floor) return limits;
+  const auto first =
+      static_cast<int>(std::ceil(std::log(static_cast<double>(largest) / floor - 1) / std::log(kRatio)));
+  for (int number = first; number < first + kMostSteps; ++number)
+    limits.push_back({number, floor * (1 + std::pow(kRatio, number)) / static_cast<double>(largest)});
+  return limits;
 }
 
-// Repairs three placements to the limits of the machine, and returns the shortest that fits.
-std::optional<Placement> Partitioner::repaired_to(const CostModel& cost) const {
-  std::optional<Placement> shortest;
-  Nanoseconds makespan = std::numeric_limits<Nanoseconds>::max();
-  for (const Algorithm algorithm : {Algorithm::kParDnn, Algorithm::kHeft, Algorithm::kMetis}) {
-    if (left().count() == 0) return shortest;
+// Repairs three placements to tighter limits, each in the given time, and returns the first that fits.
+std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
+  const std::vector<TighterLimit> tighter = tighter_limits();
+  for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
     Entry start;
     start.placement = place(algorithm);
     choose_order(start);
-    const OverflowResult repaired =
-        fit_memory(cost, units_, start.placement, Effort::kQuick, std::chrono::milliseconds(200), deadline());
-    if (!repaired.placement) continue;
-    const Nanoseconds its = simulate(cost, *repaired.placement, Detail::kTimes).makespan;
-    if (its < makespan) makespan = its, shortest = *repaired.placement;
+    for (const auto& [number, share] : tighter) {
+      if (left().count() == 0) return {};
+      const Machine machine = with_limits(share);
+      const CostModel cost(cost_.graph(), machine);
+      OverflowResult repaired =
+          fit_memory(cost, units_, start.placement, Effort::kQuick, std::min(most, left()), deadline());
+      if (repaired.placement) return std::move(repaired.placement);
+    }
   }
-  return shortest;
+  return {};
 }
 
 // Runs the tasks on as many threads as the options allow. Their results do not depend on that.
@@ -80,6 +82,7 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
   Entry entry = better_start(entries);
+  entry.candidate.algorithm = Algorithm::kImprove;
   const auto consider = [&](const Placement& placement) {
     const Simulation simulation = simulate(cost_, placement);
     if (memory_overflow(cost_.machine(), simulation) > 0 || simulation.makespan >= entry.candidate.makespan)
@@ -90,9 +93,8 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   whole[0].placement = place(Algorithm::kMetis), whole[1].placement = place(Algorithm::kParDnn);
   for (Entry& start : whole) choose_order(start);
   constexpr std::int64_t kParts = 4;  // the first searches take this part of the time of the last
-  std::vector<double> shares = tighter_limits();
-  shares.insert(shares.begin(), 1);
-  const auto tasks_per_thread = static_cast<std::int64_t>(shares.size() + 1) / options_.threads + 1;
+  const std::vector<TighterLimit> tighter = tighter_limits();
+  const auto tasks_per_thread = static_cast<std::int64_t>(tighter.size() + 3) / options_.threads + 1;
   std::vector<std::function<Placement()>> tasks;
   const auto add_search = [&](double share, const Placement& start) {
     tasks.push_back([&, share] {
@@ -106,19 +108,20 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   };
   const Entry first = entry;
   add_search(1, first.placement);
-  for (std::size_t i = 0; i < shares.size(); ++i) add_search(shares[i], whole[i % 2].placement);
-  run_tasks(tasks, consider);
+  for (const Entry& start : whole) add_search(1, start.placement);
+  for (const auto& [number, share] : tighter) add_search(share, whole[number & 1].placement);
+  if (small()) run_tasks(tasks, consider);
   tasks.clear();
   const Entry best = entry;
-  for (int search = 0; search < 2; ++search)
+  for (int search = 0; search < (small() ? 2 : 1); ++search)
     tasks.push_back([&, search] {
       ImprovementLimits limits = search_limits();
+      if (options_.time_limit && options_.threads == 1 && small()) limits = share_of(limits, 2 - search);
       limits.seed += search;
       if (search == 1) limits.temperature /= 10;
       return improve(cost_, units_, best.placement, limits, search == 0 ? &counts : nullptr);
     });
   run_tasks(tasks, consider);
-  entry.candidate.algorithm = Algorithm::kImprove;
   try_all_placements(entry);
   entry.candidate.seconds = seconds_since(begin);
   return entry;

@@ -58,13 +58,14 @@ void LocalSearch::adapt_penalty() {
 // because from a high temperature they would not even lead back to the start.
 void LocalSearch::set_temperature() {
   constexpr double kLast = 1e-4;  // final temperature as a fraction of the makespan
-  constexpr double kMany = 200, kCoolest = 0.03, kKnown = 0.01;
+  constexpr double kCoolest = 0.03, kKnown = 0.01;
+  const double many = cost_.machine().contention() ? 400 : 200;  // moves per node
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
   if (limits_.deadline != Clock::time_point::max())
     used = std::max(used, std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_));
   const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
-  const double first = limits_.temperature * std::clamp(moves / (kMany * graph_.node_count()), kCoolest, 1.0);
+  const double first = limits_.temperature * std::clamp(moves / (many * graph_.node_count()), kCoolest, 1.0);
   temperature_ = first * std::pow(kLast / first, used) * static_cast<double>(best_score_.makespan);
 }
 

@@ -24,7 +24,7 @@ struct ImprovementLimits {
   std::uint64_t seed = 1;
   // The first temperature as a fraction of the makespan: a move that lengthens the schedule by this
   // fraction is accepted with probability 1/e. It is lower if there are few moves per node.
-  double temperature = 0.1;
+  double temperature = 0.02;
 };
 
 struct ImprovementCounts {

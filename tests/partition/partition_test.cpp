@@ -182,6 +182,22 @@ TEST(Partition, MovesInsteadOfTimeRepeat) {
   EXPECT_EQ(once.placement->order, again.placement->order);
 }
 
+// Without a limit the search counts work, so it repeats with any number of threads.
+TEST(Partition, DefaultsRepeat) {
+  GeneratorOptions size;
+  size.nodes = 300;
+  const TaskGraph graph = generate_transformer(size);
+  Machine machine = Machine::uniform(4, testing::kFastLink);
+  machine.set_contention(true);
+  const CostModel cost(graph, machine);
+  PartitionOptions options;
+  const PartitionResult once = partition_graph(cost, options);
+  options.threads = 1;
+  const PartitionResult again = partition_graph(cost, options);
+  EXPECT_EQ(once.placement->device_of, again.placement->device_of);
+  EXPECT_EQ(once.placement->order, again.placement->order);
+}
+
 TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   const TaskGraph graph = testing::random_graph(4, {.nodes = 200, .edge_share = 0.03});
   const Machine machine = Machine::uniform(4, testing::kFastLink);
