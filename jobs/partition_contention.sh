@@ -8,7 +8,7 @@
 # ANNEALING is partition_annealing of the tests' build. Without graphs: six of structured_graphs.py. SECONDS_OF_SEARCH (20),
 # CONTENTION (yes; no: transfers do not wait for each other).
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 3 ] || { echo "partition_contention.sh: expected CONVOY, ANNEALING and OUT; see --help" >&2; exit 2; }
 convoy=$1 annealing=$2 out=$3
 shift 3

@@ -80,13 +80,13 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   entry.candidate.algorithm = algorithm;
   entry.placement = place(algorithm);
   choose_order(entry);
-  fit(entry, Effort::kQuick, std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(100), left() / 8));
+  fit(entry, Effort::kQuick, std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(200), left() / 8));
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }
 
-// Called if no candidate fits. Returns a proof that no placement can fit, or tries to make three
-// fit: HEFT's, the one that spreads live bytes, and the closest candidate.
+// Called if no candidate fits. Returns a proof that no placement can fit, or tries to make four
+// fit: HEFT's, METIS's, the one that spreads live bytes, and the closest candidate.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -100,7 +100,8 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   const std::chrono::nanoseconds time = std::min(options_.repair_time, left());
   const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
     ImprovementLimits limits;
-    limits.deadline = std::min(deadline(), Clock::now() + most);
+    limits.deadline = deadline();
+    limits.work = most.count();  // a unit is about a nanosecond
     limits.fit_at_any_cost = true;
     limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // stop at the first placement that fits
     entry.placement = improve(cost_, units_, entry.placement, limits);
@@ -111,16 +112,18 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
     entry.candidate.algorithm = algorithm;
     return entry.candidate.fits;
   };
-  Entry whole, spread;
-  whole.placement = place(Algorithm::kHeft), spread.placement = place_by_memory(cost_, units_, cut);
-  for (Entry* entry : {&whole, &spread}) choose_order(*entry);
+  Entry whole, cut_least, spread;
+  whole.placement = place(Algorithm::kHeft), cut_least.placement = place(Algorithm::kMetis);
+  spread.placement = place_by_memory(cost_, units_, cut);
+  for (Entry* entry : {&whole, &cut_least, &spread}) choose_order(*entry);
   if (const std::optional<Placement> repaired = repaired_to_tighter(time / 16)) {
     closest.placement = *repaired;
     closest.candidate.makespan = simulate(cost_, *repaired, Detail::kTimes).makespan;
     closest.candidate.fits = true;
     return closest;
   }
-  if (search(whole, time / 2) || search(spread, time / 8)) return whole.candidate.fits ? whole : spread;
+  for (Entry* entry : {&whole, &cut_least, &spread})
+    if (search(*entry, entry == &spread ? time / 8 : time / 4)) return *entry;
   for (Entry* entry : {&spread, &closest}) {
     fit(*entry, Effort::kThorough, time / 8);
     entry->candidate.algorithm = algorithm;
