@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The search against plain simulated annealing: for each graph the default time, a long search, and annealing for as long.
-# Writes OUT/annealing.md, a Markdown table (makespans in µs). Exit status 1 when the default makespan exceeds 1.03 of
-# annealing's, or that of the long search exceeds annealing's.
+# Compares the search with plain simulated annealing: for each graph the default, a long search, and
+# annealing for as long. Writes OUT/annealing.md, a Markdown table (makespans in µs). The exit
+# status is 1 if a default makespan exceeds 1.03 of annealing's, or a long search's exceeds it.
 #
 #     jobs/partition_contention.sh CONVOY ANNEALING OUT [GRAPH:DEVICES]...
 #
-# ANNEALING is partition_annealing of the tests' build. Without graphs: six of structured_graphs.py. SECONDS_OF_SEARCH (20),
-# CONTENTION (yes; no: transfers do not wait for each other).
+# ANNEALING is partition_annealing of the tests' build. Without graphs: six of structured_graphs.py.
+# SECONDS_OF_SEARCH (20), CONTENTION (yes; no: transfers do not wait for each other).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 3 ] || { echo "partition_contention.sh: expected CONVOY, ANNEALING and OUT; see --help" >&2; exit 2; }

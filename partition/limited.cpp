@@ -1,6 +1,6 @@
-// Improves under memory limits: searches from several placements, also under tighter limits than the
-// machine's. One large reduction of memory can cost less than many small ones, and a looser limit
-// should find what a tighter one finds.
+// Improves under memory limits: searches from several placements, also under tighter limits than
+// the machine's. One large reduction of memory can cost less than many small ones, and a looser
+// limit should find what a tighter one finds.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -20,8 +20,9 @@ Machine Partitioner::with_limits(double share) const {
   return machine;
 }
 
-// Returns the tighter limits to search under, as shares of the machine's. What they exceed the least
-// limit by are powers of one number, so that machines with different limits have them in common.
+// Returns the tighter limits to search under, as shares of the machine's. What they exceed the
+// least limit by are powers of one number, so that machines with different limits have them in
+// common.
 std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -39,7 +40,8 @@ std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   return limits;
 }
 
-// Repairs three placements to tighter limits, each in the given time, and returns the first that fits.
+// Repairs three placements to tighter limits, each in the given time, and returns the first that
+// fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   const std::vector<TighterLimit> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {

@@ -45,8 +45,8 @@ class Partitioner {
   }
   Clock::time_point deadline() const;  // end of the time limit; max() without one
   std::chrono::nanoseconds left() const;
-  // Returns whether several searches run. On a larger graph one search gets a share of the time that
-  // the rest takes.
+  // Returns whether several searches run. On a larger graph one search gets a share of the time
+  // that the rest takes.
   bool small() const {
     constexpr std::int64_t kMostNodesAndEdges = 20'000;
     return size() <= kMostNodesAndEdges;

@@ -37,8 +37,9 @@ class ContendedTimes {
 
   void set_device(NodeIndex node, DeviceIndex device);
   // Simulates the orders from the first event that is not before `from`. Returns false if the
-  // makespan is bound to exceed `limit`, or probably does: a node that starts after `unchanged_from`
-  // is taken to need the time until the end that it needed before. commit() or undo() must follow.
+  // makespan is bound to exceed `limit`, or probably does: a node that starts after
+  // `unchanged_from` is taken to need the time until the end that it needed before. commit() or
+  // undo() must follow.
   bool replay(Nanoseconds from, Nanoseconds unchanged_from, Nanoseconds limit);
   // The nodes whose times the last replay() wrote, sorted by their ends.
   std::span<const NodeIndex> replayed() const { return new_sequence_; }

@@ -18,7 +18,7 @@ struct ImprovementLimits {
   std::int64_t moves =
       std::numeric_limits<std::int64_t>::max();                  // the most moves to try; for repeatable runs
   std::int64_t work = std::numeric_limits<std::int64_t>::max();  // the most work (work.h); the same
-  Nanoseconds good_enough = 0;                                   // the search stops at a makespan of this or less
+  Nanoseconds good_enough = 0;  // the search stops at a makespan of this or less
   // Until a schedule fits, take any that exceeds the limits by less, however long it is.
   bool fit_at_any_cost = false;
   std::uint64_t seed = 1;

@@ -131,8 +131,8 @@ class ScheduleState {
   std::vector<NodeIndex>::iterator place_of(NodeIndex node);
   void unlink(NodeIndex node);
   void link(NodeIndex node);
-  // A pass over the queue visits nodes by ascending or by descending key. Equal keys, which nodes of
-  // different devices can get, count by index, as in the orders of devices.
+  // A pass over the queue visits nodes by ascending or by descending key. Equal keys, which nodes
+  // of different devices can get, count by index, as in the orders of devices.
   enum class Direction { kForward, kBackward };
   void queue(NodeIndex node, Direction direction = Direction::kForward);
   NodeIndex pop_queue();

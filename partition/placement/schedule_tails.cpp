@@ -1,5 +1,5 @@
-// The tails of a schedule: the longest paths from the ends of nodes to the end of the schedule. They
-// bound the makespan of a move before its times are complete.
+// The tails of a schedule: the longest paths from the ends of nodes to the end of the schedule.
+// They bound the makespan of a move before its times are complete.
 #include <algorithm>
 
 #include "partition/placement/schedule_state.h"

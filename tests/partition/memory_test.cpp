@@ -262,7 +262,7 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   EXPECT_LE(tighter, 1.01 * static_cast<double>(unlimited.simulation.makespan));
 }
 
-// Close to the least limit, the repair of tighter limits finds what the repair of looser ones misses.
+// Close to the least limit, the repair to tighter limits finds what that to looser ones misses.
 TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
   GeneratorOptions size;
   size.nodes = 1500;
