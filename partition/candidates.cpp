@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <thread>
 
@@ -86,8 +85,8 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Called if no candidate fits. Returns a proof that no placement can fit, or tries to make three
-// fit: HEFT's, the one that spreads live bytes, and the closest candidate.
+// Called if no candidate fits. Returns a proof that no placement can fit, or tries to make four
+// fit: HEFT's, METIS's, the one that spreads live bytes, and the closest candidate.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -101,7 +100,9 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   const std::chrono::nanoseconds time = std::min(options_.repair_time, left());
   const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
     ImprovementLimits limits;
-    limits.deadline = std::min(deadline(), Clock::now() + most);
+    limits.deadline = deadline();
+    limits.work = most.count();  // a unit is about a nanosecond
+    limits.fit_at_any_cost = true;
     limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // stop at the first placement that fits
     entry.placement = improve(cost_, units_, entry.placement, limits);
     const Simulation simulation = simulate(cost_, entry.placement);
@@ -111,10 +112,18 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
     entry.candidate.algorithm = algorithm;
     return entry.candidate.fits;
   };
-  Entry whole, spread;
-  whole.placement = place(Algorithm::kHeft), spread.placement = place_by_memory(cost_, units_, cut);
-  for (Entry* entry : {&whole, &spread}) choose_order(*entry);
-  if (search(whole, time / 2) || search(spread, time / 8)) return whole.candidate.fits ? whole : spread;
+  Entry whole, cut_least, spread;
+  whole.placement = place(Algorithm::kHeft), cut_least.placement = place(Algorithm::kMetis);
+  spread.placement = place_by_memory(cost_, units_, cut);
+  for (Entry* entry : {&whole, &cut_least, &spread}) choose_order(*entry);
+  if (const std::optional<Placement> repaired = repaired_to_tighter(time / 16)) {
+    closest.placement = *repaired;
+    closest.candidate.makespan = simulate(cost_, *repaired, Detail::kTimes).makespan;
+    closest.candidate.fits = true;
+    return closest;
+  }
+  for (Entry* entry : {&whole, &cut_least, &spread})
+    if (search(*entry, entry == &spread ? time / 8 : time / 4)) return *entry;
   for (Entry* entry : {&spread, &closest}) {
     fit(*entry, Effort::kThorough, time / 8);
     entry->candidate.algorithm = algorithm;
@@ -123,48 +132,6 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   Entry& start = spread.overflow < closest.overflow ? spread : closest;
   search(start, time / 8);
   return start;
-}
-
-Machine Partitioner::with_limits(double share) const {
-  Machine machine = cost_.machine();
-  for (DeviceIndex device = 0; device < machine.device_count(); ++device)
-    if (Bytes& limit = machine.device(device).memory_limit; limit != kUnlimited)
-      limit = static_cast<Bytes>(share * static_cast<double>(limit));
-  return machine;
-}
-
-// Repairs three placements to limits tighter than the machine's, because one large reduction can
-// cost less than many small ones. The limits form a fixed grid, so a run with a looser limit can
-// find what a tighter one finds.
-void Partitioner::try_tighter(Entry& best) const {
-  constexpr double kStep = 1.025;
-  constexpr int kMostSteps = 8;
-  Bytes largest = 0;
-  for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
-    if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
-      largest = std::max(largest, limit);
-  const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
-  const double steps = std::floor(std::log(static_cast<double>(largest) / floor) / std::log(kStep));
-  std::array<Entry, 3> starts;
-  starts[0].placement = place(Algorithm::kParDnn), starts[1].placement = place(Algorithm::kHeft);
-  starts[2].placement = place(Algorithm::kMetis);
-  for (Entry& start : starts) choose_order(start);
-  bool any = true;
-  for (int step = 0; any && step < kMostSteps && step <= steps; ++step) {
-    any = false;
-    const Machine machine = with_limits(floor * std::pow(kStep, steps - step) / static_cast<double>(largest));
-    const CostModel cost(cost_.graph(), machine);
-    for (const Entry& start : starts) {
-      if (left().count() == 0) return;
-      const OverflowResult repaired = fit_memory(cost, units_, start.placement, Effort::kQuick,
-                                                 std::chrono::milliseconds(30), deadline());
-      if (!repaired.placement) continue;
-      any = true;
-      const Nanoseconds makespan = simulate(cost_, *repaired.placement, Detail::kTimes).makespan;
-      if (makespan >= best.candidate.makespan) continue;
-      best.placement = *repaired.placement, best.candidate.makespan = makespan;
-    }
-  }
 }
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {

@@ -14,12 +14,6 @@
 namespace convoy::partition {
 namespace {
 
-// The most nodes and edges together for which two searches run in a fixed time. On a larger graph
-// one search gets a share of the time that the rest took.
-constexpr std::int64_t kSmall = 20000;
-
-std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
-
 Placement on_more_devices(Placement placement, DeviceIndex devices) {
   placement.devices = devices;
   placement.order.resize(devices);
@@ -90,20 +84,25 @@ class FewerDevices {
 
 }  // namespace
 
-// Returns when a search that begins now must end. With one thread, two searches run one after the
-// other, and each gets as much time as it would with two threads.
-Clock::time_point Partitioner::search_deadline() const {
-  if (options_.time_limit) return deadline();
-  if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
-  std::chrono::duration<double> time{0.5};
-  constexpr std::chrono::duration<double> kLongest{2.5};
-  if (size_of(cost_.graph()) > kSmall)
-    time = std::min<std::chrono::duration<double>>(0.3 * (Clock::now() - options_.began), kLongest);
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+// Returns the limits of a local search that begins now. Without a time limit they count work or
+// moves, so that results repeat.
+ImprovementLimits Partitioner::search_limits() const {
+  ImprovementLimits limits;
+  limits.moves = options_.move_limit;
+  limits.deadline = deadline();
+  // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
+  limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
+  limits.seed = options_.seed;
+  // Under contention a move delays many transfers, and more of that must be borne.
+  if (cost_.machine().contention()) limits.temperature = 0.1;
+  if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
+  constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
+  limits.work = small() ? kSmallWork : std::min(kWorkPerSize * size(), kMostWork);
+  return limits;
 }
 
-// Returns a better start for the search: the best candidate or a variant of HEFT. If memory limits
-// bind, also tries a placement that spreads memory and some that stay far below the limits.
+// Returns a better start for the search: the best candidate, a variant of HEFT or, if memory limits
+// bind, a placement that spreads memory.
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
@@ -111,7 +110,7 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
   Entry start = *std::min_element(entries.begin(), entries.end(), shorter);
-  if (size_of(cost_.graph()) > kLarge) return start;
+  if (size() > kLarge) return start;
   const auto consider = [&](Placement placement) {
     if (left().count() == 0) return;
     Entry entry;
@@ -121,13 +120,14 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     fit(entry, Effort::kQuick, std::chrono::milliseconds(100));
     if (entry.candidate.fits && entry.candidate.makespan < start.candidate.makespan) start = std::move(entry);
   };
+  if (any_repaired(entries)) {
+    consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
+    return start;
+  }
   for (const double weight : {0.5, 1.0, 2.0}) {
     if (weight != 1) consider(place_by_heft(cost_, units_, weight));
     consider(place_by_heft(cost_, units_, weight, false));
   }
-  if (!any_repaired(entries)) return start;
-  consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
-  try_tighter(start);
   return start;
 }
 
@@ -173,17 +173,18 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// If limits bind, searches from a placement that exceeds them, because it often stays short after
-// the repair. Otherwise searches on 2, 4, … devices, if their makespan comes close. Such a search
-// repeats that of a smaller machine, so that more devices give no longer schedule.
-Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
-  if (repaired) {
-    ++limits.seed;
-    Entry whole;
-    whole.placement = place(Algorithm::kParDnn);
-    choose_order(whole);
-    return improve(cost_, units_, whole.placement, limits);
-  }
+// Returns a part of the limits of a search.
+ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
+  if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
+  if (limits.deadline != Clock::time_point::max())
+    limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / parts;
+  return limits;
+}
+
+// Searches on 2, 4, … devices, if their makespan comes close, and again on all devices. Such a
+// search repeats that of a smaller machine, so that more devices give no longer schedule. Half of
+// the limits are for the shortest result.
+Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
   const double close = kClose * static_cast<double>(best.candidate.makespan);
@@ -192,58 +193,49 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  if (widths.empty()) {
-    ++limits.seed;
-    limits.temperature /= 10;  // stay near the start; the first search looks farther away
-    return improve(cost_, units_, best.placement, limits);
+  ++limits.seed;
+  limits.temperature /= 10;  // stay near the start; the first search looks farther away
+  // A deadline is for all searches that are left, work is for each.
+  const std::int64_t all = 2 * std::ssize(widths) + 2;
+  auto next_limits = [&, left = all]() mutable {
+    ImprovementLimits some = share_of(limits, left--);
+    some.work = share_of(limits, all).work;
+    return some;
+  };
+  Placement wide = improve(cost_, units_, best.placement, next_limits());
+  Nanoseconds shortest = simulate(cost_, wide, Detail::kTimes).makespan;
+  FewerDevices* narrow = nullptr;
+  for (const auto& some : widths) {
+    some->search(next_limits());
+    if (some->makespan() < shortest) shortest = some->makespan(), narrow = some.get();
   }
-  const Clock::time_point last = limits.deadline;
-  for (std::size_t i = 0; widths.size() > 1 && i < widths.size(); ++i) {
-    if (last != Clock::time_point::max()) {
-      const Clock::time_point now = Clock::now();
-      limits.deadline = now + (last - now) / static_cast<std::int64_t>(2 * widths.size() - i);
-    }
-    widths[i]->search(limits);
-  }
-  limits.deadline = last;
-  const auto shorter = [](const auto& a, const auto& b) { return a->makespan() < b->makespan(); };
-  FewerDevices& narrow = **std::min_element(widths.begin(), widths.end(), shorter);
-  narrow.search(limits);
-  return on_more_devices(narrow.placement(), devices);
+  limits.work = share_of(limits, 2).work;
+  if (narrow == nullptr) return improve(cost_, units_, wide, limits);
+  narrow->search(limits);
+  return on_more_devices(narrow->placement(), devices);
 }
 
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
-  const bool repaired = any_repaired(entries);
   Entry entry = better_start(entries);
   entry.candidate.algorithm = Algorithm::kImprove;
-  ImprovementLimits limits;
-  limits.moves = options_.move_limit;
-  // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
-  limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
-  limits.seed = options_.seed;
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
-    const Simulation simulation =
-        simulate(cost_, placement, cost_.machine().limited() ? Detail::kAll : Detail::kTimes);
-    const Nanoseconds makespan = simulation.makespan;
-    const bool fits = !cost_.machine().limited() || memory_overflow(cost_.machine(), simulation) == 0;
-    if (fits && makespan < entry.candidate.makespan)
+    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
+    if (makespan < entry.candidate.makespan)
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
-  const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
-  limits.deadline = search_deadline();
+  const bool second = cost_.device_count() > 1 && small();
+  const ImprovementLimits limits = search_limits();
   if (second && options_.threads > 1) {
-    auto other = std::async(std::launch::async, [&] { return second_search(start, limits, repaired); });
+    auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
   } else {
-    if (second && options_.time_limit) limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
-    consider(improve(cost_, units_, start.placement, limits, &counts));
-    if (second) {
-      limits.deadline = search_deadline();
-      consider(second_search(start, limits, repaired));
-    }
+    ImprovementLimits first = limits;
+    if (second && options_.time_limit) first.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
+    consider(improve(cost_, units_, start.placement, first, &counts));
+    if (second) consider(second_search(start, limits));
   }
   try_all_placements(entry);
   entry.candidate.seconds = seconds_since(begin);

@@ -24,14 +24,11 @@ Algorithm algorithm_from(std::string_view name);
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
   // Limits all work of partition_graph except the first candidate of a large graph. If it is not
-  // set, only the improvement is limited:
-  //   - to half a second for graphs below 20,000 nodes and edges, or a second with one thread;
-  //   - to 0.3 of the time since `began` for larger graphs, at most 2.5 seconds, so that the whole
-  //      run stays near-linear in the graph.
+  // set, only the improvement is limited, to a number of work units (work.h) that takes a core half
+  // a second for graphs below 20,000 nodes and edges and grows linearly for larger ones.
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit =
       std::numeric_limits<std::int64_t>::max();  // a limit by moves, which makes results repeatable
-  Clock::time_point began = Clock::now();        // start of the whole run, loading included
   // Time to make a placement fit if no candidate fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
   // Threads that make candidates, then run local searches. Even one thread runs two searches.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,18 +39,34 @@ class Partitioner {
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
   Entry made_to_fit(const std::vector<Entry>& entries) const;
-  Machine with_limits(double share) const;
-  void try_tighter(Entry& best) const;
   Entry searched_exactly(bool& complete) const;
   bool at_bound(const Candidate& candidate) const {
     return candidate.fits && candidate.makespan <= lower_bound_;
   }
   Clock::time_point deadline() const;  // end of the time limit; max() without one
   std::chrono::nanoseconds left() const;
-  Clock::time_point search_deadline() const;
+  // Returns whether several searches run. On a larger graph one search gets a share of the time
+  // that the rest takes.
+  bool small() const {
+    constexpr std::int64_t kMostNodesAndEdges = 20'000;
+    return size() <= kMostNodesAndEdges;
+  }
+  std::int64_t size() const { return std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count(); }
+  ImprovementLimits search_limits() const;
+  static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
-  Placement second_search(const Entry& best, ImprovementLimits limits, bool repaired) const;
+  Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
+  Machine with_limits(double share) const;
+  struct TighterLimit {
+    int number;    // the same for the same limit on any machine
+    double share;  // of the machine's limits
+  };
+  std::vector<TighterLimit> tighter_limits() const;
+  void run_tasks(const std::vector<std::function<Placement()>>& tasks,
+                 const std::function<void(const Placement&)>& take) const;
+  std::optional<Placement> repaired_to_tighter(std::chrono::nanoseconds most) const;
+  Placement second_search(const Entry& best, ImprovementLimits limits) const;
   // Returns whether a placement exceeded the limits before its repair, so that the limits bind.
   static bool any_repaired(const std::vector<Entry>& entries) {
     return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });

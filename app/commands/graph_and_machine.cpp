@@ -54,7 +54,7 @@ void GraphAndMachineFlags::add_to(CLI::App& verb) {
   verb.option_defaults()->group("Graph and machine");
   verb.add_option("--graph", graph,
                   "task graph: JSON (ours, Microsoft's or Piper's), a PipeDream profile, a ParDNN folder, "
-                  "generated:FAMILY:NODES or model:NAME:BATCH[:SIZE]")
+                  "generated:FAMILY:NODES or model:NAME|FILE.onnx:BATCH[:SIZE]")
       ->required()
       ->check(not_empty())
       ->type_name("F");

@@ -57,12 +57,11 @@ void print_candidates(const PartitionResult& result) {
                candidate.seconds, candidate.algorithm == result.algorithm ? "  <- taken" : "");
 }
 
-PartitionOptions options_from(const PartitionFlags& flags, Clock::time_point began) {
+PartitionOptions options_from(const PartitionFlags& flags) {
   PartitionOptions options;
   options.algorithm = algorithm_from(flags.algorithm);
   if (flags.time_limit >= 0) options.time_limit = std::chrono::duration<double>(flags.time_limit);
   if (flags.moves > 0) options.move_limit = flags.moves;
-  options.began = began;
   options.threads = static_cast<unsigned>(flags.threads);
   options.seed = static_cast<std::uint64_t>(flags.seed);
   return options;
@@ -102,7 +101,7 @@ void run_partition(const PartitionFlags& flags) {
                         : graph.micro_batches() > 0 ? graph.micro_batches()
                                                     : 16,
                         flags.output.json);
-  const PartitionResult result = partition_graph(cost, options_from(flags, began));
+  const PartitionResult result = partition_graph(cost, options_from(flags));
   if (!result.placement) report_misfit(flags, result);
   if (!flags.out.empty()) data::write_file_atomically(flags.out, placement_json(graph, *result.placement));
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -242,8 +241,7 @@ void add_partition_command(CLI::App& app) {
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
   verb->add_option("--time-limit", flags->time_limit,
-                   "seconds for all of the search; default: 0.5 for the local search, or 0.3 of what the "
-                   "rest of a large graph took")
+                   "seconds for all of the search; default: work that takes a core about 0.5 seconds")
       ->check(number_in("[0, 1e9]"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")

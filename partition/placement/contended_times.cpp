@@ -21,10 +21,24 @@ ContendedTimes::ContendedTimes(const CostModel& cost, const Orders& orders)
       device_of_(graph_.node_count(), 0),
       times_(graph_.node_count()),
       transfer_(graph_.edge_count()),
+      in_begin_(1, 0),
+      slot_(graph_.edge_count()),
+      arrival_(graph_.edge_count(), 0),
       total_(devices_, 0),
       position_(graph_.node_count(), kNotEnded),
       device_(devices_),
-      slowest_(devices_, kNone) {
+      slowest_(devices_, kNone),
+      sent_(devices_),
+      rest_(graph_.node_count(), 0),
+      ended_in_replay_(graph_.node_count(), 0) {
+  producer_.reserve(graph_.edge_count()), in_begin_.reserve(graph_.node_count() + 1);
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+    for (const EdgeIndex edge : graph_.in_edges(node)) {
+      slot_[edge] = static_cast<EdgeIndex>(producer_.size());
+      producer_.push_back(graph_.source(edge));
+    }
+    in_begin_.push_back(static_cast<EdgeIndex>(producer_.size()));
+  }
   for (DeviceIndex device = 0; device < devices_; ++device)
     for (const NodeIndex node : orders[device]) {
       device_of_[node] = device;
@@ -39,40 +53,28 @@ void ContendedTimes::set_device(NodeIndex node, DeviceIndex device) {
 }
 
 void ContendedTimes::snapshot(Nanoseconds time) {
-  snapshots_.push_back({time, ended_});
-  snapshot_devices_.insert(snapshot_devices_.end(), device_.begin(), device_.end());
+  new_snapshots_.push_back({time, kept_ended_ + static_cast<std::int32_t>(new_sequence_.size())});
+  new_snapshot_devices_.insert(new_snapshot_devices_.end(), device_.begin(), device_.end());
 }
 
-// Restores the last snapshot whose events are all before `from`. Keeps the later data for undo().
+// Restores the last snapshot whose events are all before `from`.
 void ContendedTimes::restore(Nanoseconds from) {
   const auto later = std::partition_point(snapshots_.begin(), snapshots_.end(),
                                           [&](const Snapshot& snapshot) { return snapshot.time < from; });
   kept_snapshots_ = static_cast<std::size_t>(later - snapshots_.begin());
   kept_ended_ = kept_snapshots_ > 0 ? snapshots_[kept_snapshots_ - 1].ended : 0;
-  old_snapshots_.assign(later, snapshots_.end());
-  old_snapshot_devices_.assign(
-      snapshot_devices_.begin() + static_cast<std::ptrdiff_t>(kept_snapshots_ * device_.size()),
-      snapshot_devices_.end());
-  snapshots_.resize(kept_snapshots_);
-  snapshot_devices_.resize(kept_snapshots_ * device_.size());
-  old_sequence_.assign(sequence_.begin() + kept_ended_, sequence_.end());
-  sequence_.resize(kept_ended_);
+  ++replay_;
+  new_sequence_.clear(), new_snapshots_.clear(), new_snapshot_devices_.clear();
   old_times_.clear(), old_transfers_.clear();
-  for (const NodeIndex node : old_sequence_) {
-    position_[node] = kNotEnded;
-    old_times_.push_back(times_[node]);
-    old_transfers_.insert(old_transfers_.end(), transfer_.begin() + graph_.out_begin(node),
-                          transfer_.begin() + graph_.out_end(node));
-  }
-  ended_ = kept_ended_;
   if (kept_snapshots_ == 0) {
     device_.assign(device_.size(), {});
     for (DeviceIndex device = 0; device < devices_; ++device)
-      device_[device].next_event = kNever, head_changed(device);
+      device_[device].next_event = kNever, find_head(device);
     return;
   }
   const Nanoseconds now = snapshots_[kept_snapshots_ - 1].time;
-  std::copy(snapshot_devices_.end() - devices_, snapshot_devices_.end(), device_.begin());
+  std::copy_n(snapshot_devices_.begin() + static_cast<std::ptrdiff_t>((kept_snapshots_ - 1) * device_.size()),
+              devices_, device_.begin());
   for (DeviceIndex index = 0; index < devices_; ++index) {
     DeviceState& device = device_[index];
     // A node that was to start later has not started yet at the snapshot.
@@ -82,53 +84,55 @@ void ContendedTimes::restore(Nanoseconds from) {
       device.free_at = device.next > 0 ? times_[orders_[index][device.next - 1]].finish : 0;
       device.running = kNone;
     }
-    if (device.running == kNone) device.next_event = kNever, head_changed(index);
+    if (device.running == kNone) device.next_event = kNever, find_head(index);
   }
 }
 
-// Counts the producers of the device's next node that have not ended.
-void ContendedTimes::head_changed(DeviceIndex index) {
+// Finds the device's next node and what is known of its inputs.
+void ContendedTimes::find_head(DeviceIndex index) {
   DeviceState& device = device_[index];
   device.dirty = true;
-  device.missing = 0;
-  if (device.next == std::ssize(orders_[index])) return;
-  for (const EdgeIndex edge : graph_.in_edges(orders_[index][device.next]))
-    if (!ended(graph_.source(edge))) ++device.missing;
+  device.missing = 0, device.ready = 0;
+  device.head = device.next < std::ssize(orders_[index]) ? orders_[index][device.next] : kNone;
+  if (device.head == kNone) return;
+  for (EdgeIndex slot = in_begin_[device.head]; slot < in_begin_[device.head + 1]; ++slot) {
+    if (ended(producer_[slot]))
+      device.ready = std::max(device.ready, arrival_[slot]);
+    else
+      ++device.missing;
+  }
 }
 
 // Returns false if the start of the node, or the work left for its device, exceeds the limit.
-bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now, Nanoseconds limit,
-                               std::span<const Nanoseconds> bottom) {
+bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   DeviceState& device = device_[index];
   device.dirty = false;
-  if (device.running != kNone || device.missing > 0 || device.next == std::ssize(orders_[index])) return true;
-  const NodeIndex node = orders_[index][device.next];
-  Nanoseconds begin = device.free_at;
-  for (const EdgeIndex edge : graph_.in_edges(node)) {
-    const NodeIndex producer = graph_.source(edge);
-    begin =
-        std::max(begin, device_of_[producer] == index ? times_[producer].finish : transfer_[edge].arrival);
-  }
+  const NodeIndex node = device.head;
+  if (node == kNone || device.missing > 0) return true;
+  const Nanoseconds begin = std::max(device.free_at, device.ready);
   const Nanoseconds time = cost_.run_time(node, index);
   // A node with no duration ends after all others that end when it starts.
   if (time == 0 && begin > now) {
     device.next_event = begin;
     return true;
   }
-  if (begin + (total_[index] - device.done) > limit || (!bottom.empty() && begin > limit - bottom[node]))
-    return false;
+  if (begin + (total_[index] - device.done) > limit_) return false;
+  NodeTimes& times = times_[node];
+  if (times.start > unchanged_from_ && begin > limit_ - rest_[node]) return false;
   ++device.next;
   device.done += time;
   device.running = node;
+  device.head = kNone;
   device.free_at = device.next_event = begin + time;
-  times_[node] = {begin, begin + time};
+  old_times_.push_back({node, times});
+  times = {begin, begin + time};
   return true;
 }
 
-void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
+// Finds the edge with the longest transfer to each receiver.
+void ContendedTimes::find_slowest_edges(NodeIndex node, DeviceIndex home) {
   receivers_.clear();
-  const EdgeIndex first = graph_.out_begin(node), last = graph_.out_end(node);
-  for (EdgeIndex edge = first; edge < last; ++edge) {
+  for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
     const DeviceIndex to = device_of_[graph_.target(edge)];
     if (to == home) continue;
     if (slowest_[to] == kNone)
@@ -136,12 +140,15 @@ void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
     else if (cost_.transfer_time(edge, home, to) > cost_.transfer_time(slowest_[to], home, to))
       slowest_[to] = edge;
   }
+}
+
+void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
+  find_slowest_edges(node, home);
   DeviceState& sender = device_[home];
   for (const DeviceIndex to : receivers_) {
     const EdgeIndex edge = std::exchange(slowest_[to], kNone);
     DeviceState& receiver = device_[to];
-    EdgeTimes times;
-    times.start = now;
+    EdgeTimes times{now, kNone};
     if (contention_) {
       times.start = std::max({now, sender.sends_until, receiver.receives_until});
       if (times.start > now)
@@ -150,9 +157,25 @@ void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
       sender.sends_until = receiver.receives_until = times.start + cost_.link_time(edge, home, to);
       sender.last_sent = receiver.last_received = edge;
     }
-    times.arrival = times.start + cost_.transfer_time(edge, home, to);
-    for (EdgeIndex other = first; other < last; ++other)
-      if (device_of_[graph_.target(other)] == to) transfer_[other] = times;
+    sent_[to] = {times, times.start + cost_.transfer_time(edge, home, to)};
+  }
+  sent_[home] = {{}, now};
+}
+
+// Gives the consumers the times of their inputs.
+void ContendedTimes::deliver(NodeIndex node, DeviceIndex home) {
+  for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
+    const NodeIndex next = graph_.target(edge);
+    const DeviceIndex to = device_of_[next];
+    Nanoseconds& arrival = arrival_[slot_[edge]];
+    old_transfers_.push_back({arrival, transfer_[edge]});
+    arrival = sent_[to].arrival;
+    if (to == home) continue;
+    transfer_[edge] = sent_[to].times;
+    DeviceState& device = device_[to];
+    if (device.head != next) continue;
+    device.ready = std::max(device.ready, arrival);
+    if (--device.missing == 0) device.dirty = true;
   }
 }
 
@@ -160,27 +183,22 @@ void ContendedTimes::end(DeviceIndex index, Nanoseconds now) {
   DeviceState& device = device_[index];
   const NodeIndex node = std::exchange(device.running, kNone);
   device.next_event = kNever;
-  position_[node] = ended_++;
-  sequence_.push_back(node);
+  ended_in_replay_[node] = replay_;
+  new_sequence_.push_back(node);
   send(node, index, now);
-  for (const NodeIndex next : graph_.successors(node)) {
-    const DeviceIndex at = device_of_[next];
-    DeviceState& other = device_[at];
-    if (at == index || other.running != kNone || other.next == std::ssize(orders_[at]) ||
-        orders_[at][other.next] != next)
-      continue;
-    if (--other.missing == 0) other.dirty = true;
-  }
+  deliver(node, index);
 }
 
-bool ContendedTimes::replay(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom) {
+bool ContendedTimes::replay(Nanoseconds from, Nanoseconds unchanged_from, Nanoseconds limit) {
+  unchanged_from_ = unchanged_from, limit_ = limit;
   restore(from);
-  std::int32_t next_snapshot = ended_ + every_;
-  const NodeIndex nodes = graph_.node_count();
-  for (Nanoseconds now = kept_snapshots_ > 0 ? snapshots_.back().time : 0; ended_ < nodes;) {
+  const std::size_t nodes = static_cast<std::size_t>(graph_.node_count() - kept_ended_);
+  std::size_t next_snapshot = every_;
+  for (Nanoseconds now = kept_snapshots_ > 0 ? snapshots_[kept_snapshots_ - 1].time : 0;
+       new_sequence_.size() < nodes;) {
     for (DeviceIndex index = 0; index < devices_; ++index)
-      if (device_[index].dirty && !try_start(index, now, limit, bottom)) return false;
-    if (ended_ >= next_snapshot) snapshot(now), next_snapshot = ended_ + every_;
+      if (device_[index].dirty && !try_start(index, now)) return false;
+    if (new_sequence_.size() >= next_snapshot) snapshot(now), next_snapshot = new_sequence_.size() + every_;
     now = kNever;
     for (const DeviceState& device : device_) now = std::min(now, device.next_event);
     if (now == kNever) return false;  // the orders wait for each other
@@ -191,29 +209,61 @@ bool ContendedTimes::replay(Nanoseconds from, Nanoseconds limit, std::span<const
       device.dirty = true;
     }
     for (DeviceIndex index = 0; index < devices_; ++index)
-      if (device_[index].dirty && device_[index].running == kNone) head_changed(index);
+      if (device_[index].running == kNone && device_[index].head == kNone) find_head(index);
   }
   return true;
 }
 
-void ContendedTimes::undo() {
-  for (std::size_t at = kept_ended_; at < sequence_.size(); ++at) position_[sequence_[at]] = kNotEnded;
+void ContendedTimes::commit() {
   sequence_.resize(kept_ended_);
-  sequence_.insert(sequence_.end(), old_sequence_.begin(), old_sequence_.end());
-  auto transfers = old_transfers_.begin();
-  for (std::size_t at = 0; at < old_sequence_.size(); ++at) {
-    const NodeIndex node = old_sequence_[at];
-    position_[node] = kept_ended_ + static_cast<std::int32_t>(at);
-    times_[node] = old_times_[at];
-    std::copy_n(transfers, graph_.out_degree(node), transfer_.begin() + graph_.out_begin(node));
-    transfers += graph_.out_degree(node);
+  for (const NodeIndex node : new_sequence_) {
+    position_[node] = static_cast<std::int32_t>(sequence_.size());
+    sequence_.push_back(node);
   }
-  ended_ = static_cast<std::int32_t>(sequence_.size());
   snapshots_.resize(kept_snapshots_);
-  snapshots_.insert(snapshots_.end(), old_snapshots_.begin(), old_snapshots_.end());
+  snapshots_.insert(snapshots_.end(), new_snapshots_.begin(), new_snapshots_.end());
   snapshot_devices_.resize(kept_snapshots_ * device_.size());
-  snapshot_devices_.insert(snapshot_devices_.end(), old_snapshot_devices_.begin(),
-                           old_snapshot_devices_.end());
+  snapshot_devices_.insert(snapshot_devices_.end(), new_snapshot_devices_.begin(),
+                           new_snapshot_devices_.end());
+  compute_rest();
+}
+
+void ContendedTimes::undo() {
+  for (const OldTimes& old : old_times_) times_[old.node] = old.times;
+  auto transfers = old_transfers_.begin();
+  for (const NodeIndex node : new_sequence_)
+    for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge, ++transfers)
+      arrival_[slot_[edge]] = transfers->arrival, transfer_[edge] = transfers->times;
+}
+
+// Visits nodes from the last end back. A transfer delays its consumers and the next transfers of
+// both its devices.
+void ContendedTimes::compute_rest() {
+  std::vector<Nanoseconds> after_node(devices_, 0), after_send(devices_, 0), after_receive(devices_, 0);
+  std::vector<Nanoseconds> consumers(devices_, 0);
+  for (auto last = sequence_.rbegin(); last != sequence_.rend(); ++last) {
+    const NodeIndex node = *last;
+    const DeviceIndex home = device_of_[node];
+    find_slowest_edges(node, home);
+    consumers[home] = after_node[home];
+    for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
+      const NodeIndex next = graph_.target(edge);
+      Nanoseconds& longest = consumers[device_of_[next]];
+      longest = std::max(longest, rest_[next]);
+    }
+    Nanoseconds rest = std::exchange(consumers[home], 0);
+    for (auto to = receivers_.rbegin(); to != receivers_.rend(); ++to) {
+      const EdgeIndex edge = std::exchange(slowest_[*to], kNone);
+      Nanoseconds sent = cost_.transfer_time(edge, home, *to) + std::exchange(consumers[*to], 0);
+      if (contention_) {
+        sent =
+            std::max(sent, cost_.link_time(edge, home, *to) + std::max(after_send[home], after_receive[*to]));
+        after_send[home] = after_receive[*to] = sent;
+      }
+      rest = std::max(rest, sent);
+    }
+    rest_[node] = after_node[home] = rest + cost_.run_time(node, home);
+  }
 }
 
 }  // namespace convoy::partition

@@ -25,19 +25,26 @@ class ContendedTimes {
 
   Nanoseconds start(NodeIndex node) const { return times_[node].start; }
   Nanoseconds finish(NodeIndex node) const { return times_[node].finish; }
-  // For an edge between devices: the times at which the transfer of its tensor begins and arrives.
+  // When the tensor of an edge is on the consumer's device.
+  Nanoseconds arrival(EdgeIndex edge) const { return arrival_[slot_[edge]]; }
+  // For an edge between devices: when the transfer of its tensor begins.
   Nanoseconds sent(EdgeIndex edge) const { return transfer_[edge].start; }
-  Nanoseconds arrival(EdgeIndex edge) const { return transfer_[edge].arrival; }
   // The edge whose transfer delayed this edge's transfer at either end; kNone if it did not wait.
   EdgeIndex waited_for(EdgeIndex edge) const { return transfer_[edge].waited_for; }
+  // The time from the node's start to the end of the schedule that commit() kept, if transfers keep
+  // their order.
+  Nanoseconds rest(NodeIndex node) const { return rest_[node]; }
 
   void set_device(NodeIndex node, DeviceIndex device);
-  // Simulates the orders from the first event that is not before `from`. Returns false once the
-  // makespan is bound to exceed `limit`; the times are then invalid until undo(). `bottom`: by
-  // node, the run times of the node and of all later nodes on the longest path.
-  bool replay(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom);
-  // The nodes whose times the last replay() or undo() wrote, sorted by their ends.
-  std::span<const NodeIndex> replayed() const { return std::span(sequence_).subspan(kept_ended_); }
+  // Simulates the orders from the first event that is not before `from`. Returns false if the
+  // makespan is bound to exceed `limit`, or probably does: a node that starts after
+  // `unchanged_from` is taken to need the time until the end that it needed before. commit() or
+  // undo() must follow.
+  bool replay(Nanoseconds from, Nanoseconds unchanged_from, Nanoseconds limit);
+  // The nodes whose times the last replay() wrote, sorted by their ends.
+  std::span<const NodeIndex> replayed() const { return new_sequence_; }
+  // Keeps the times of the last replay(), which must have returned true.
+  void commit();
   // Restores the times before the last replay().
   void undo();
 
@@ -45,18 +52,29 @@ class ContendedTimes {
   struct DeviceState {
     Nanoseconds free_at = 0, next_event = 0, done = 0;  // done: run time of the nodes that have started
     Nanoseconds sends_until = 0, receives_until = 0;
-    std::int32_t next = 0;  // index in the device's order
+    Nanoseconds ready = 0;     // when the inputs of `head` that are sent have arrived
+    std::int32_t next = 0;     // index in the device's order
+    std::int32_t missing = 0;  // producers of `head` that have not ended
     NodeIndex running = kNone;
+    NodeIndex head = kNone;  // the next node, if none is running
     EdgeIndex last_sent = kNone, last_received = kNone;
-    std::int32_t missing = 0;  // producers of the next node that have not ended
     bool dirty = true;
   };
   struct NodeTimes {
     Nanoseconds start = 0, finish = 0;
   };
   struct EdgeTimes {
-    Nanoseconds start = 0, arrival = 0;
+    Nanoseconds start = 0;
     EdgeIndex waited_for = kNone;
+  };
+  // The times before the current replay().
+  struct OldTimes {
+    NodeIndex node;
+    NodeTimes times;
+  };
+  struct OldTransfer {
+    Nanoseconds arrival;
+    EdgeTimes times;
   };
   struct Snapshot {
     Nanoseconds time;    // time of the last event before the snapshot
@@ -65,11 +83,16 @@ class ContendedTimes {
 
   void restore(Nanoseconds from);
   void snapshot(Nanoseconds time);
-  void head_changed(DeviceIndex device);
-  bool try_start(DeviceIndex device, Nanoseconds now, Nanoseconds limit, std::span<const Nanoseconds> bottom);
+  void find_head(DeviceIndex device);
+  bool try_start(DeviceIndex device, Nanoseconds now);
   void end(DeviceIndex device, Nanoseconds now);
   void send(NodeIndex node, DeviceIndex home, Nanoseconds now);
-  bool ended(NodeIndex node) const { return position_[node] < ended_; }
+  void find_slowest_edges(NodeIndex node, DeviceIndex home);
+  void deliver(NodeIndex node, DeviceIndex home);
+  bool ended(NodeIndex node) const {
+    return position_[node] < kept_ended_ || ended_in_replay_[node] == replay_;
+  }
+  void compute_rest();
 
   const CostModel& cost_;
   const TaskGraph& graph_;
@@ -80,23 +103,34 @@ class ContendedTimes {
   std::vector<DeviceIndex> device_of_;
   std::vector<NodeTimes> times_;
   std::vector<EdgeTimes> transfer_;
+  std::vector<EdgeIndex> in_begin_;     // by node: its first slot
+  std::vector<EdgeIndex> slot_;         // by edge; a node's in-edges have neighbouring slots
+  std::vector<NodeIndex> producer_;     // by slot
+  std::vector<Nanoseconds> arrival_;    // by slot
   std::vector<Nanoseconds> total_;      // run time of all nodes, by device
   std::vector<std::int32_t> position_;  // by node: its index in sequence_
   std::vector<NodeIndex> sequence_;     // the nodes in the order of their ends
-  std::int32_t ended_ = 0;
   std::vector<DeviceState> device_;
   std::vector<Snapshot> snapshots_;
   std::vector<DeviceState> snapshot_devices_;  // a row of all devices for each snapshot
-  std::vector<EdgeIndex> slowest_;             // scratch of send(), by device
+  struct Sent {
+    EdgeTimes times;
+    Nanoseconds arrival = 0;
+  };
+  std::vector<EdgeIndex> slowest_;  // scratch of send(), by device
+  std::vector<Sent> sent_;          // the same
   std::vector<DeviceIndex> receivers_;
-  // The data that the last replay() overwrote.
-  std::int32_t kept_ended_ = 0;
+  std::vector<Nanoseconds> rest_;
+  // The current replay(): the data that it will replace, and its own.
+  Nanoseconds unchanged_from_ = 0, limit_ = 0;
+  std::int32_t replay_ = 0, kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;
-  std::vector<NodeIndex> old_sequence_;
-  std::vector<NodeTimes> old_times_;
-  std::vector<EdgeTimes> old_transfers_;
-  std::vector<Snapshot> old_snapshots_;
-  std::vector<DeviceState> old_snapshot_devices_;
+  std::vector<std::int32_t> ended_in_replay_;  // by node: the last replay in which it ended
+  std::vector<NodeIndex> new_sequence_;
+  std::vector<Snapshot> new_snapshots_;
+  std::vector<DeviceState> new_snapshot_devices_;
+  std::vector<OldTimes> old_times_;
+  std::vector<OldTransfer> old_transfers_;  // of the out-edges of the nodes in new_sequence_
 };
 
 }  // namespace convoy::partition

@@ -19,12 +19,12 @@ constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() / 2;
 
 bool LocalSearch::out_of_time() {
   if (best_score_.overflow == 0 && best_score_.makespan <= limits_.good_enough) return true;
-  return counts_.tried >= limits_.moves || Clock::now() >= limits_.deadline;
+  return counts_.tried >= limits_.moves || work() >= limits_.work ||
+         (limits_.deadline != Clock::time_point::max() && Clock::now() >= limits_.deadline);
 }
 
-// As long as no schedule fits, any length is accepted.
 Nanoseconds LocalSearch::limit() const {
-  return kicking_ || best_score_.overflow > 0 ? kNoLimit : penalised(score_) + slack_;
+  return kicking_ || fit_first() ? kNoLimit : penalised(score_) + slack_;
 }
 
 Nanoseconds LocalSearch::penalised(const Score& score) const {
@@ -58,24 +58,21 @@ void LocalSearch::adapt_penalty() {
 // because from a high temperature they would not even lead back to the start.
 void LocalSearch::set_temperature() {
   constexpr double kLast = 1e-4;  // final temperature as a fraction of the makespan
-  constexpr double kMany = 200, kCoolest = 0.03, kKnown = 0.01;
+  constexpr double kCoolest = 0.03, kKnown = 0.01;
+  const double many = cost_.machine().contention() ? 400 : 200;  // moves per node
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
+  used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
   if (limits_.deadline != Clock::time_point::max())
     used = std::max(used, std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_));
   const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
-  const double first = limits_.temperature * std::clamp(moves / (kMany * graph_.node_count()), kCoolest, 1.0);
+  const double first = limits_.temperature * std::clamp(moves / (many * graph_.node_count()), kCoolest, 1.0);
   temperature_ = first * std::pow(kLast / first, used) * static_cast<double>(best_score_.makespan);
 }
 
 void LocalSearch::refresh() {
   set_temperature();
   find_critical_path(*state_, path_, random_.below(2) == 0);
-  // compute_tails() is a pass over the graph. Call it when the moves since have cost as much.
-  if (!tails_known_ || state_->nodes_recomputed() - recomputed_at_tails_ > 2 * graph_.node_count()) {
-    state_->compute_tails();
-    tails_known_ = true;
-    recomputed_at_tails_ = state_->nodes_recomputed();
-  }
+  work_ += work::kPass * std::ssize(path_);
   at_peak_.clear();
   if (score_.overflow > 0) {
     memory_.overflow(*state_);
@@ -96,17 +93,17 @@ bool LocalSearch::acceptable(Nanoseconds makespan, Score& next) {
   next = {0, makespan};
   if (makespan > limit()) return false;
   if (!limited_) return true;
-  const bool any_fits = best_score_.overflow == 0;
-  next.overflow = memory_.overflow(*state_, kicking_ || any_fits ? kUnlimited : score_.overflow);
+  work_ += work::kMemory * (std::int64_t{graph_.node_count()} + graph_.edge_count());
+  next.overflow = memory_.overflow(*state_, kicking_ || !fit_first() ? kUnlimited : score_.overflow);
   if (kicking_) return true;
-  if (any_fits) return penalised(next) <= penalised(score_) + slack_;
+  if (!fit_first()) return penalised(next) <= penalised(score_) + slack_;
   return next.overflow < score_.overflow ||
          (next.overflow == score_.overflow && makespan <= score_.makespan + slack_);
 }
 
 void LocalSearch::decide(ScheduleState::Move move) {
   ++since_best_;
-  if (limited_ && best_score_.overflow == 0) adapt_penalty();
+  if (limited_ && !fit_first()) adapt_penalty();
   Score next;
   if (!move.finished() || !acceptable(state_->makespan(), next)) return;
   if (next > best_score_ && unsaved_) {
@@ -127,12 +124,11 @@ void LocalSearch::decide(ScheduleState::Move move) {
 }
 
 void LocalSearch::restart_from(std::span<const DeviceIndex> device_of, const Simulation& simulation) {
-  counts_.nodes_recomputed += state_->nodes_recomputed();
+  work_ += state_->work();
   state_.emplace(cost_, std::vector<DeviceIndex>(device_of.begin(), device_of.end()), simulation);
   score_ = score();
-  since_best_ = recomputed_at_tails_ = recomputed_at_listing_ = 0;
+  since_best_ = 0;
   stale_ = true;
-  tails_known_ = false;
 }
 
 void LocalSearch::return_to_best() {
@@ -143,11 +139,12 @@ void LocalSearch::return_to_best() {
 // Moves keep the order where they can. Now and then, list scheduling finds a better order for the
 // same devices.
 void LocalSearch::reorder_by_list_scheduling() {
-  recomputed_at_listing_ = state_->nodes_recomputed();
+  work_ += work::kList * graph_.node_count();
+  work_at_listing_ = work();
   Placement listed{cost_.device_count(), state_->devices(), {}};
   const Simulation simulation = simulate(cost_, listed, limited_ ? Detail::kAll : Detail::kTimes);
   const Score next{limited_ ? memory_overflow(cost_.machine(), simulation) : 0, simulation.makespan};
-  if (best_score_.overflow > 0 ? next >= score_ : penalised(next) >= penalised(score_)) return;
+  if (fit_first() ? next >= score_ : penalised(next) >= penalised(score_)) return;
   save_best();
   restart_from(listed.device_of, simulation);
   if (score_ >= best_score_) return;
@@ -165,7 +162,7 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
         if (score_ != best_score_) return_to_best();
         kick();
       }
-      if (state_->nodes_recomputed() - recomputed_at_listing_ > 10 * graph_.node_count())
+      if (work() - work_at_listing_ > 10 * work::kRecompute * graph_.node_count())
         reorder_by_list_scheduling();
       if (stale_ || since_refresh_ >= kRefreshEvery) refresh();
       ++since_refresh_;
@@ -174,7 +171,6 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
       step();
     }
   save_best();
-  counts_.nodes_recomputed += state_->nodes_recomputed();
   if (counts != nullptr) *counts = counts_;
   return best_;
 }

@@ -16,16 +16,19 @@ using Clock = std::chrono::steady_clock;
 struct ImprovementLimits {
   Clock::time_point deadline = Clock::time_point::max();
   std::int64_t moves =
-      std::numeric_limits<std::int64_t>::max();  // the most moves to try; for repeatable runs
-  Nanoseconds good_enough = 0;                   // the search stops at a makespan of this or less
+      std::numeric_limits<std::int64_t>::max();                  // the most moves to try; for repeatable runs
+  std::int64_t work = std::numeric_limits<std::int64_t>::max();  // the most work (work.h); the same
+  Nanoseconds good_enough = 0;  // the search stops at a makespan of this or less
+  // Until a schedule fits, take any that exceeds the limits by less, however long it is.
+  bool fit_at_any_cost = false;
   std::uint64_t seed = 1;
   // The first temperature as a fraction of the makespan: a move that lengthens the schedule by this
   // fraction is accepted with probability 1/e. It is lower if there are few moves per node.
-  double temperature = 0.03;
+  double temperature = 0.02;
 };
 
 struct ImprovementCounts {
-  std::int64_t tried = 0, accepted = 0, nodes_recomputed = 0;
+  std::int64_t tried = 0, accepted = 0;
 };
 
 // Moves single nodes, stretches of the critical path and clusters joined by expensive edges, and

@@ -40,8 +40,9 @@ class LocalSearch {
  private:
   // Loop of the search.
   bool out_of_time();
+  std::int64_t work() const { return work_ + state_->work(); }
   void set_temperature();
-  void refresh();  // takes the temperature, critical path, tails and nodes at the peak of the state
+  void refresh();  // takes the temperature, critical path and nodes at the peak of the state
   void step();     // tries one random move
   void kick();     // leaves a local optimum
 
@@ -58,6 +59,7 @@ class LocalSearch {
   // Acceptance.
   void decide(ScheduleState::Move move);  // commits the move, or undoes it
   bool acceptable(Nanoseconds makespan, Score& next);
+  bool fit_first() const { return limits_.fit_at_any_cost && best_score_.overflow > 0; }
   Nanoseconds limit() const;  // no makespan may exceed it in the current move
   Score score() { return {limited_ ? memory_.overflow(*state_) : 0, state_->makespan()}; }
   // Returns the makespan plus a penalty for the bytes above the memory limits.
@@ -86,7 +88,7 @@ class LocalSearch {
   Score score_;                  // of the state
   double temperature_ = 0;       // in nanoseconds
   Nanoseconds slack_ = 0;        // by how much the current move may lengthen the schedule
-  double penalty_ = 0;           // in nanoseconds per byte above the limits; applies once a schedule fits
+  double penalty_ = 0;           // in nanoseconds per byte above the limits
   int within_ = 0, beyond_ = 0;  // schedules within and beyond the limits since the penalty last changed
   bool kicking_ = false;         // whether the current move is accepted at any cost
   bool stale_ = true;            // whether the values of refresh() belong to an older schedule
@@ -96,9 +98,9 @@ class LocalSearch {
   std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
   std::vector<std::uint32_t> in_cluster_;  // by node: the last cluster that contained it
   std::uint32_t cluster_number_ = 0;
-  bool tails_known_ = false;
   std::int64_t since_refresh_ = 0, since_best_ = 0;  // in moves
-  std::int64_t recomputed_at_tails_ = 0, recomputed_at_listing_ = 0;
+  std::int64_t work_ = 0;                            // except that of state_
+  std::int64_t work_at_listing_ = 0;
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;
 };

@@ -16,13 +16,12 @@ class Refiner {
         graph_(cost.graph()),
         units_(units),
         state_(cost, device_of, simulation),
-        // The node updates to spend, which keep the whole near-linear.
-        budget_(4 * static_cast<std::int64_t>(graph_.node_count()) + 50000) {}
+        // The work to spend, which keeps the whole near-linear.
+        budget_(work::kRecompute * (4 * std::int64_t{graph_.node_count()} + 50'000)) {}
 
   Placement run() {
     for (bool improved = true; improved && within_budget();) {
       improved = false;
-      state_.compute_tails();
       find_critical_path(state_, path_);
       improved |= switch_critical_path();
       improved |= swap_paths();
@@ -32,7 +31,7 @@ class Refiner {
   }
 
  private:
-  bool within_budget() const { return state_.nodes_recomputed() < budget_; }
+  bool within_budget() const { return state_.work() < budget_; }
 
   bool keep_if_shorter(ScheduleState::Move move, Nanoseconds before) {
     if (!move.finished() || state_.makespan() >= before) return false;

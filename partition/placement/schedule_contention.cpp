@@ -9,6 +9,7 @@ namespace convoy::partition {
 // the node's start on, its device.
 void ScheduleState::replay_from_inputs_of(NodeIndex node) {
   replay_from_ = std::min(replay_from_, node_[node].start);
+  replay_until_ = std::max(replay_until_, node_[node].finish);
   for (const InEdge& in : in_edges(node)) replay_from_ = std::min(replay_from_, node_[in.producer].finish);
 }
 
@@ -19,11 +20,24 @@ void ScheduleState::copy_replayed_times() {
 
 bool ScheduleState::replay(Nanoseconds limit) {
   replayed_ = true;
-  const bool finished = contended_->replay(replay_from_, limit, bottom_);
-  constexpr std::int64_t kCheaper = 8;  // a replayed node costs this much less than a recomputed one
-  recomputed_ += std::ssize(contended_->replayed()) / kCheaper;
-  if (finished) copy_replayed_times();
-  return finished;
+  finished_replay_ = contended_->replay(replay_from_, replay_until_, limit);
+  work_ += work::kReplay * std::ssize(contended_->replayed());
+  if (finished_replay_) copy_replayed_times();
+  return finished_replay_;
+}
+
+void ScheduleState::commit_replay() {
+  replayed_ = false;
+  contended_->commit();
+  work_ += work::kPass * graph_.node_count();
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node)
+    node_[node].tail = contended_->rest(node) - length(node);
+}
+
+void ScheduleState::undo_replay() {
+  replayed_ = false;
+  contended_->undo();
+  if (finished_replay_) copy_replayed_times();
 }
 
 }  // namespace convoy::partition

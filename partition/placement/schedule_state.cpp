@@ -2,6 +2,7 @@
 #include "partition/placement/schedule_state.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -49,17 +50,19 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
   }
   constexpr NodeIndex kMostExact = 5000;  // larger graphs treat the tensors of a producer as independent
   if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
-    if (same_speeds_) bottom_ = bottom;
     contended_.emplace(cost, order_);
-    contended_->replay(0, std::numeric_limits<Nanoseconds>::max() / 2, {});
+    contended_->replay(0, 0, std::numeric_limits<Nanoseconds>::max() / 2);
     copy_replayed_times();
-    return;
-  }
-  // The simulation's times differ from these only if a producer sends several tensors.
-  for (const Place& place : sequence) {
-    NodeState& state = node_[place.node];
-    state.start = earliest_start(place.node);
-    state.finish = state.start + cost.run_time(place.node, state.device);
+    commit_replay();
+  } else {
+    // The simulation's times differ from these only if a producer sends several tensors.
+    for (const Place& place : sequence) {
+      NodeState& state = node_[place.node];
+      state.start = earliest_start(place.node);
+      state.finish = state.start + cost.run_time(place.node, state.device);
+    }
+    for (auto place = sequence.rbegin(); place != sequence.rend(); ++place)
+      node_[place->node].tail = tail_of(place->node);
   }
 }
 
@@ -89,16 +92,6 @@ Nanoseconds ScheduleState::earliest_start(NodeIndex node) const {
   const NodeState& state = node_[node];
   const Nanoseconds inputs = arrival(node, state.device);
   return state.previous == kNone ? inputs : std::max(inputs, node_[state.previous].finish);
-}
-
-Nanoseconds ScheduleState::tail_of_consumers(NodeIndex node, DeviceIndex device) const {
-  Nanoseconds longest = 0;
-  for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
-    const NodeState& next = node_[graph_.target(edge)];
-    longest = std::max(longest,
-                       cost_.transfer_time(edge, device, next.device) + next.finish - next.start + next.tail);
-  }
-  return longest;
 }
 
 Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
@@ -141,11 +134,19 @@ void ScheduleState::link(NodeIndex node) {
   if (after != kNone) node_[after].previous = node;
 }
 
-void ScheduleState::queue(NodeIndex node) {
-  if (node_[node].queued == move_) return;
-  node_[node].queued = move_;
-  heap_.emplace_back(-node_[node].key, -node);
+void ScheduleState::queue(NodeIndex node, Direction direction) {
+  if (node_[node].queued == pass_) return;
+  node_[node].queued = pass_;
+  const int sign = direction == Direction::kForward ? -1 : 1;
+  heap_.emplace_back(sign * node_[node].key, sign * node);
   std::push_heap(heap_.begin(), heap_.end());
+}
+
+NodeIndex ScheduleState::pop_queue() {
+  std::pop_heap(heap_.begin(), heap_.end());
+  const NodeIndex node = std::abs(heap_.back().second);
+  heap_.pop_back();
+  return node;
 }
 
 void ScheduleState::queue_successors(NodeIndex node) {
@@ -153,22 +154,25 @@ void ScheduleState::queue_successors(NodeIndex node) {
 }
 
 void ScheduleState::begin_move() {
-  ++move_;
+  ++pass_;
+  work_ += work::kMove;
   heap_.clear();
   log_.clear();
+  tails_to_update_.clear();
+  moved_until_ = 0;
   replay_from_ = std::numeric_limits<Nanoseconds>::max();
+  replay_until_ = 0;
 }
 
 bool ScheduleState::recompute(Nanoseconds limit) {
   if (contended_) return replay(limit);
   while (!heap_.empty()) {
-    std::pop_heap(heap_.begin(), heap_.end());
-    const NodeIndex node = -heap_.back().second;
-    heap_.pop_back();
-    ++recomputed_;
-    const Nanoseconds start = earliest_start(node), finish = start + cost_.run_time(node, node_[node].device);
+    const NodeIndex node = pop_queue();
+    work_ += work::kRecompute;
+    const Nanoseconds start = earliest_start(node), time = cost_.run_time(node, node_[node].device);
+    const Nanoseconds finish = start + time;
     if (start == node_[node].start && finish == node_[node].finish) continue;
-    if (same_speeds_ && start > limit - node_[node].bottom) return false;
+    if (start > limit - least_rest(node, time)) return false;
     record(node, false);
     node_[node].start = start, node_[node].finish = finish;
     queue_successors(node);
@@ -180,9 +184,14 @@ bool ScheduleState::recompute(Nanoseconds limit) {
 void ScheduleState::insert_into_order(NodeIndex node, DeviceIndex device) {
   node_[node].device = device;
   link(node);
+  moved_until_ = std::max(moved_until_, node_[node].key);
+  tails_to_update_.push_back(node);
   if (contended_) {
     contended_->set_device(node, device);
-    if (node_[node].next != kNone) replay_from_ = std::min(replay_from_, node_[node_[node].next].start);
+    if (const NodeIndex next = node_[node].next; next != kNone) {
+      replay_from_ = std::min(replay_from_, node_[next].start);
+      replay_until_ = std::max(replay_until_, node_[next].start);
+    }
     return;
   }
   queue(node);
@@ -192,6 +201,8 @@ void ScheduleState::insert_into_order(NodeIndex node, DeviceIndex device) {
 
 void ScheduleState::remove_from_order(NodeIndex node) {
   record(node, true);
+  moved_until_ = std::max(moved_until_, node_[node].key);
+  if (node_[node].previous != kNone) tails_to_update_.push_back(node_[node].previous);
   if (contended_)
     replay_from_inputs_of(node);
   else if (node_[node].next != kNone)
@@ -235,8 +246,11 @@ ScheduleState::Move ScheduleState::move_in_time(NodeIndex node, DeviceIndex devi
 }
 
 void ScheduleState::Move::commit() {
+  if (state_->contended_)
+    state_->commit_replay();
+  else
+    state_->update_tails();
   state_->log_.clear();
-  state_->replayed_ = false;
   state_ = nullptr;
 }
 
@@ -257,24 +271,7 @@ void ScheduleState::undo_move() {
     node_[undo->node].start = undo->start, node_[undo->node].finish = undo->finish;
   }
   log_.clear();
-  if (!replayed_) return;
-  replayed_ = false;
-  contended_->undo();
-  copy_replayed_times();
-}
-
-// Visits all nodes by descending key, so that the tails of consumers are known.
-void ScheduleState::compute_tails() {
-  for (NodeState& state : node_) state.tail = 0;
-  std::vector<std::pair<Key, NodeIndex>> sequence;
-  sequence.reserve(node_.size());
-  for (NodeIndex node = 0; node < graph_.node_count(); ++node) sequence.emplace_back(node_[node].key, node);
-  std::sort(sequence.begin(), sequence.end(), std::greater<>());
-  for (const auto& [key, node] : sequence) {
-    NodeState& state = node_[node];
-    state.tail = tail_of_consumers(node, state.device);
-    if (state.next != kNone) state.tail = std::max(state.tail, length(state.next) + node_[state.next].tail);
-  }
+  if (replayed_) undo_replay();
 }
 
 }  // namespace convoy::partition

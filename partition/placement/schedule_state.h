@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "partition/placement/contended_times.h"
+#include "partition/placement/work.h"
 #include "partition/simulation/simulator.h"
 
 namespace convoy::partition {
@@ -87,17 +88,14 @@ class ScheduleState {
   }
   // Returns when all inputs of the node would be on `device` if nothing else changed.
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const;
-  // Estimates the longest path through the node if it alone moved to `device`. Uses the current
-  // starts and the tails of the last compute_tails().
+  // Estimates the longest path through the node if it alone moved to `device`.
   Nanoseconds estimate(NodeIndex node, DeviceIndex device) const;
-
-  // Computes the tails: by node, the longest path from its end to the end of the schedule, over
-  // edges and the orders of devices.
-  void compute_tails();
+  // Returns the longest path from the node's end to the end of the schedule, over edges and the
+  // orders of devices and links. A Move on trial does not change it.
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
-  // Counts the computations of a node's times since the constructor, a measure of the work done.
-  std::int64_t nodes_recomputed() const { return recomputed_; }
+  // Returns the work done since the constructor, in units of work.h.
+  std::int64_t work() const { return work_; }
 
  private:
   // One cache line, because a change reaches nodes all over the graph.
@@ -108,7 +106,7 @@ class ScheduleState {
     Nanoseconds bottom;  // longest path from the start to the end of the graph, without transfers
     DeviceIndex device;
     NodeIndex previous, next;  // neighbours on the device; kNone at the ends
-    std::uint32_t queued;      // the last change that queued the node
+    std::uint32_t queued;      // the last pass that queued the node
   };
   struct Undo {
     NodeIndex node;
@@ -125,11 +123,19 @@ class ScheduleState {
   void insert_into_order(NodeIndex node, DeviceIndex device);
   bool recompute(Nanoseconds limit);
   void undo_move();
+  // Returns the least time from the node's start to the end of the schedule during a move.
+  Nanoseconds least_rest(NodeIndex node, Nanoseconds run_time) const;
+  Nanoseconds tail_of(NodeIndex node) const;
+  void update_tails();
 
   std::vector<NodeIndex>::iterator place_of(NodeIndex node);
   void unlink(NodeIndex node);
   void link(NodeIndex node);
-  void queue(NodeIndex node);
+  // A pass over the queue visits nodes by ascending or by descending key. Equal keys, which nodes
+  // of different devices can get, count by index, as in the orders of devices.
+  enum class Direction { kForward, kBackward };
+  void queue(NodeIndex node, Direction direction = Direction::kForward);
+  NodeIndex pop_queue();
   void queue_successors(NodeIndex node);
   void record(NodeIndex node, bool moved) {
     const NodeState& state = node_[node];
@@ -150,6 +156,8 @@ class ScheduleState {
   void replay_from_inputs_of(NodeIndex node);
   bool replay(Nanoseconds limit);
   void copy_replayed_times();
+  void commit_replay();
+  void undo_replay();
 
   const CostModel& cost_;
   const TaskGraph& graph_;
@@ -161,13 +169,16 @@ class ScheduleState {
   std::vector<std::vector<NodeIndex>> order_;  // by device, ascending keys
   std::vector<Undo> log_;                      // of the current move
   std::vector<std::pair<Key, NodeIndex>> heap_;
-  std::uint32_t move_ = 0;  // number of the current move
-  std::int64_t recomputed_ = 0;
+  std::vector<NodeIndex> tails_to_update_;  // those that the current move changes first
+  Key moved_until_ = 0;     // the largest key of a node that the current move moves, before or after it
+  std::uint32_t pass_ = 0;  // number of the current pass over the queue
+  std::int64_t work_ = 0;
   // With dependent transfers.
   std::optional<ContendedTimes> contended_;
-  std::vector<Nanoseconds> bottom_;
-  Nanoseconds replay_from_ = 0;  // the current move changes no event before this time
-  bool replayed_ = false;        // whether the current move has called contended_->replay()
+  Nanoseconds replay_from_ = 0;   // the current move changes no event before this time
+  Nanoseconds replay_until_ = 0;  // it moves no node that starts later, and none to a later place
+  bool replayed_ = false;         // whether the current move has called contended_->replay()
+  bool finished_replay_ = false;  // whether that call computed all times
 };
 
 }  // namespace convoy::partition

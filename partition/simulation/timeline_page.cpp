@@ -49,7 +49,8 @@ void TimelinePage::begin(const std::string& title, const ReportRows& rows) {
 }
 
 void TimelinePage::legend_entry(const char* color, const char* what) {
-  put("<svg width=\"14\" height=\"12\"><rect width=\"14\" height=\"12\" fill=\"{}\"/></svg> {} &nbsp; ",
+  put("<span style=\"display:inline-block;margin-right:1em\"><svg width=\"14\" height=\"12\">"
+      "<rect width=\"14\" height=\"12\" fill=\"{}\"/></svg> {}</span> ",
       color, what);
 }
 
@@ -120,9 +121,11 @@ void TimelinePage::memory(double top, const std::vector<MemorySample>& curve, By
 
 std::string TimelinePage::end_timeline(double height) {
   constexpr int kTicks = 10;
+  const double end_us = static_cast<double>(end_) / 1e3;
+  const int digits = end_us < 100 ? 2 : 0;
   for (int tick = 0; tick <= kTicks; ++tick)
-    put("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{:.4g} µs</text>", kLeft + kWidth * tick / kTicks,
-        height + 14, tick == kTicks ? "end" : "middle", static_cast<double>(end_) / 1e3 * tick / kTicks);
+    put("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{:.{}f} µs</text>", kLeft + kWidth * tick / kTicks,
+        height + 14, tick == kTicks ? "end" : "middle", end_us * tick / kTicks, digits);
   put("</svg></html>\n");
   return fmt::to_string(out_);
 }

@@ -18,7 +18,7 @@ refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
 }
 
 for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh \
-  partition_memory.sh partition_scaling.sh partition_baselines.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh; do
+  partition_memory.sh partition_scaling.sh partition_baselines.sh partition_contention.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh; do
   check "$script --help" helps "$script"
 done
 check "quickstart.sh: an unknown flag" refuses 2 "--hlep" quickstart.sh --hlep

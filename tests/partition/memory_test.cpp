@@ -262,6 +262,23 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   EXPECT_LE(tighter, 1.01 * static_cast<double>(unlimited.simulation.makespan));
 }
 
+// Close to the least limit, the repair to tighter limits finds what that to looser ones misses.
+TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
+  GeneratorOptions size;
+  size.nodes = 1500;
+  const TaskGraph graph = generate_transformer(size);
+  const Machine open = Machine::uniform(4, {25'000, 130});
+  const CostModel free(graph, open);
+  const auto floor = static_cast<double>(memory_floor(free, Units(graph, 4)));
+  PartitionOptions options;
+  options.move_limit = 200;
+  for (const double share : {1.011, 1.0212}) {
+    const Machine machine = Machine::uniform(4, {25'000, 130}, static_cast<Bytes>(share * floor));
+    const PartitionResult result = partition_graph(CostModel(graph, machine), options);
+    EXPECT_TRUE(result.placement) << share << ": " << result.reason;
+  }
+}
+
 // The deadline ends the repair although its processor time is not used up.
 TEST(Memory, RepairEndsAtTheDeadline) {
   const TaskGraph graph = testing::random_graph(1, {.nodes = 60, .edge_share = 0.1});

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/commands/commands.h"
+#include "tests/app/model/import/model_maker.h"
 
 namespace convoy::app {
 namespace {
@@ -68,6 +69,33 @@ TEST_F(PartitionCommand, RefusesTimesThatNoClockHolds) {
          "--time-limit: found '1e10', expected a number in [0, 1e9]");
   expect({"partition", "--graph", graph, "--devices", "4", "--bandwidth-gbps", "1e-300"}, 1,
          "machine: all times and transfers add up to 1e+300 ns, expected below 1e+18");
+}
+
+// The step of a network from an ONNX file, with estimated times: forward, backward and updates.
+TEST_F(PartitionCommand, TakesTheStepOfAnOnnxFile) {
+  onnx_import::ModelMaker maker({-1, 3, 32, 32});
+  maker.node("Conv", {"x", maker.weight("conv.weight", {8, 3, 3, 3})}, "c",
+             {.lists = {{"pads", {1, 1, 1, 1}}}});
+  maker.node("Relu", {"c"}, "r", {});
+  maker.classify("r", 8);
+  write("net.onnx", maker.model().SerializeAsString());
+  write("machine.json",
+        R"({"name": "two", "source": "made up", "devices_per_node": 2, "call_us": 8, "overlap": 0.4,
+            "within_node": {"latency_us": 1.5, "gbytes_per_second": 360},
+            "between_nodes": {"latency_us": 6, "gbytes_per_second": 40, "ports": 1},
+            "device": {"gflops": {"fp32": 40000, "tf32": 220000, "bf16": 445000}, "gbytes_per_second": 3840,
+                       "launch_us": 2}})");
+  const std::string graph = "model:" + path("net.onnx") + ":4";
+  expect({"partition", "--graph", graph, "--topology", path("machine.json"), "--devices", "2",
+          "--write-graph", path("step.json"), "--out", path("p.json")},
+         0, "");
+  expect({"simulate", "--graph", path("step.json"), "--placement", path("p.json")}, 0, "");
+  std::ifstream file(path("step.json"));
+  const std::string step(std::istreambuf_iterator<char>(file), {});
+  for (const char* name : {"conv", "relu", "update"}) EXPECT_NE(step.find(name), std::string::npos) << name;
+  expect({"partition", "--graph", graph, "--devices", "2"}, 2,
+         "--graph model: takes times from --profile, or estimates them for the device of a --topology as in "
+         "jobs/topologies");
 }
 
 }  // namespace
