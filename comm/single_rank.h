@@ -1,4 +1,5 @@
-// Collectives of a job with a single rank, without MPI. No collective may be called.
+// Stands in for the collectives in a process that runs alone, without MPI. It has nobody to exchange
+// data with, so each collective throws std::logic_error.
 #pragma once
 
 #include <stdexcept>

@@ -57,8 +57,8 @@ void sync(const std::filesystem::path& opened, int flags, const std::filesystem:
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::move(destination)) {
-  // Refuse a folder before the caller spends work on the content; the renaming would fail only at
-  // the end.
+  // Refuse a folder before the caller spends work on the content. The renaming would otherwise fail
+  // only at the end.
   if (std::filesystem::is_directory(destination_))
     throw std::runtime_error(
         fmt::format("{}: is a folder, expected the name of a file", destination_.string()));

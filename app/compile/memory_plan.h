@@ -26,7 +26,7 @@ struct StepOptions;
 
 // The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  // The images come first, because members may share them.
+  // The images come first. Members may share them, and each member has all later regions.
   images,
   control,
   parameters,

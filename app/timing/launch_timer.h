@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// The wall time of a launch in milliseconds, and its processor time over all threads of this
-// process. A GPU's launches have no competitors, so there both times are equal.
+// The wall time of a launch in milliseconds (`passed`), and the processor time that all threads of
+// this process spent in it (`worked`). On a GPU both are the time between stamps before and after.
 struct LaunchTime {
   double passed = 0, worked = 0;
 };

@@ -60,8 +60,8 @@ void Evaluation::take_over() {
   run.seed = static_cast<std::int64_t>(state_.seed);
 }
 
-// Opens the data. Encoded images are resized to the size that the network was trained with, even if
-// the training data were pixels and its run had no --size.
+// Opens the data. If no --size is known, as from a run whose images were stored as pixels, encoded
+// images are resized to the input of the checkpoint's network.
 Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& open) {
   OpenedData opened;
   run_on_all_ranks(ranks_, [&] {

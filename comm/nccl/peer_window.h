@@ -1,6 +1,6 @@
 // Device memory of all ranks of a host. Each rank has a part, and every rank can address all parts.
-// It serves all-reduces (copy_all_reduce.h) and transfers by copy engines. Ranks exchange CUDA's
-// handles for memory between processes. CUDA builds only. Internal to comm.
+// It serves all-reduces (copy_all_reduce.h) and transfers by copy engines. Ranks exchange the
+// CUDA IPC handles of their parts. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <array>

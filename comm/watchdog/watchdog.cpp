@@ -19,8 +19,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// mpirun sends SIGTERM milliseconds after a death. SIGTERM without a death within the first time is
-// meant for this process. Other processes hold theirs back as long, so that they do not look dead.
+// mpirun sends SIGTERM to all processes milliseconds after one of them dies. So each process holds
+// SIGTERM back for kTerminateHeld; if no death has ended the job by then, SIGTERM was meant for the
+// process itself. A connection that closes later than kDeathsAfterTerminate after SIGTERM is no
+// death: its process ended by SIGTERM too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
 // The status of std::quick_exit, which lets handlers remove half-written files and waits for no

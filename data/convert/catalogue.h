@@ -97,7 +97,8 @@ class CatalogueBuilder {
 std::string extension_of(const std::string& path);
 bool is_read_image(const std::string& path);  // true for .jpg, .jpeg, .jfif and .png
 std::optional<std::string> unread_image_kind(const std::string& path);  // for example "WebP images"
-bool is_hidden(const std::string& path);  // true if a part begins with a dot or is __MACOSX
+// Returns whether a part of the path begins with a dot or is __MACOSX.
+bool is_hidden(const std::string& path);
 
 // Returns the split that a folder's name stands for, in upper or lower case: "train" is training;
 // "test", "val", "valid" and "validation" are test.

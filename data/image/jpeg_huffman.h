@@ -62,7 +62,7 @@ class JpegCodes {
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
-  // Both by the length of a code: the end of its codes, and the index of its code 0 among the symbols.
+  // For each length of a code: the end of its codes, and the index among the symbols of code 0.
   std::array<std::int32_t, 17> code_end_{}, first_index_{};
 };
 

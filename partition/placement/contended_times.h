@@ -25,11 +25,12 @@ class ContendedTimes {
 
   Nanoseconds start(NodeIndex node) const { return times_[node].start; }
   Nanoseconds finish(NodeIndex node) const { return times_[node].finish; }
-  // When the tensor of an edge is on the consumer's device.
+  // Returns the time at which the tensor of an edge is on the consumer's device.
   Nanoseconds arrival(EdgeIndex edge) const { return arrival_[slot_[edge]]; }
-  // For an edge between devices: when the transfer of its tensor begins.
+  // Returns the time at which the transfer of an edge between devices begins.
   Nanoseconds sent(EdgeIndex edge) const { return transfer_[edge].start; }
-  // The edge whose transfer delayed this edge's transfer at either end; kNone if it did not wait.
+  // Returns the edge whose transfer delayed this edge's transfer at either end, or kNone if it did
+  // not wait.
   EdgeIndex waited_for(EdgeIndex edge) const { return transfer_[edge].waited_for; }
   // The time from the node's start to the end of the schedule that commit() kept, if transfers keep
   // their order.

@@ -25,10 +25,12 @@ __device__ __forceinline__ std::int64_t output_offset(const DepthwiseShape& shap
   return ((std::int64_t{sample} * shape.output_h + row) * shape.output_w + column) * shape.channels;
 }
 
-// The first sample and the first output pixel of a tile. Patches have `rows` x `columns` pixels.
+// The first sample and the first output pixel of a tile.
 struct TilePlace {
   int sample, row, column;
 };
+// Returns the place of tile number `tile`. The tile's patches (DepthwiseTiling) have `rows` x
+// `columns` output pixels.
 template <class Axis, int rows, int columns>
 __device__ __forceinline__ TilePlace place_of(const DepthwiseCall& call, const DepthwiseTiling& tiling,
                                               int tile) {

@@ -124,7 +124,8 @@ class Case {
   }
 
  private:
-  // Members have the same numbers in other places.
+  // Checks that one launch for several members gives the bits of one launch per member. Each member
+  // has the operands of this case, rotated by another offset.
   void expect_members(const Plan& plan) const {
     const auto part = [](const char* name, const std::vector<std::byte>& bytes) {
       testing::MemberPart made{name, {}};
