@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks that layers include only what is below them: app -> comm, data, partition, kernels; comm
 # and data -> kernels/device; partition and kernels -> nothing of ours; within app commands ->
-# training, prediction -> model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model
-# -> the files of app itself. Prints every line that breaks this; the status is then 1.
+# training, prediction -> model_parallel -> concurrency -> timing -> execute -> compile -> graph ->
+# model -> the files of app itself. Prints every line that breaks this; the status is then 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

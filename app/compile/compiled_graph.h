@@ -37,8 +37,8 @@ struct CompiledGraph {
 //
 // `reuse_delay` is the number of nodes that must pass before a freed buffer is reused, so that
 // lanes do not wait for each other. It is halved until it costs at most max(128 MiB, 1/32 of the
-// arena). A delay above kReuseDelay is for arenas of up to 512 MiB, whose operations leave space on a
-// device for others.
+// arena). A delay above kReuseDelay is for arenas of up to 512 MiB, whose operations leave space on
+// a device for others.
 //
 // Throws std::runtime_error if a kernel cannot be made. The message names the layer, the operation
 // and the backend.

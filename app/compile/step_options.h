@@ -83,8 +83,7 @@ struct StepOptions {
   std::int64_t memory_limit = 0;  // most bytes of the arena; 0: no limit
   std::int64_t host_memory = 0;   // most bytes of activations in host memory
   // CUDA: the number of instructions that may run at the same time, 1 to kMostLanes, or kAutoLanes.
-  // It does not change the bits of
-  // the results.
+  // It does not change the bits of the results.
   int lanes = kDefaultLanes;
   bool time_waits = true;  // CUDA: whether exposed_comm_ms is measured
 };
