@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/commands/bench/model_flags.h"
 #include "app/commands/validators.h"
 #include "app/compile/step_choices.h"
 #include "app/concurrency/glp4nn.h"
@@ -235,17 +236,7 @@ void add_bench_concurrency(CLI::App& bench) {
   const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  verb->option_defaults()->group("Model and data");
-  add("--model", options->model, "network of the zoo, or FILE.onnx", not_empty())
-      ->required()
-      ->type_name("NAME");
-  verb->add_option("--batch", options->batch, "images of a step")
-      ->required()
-      ->check(whole_number(1, 1 << 20))
-      ->type_name("B");
-  add("--size", options->size, "pixels a side; 0: the file's, else 224", whole_number(0, 1 << 14));
-  add("--classes", options->classes, "0: the file's, else 1000 above 64 pixels and 10 below",
-      whole_number(0, 1 << 24));
+  add_model_flags(*verb, *options, "images of a step");
   verb->option_defaults()->group("Length");
   add("--steps", options->steps, "timed steps of a row in each round", whole_number(1, 1 << 20));
   add("--warmup", options->warmup, "steps of a row before its first round", whole_number(1, 1 << 20));

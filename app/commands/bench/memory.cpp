@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "app/commands/bench/model_flags.h"
 #include "app/commands/validators.h"
 #include "app/compile/fit_memory.h"
 #include "app/compile/repeated_runs.h"
@@ -226,17 +227,7 @@ void add_bench_memory(CLI::App& bench) {
   const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  verb->option_defaults()->group("Model and data");
-  add("--model", options->model, "network of the zoo, or FILE.onnx", not_empty())
-      ->required()
-      ->type_name("NAME");
-  verb->add_option("--batch", options->batch, "images of a step")
-      ->required()
-      ->check(whole_number(1, 1 << 20))
-      ->type_name("B");
-  add("--size", options->size, "pixels a side; 0: the file's, else 224", whole_number(0, 1 << 14));
-  add("--classes", options->classes, "0: the file's, else 1000 above 64 pixels and 10 below",
-      whole_number(0, 1 << 24));
+  add_model_flags(*verb, *options, "images of a step");
   verb->option_defaults()->group("Length");
   add("--steps", options->steps, "timed steps of each row", whole_number(1, 1 << 20));
   add("--warmup", options->warmup, "steps before the timed ones", whole_number(1, 1 << 20));
