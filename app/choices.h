@@ -1,4 +1,4 @@
-// Names the values of enums as flags, files and messages spell them.
+// Converts the values of enums to the names that flags, files and messages use, and back.
 #pragma once
 
 #include <array>

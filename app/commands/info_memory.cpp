@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The range from the least possible memory to that of a step without a limit is cut into this many
-// parts.
+// The curve has points at this many equal steps of memory, from a step without a limit down to the
+// least possible memory.
 constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, double ms) {

@@ -42,7 +42,7 @@ struct Group {
   Task forward;
   std::string layer;  // the first layer with this shape
   int count = 0;
-  // The layer reads the images, so the gradient of its input is not needed.
+  // Whether the layer reads the images. Then the gradient of its input is not needed.
   bool first = false;
 };
 

@@ -55,7 +55,8 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Takes batches as fast as they come. Measures in several windows of time, which show the spread.
+// Takes batches from the loader as fast as they come. Measures the rate in several windows of time,
+// so that its spread is known.
 Measurement measure(data::Loader& loader, double seconds) {
   constexpr int kWindows = 5;
   for (int i = 0; i < 8; ++i) loader.next();
