@@ -151,8 +151,8 @@ class Repetition {
 
 namespace {
 
-// Tells for each tensor whether it can wait in host memory. It can if one node of forward writes it
-// and no later node changes it.
+// Returns for each tensor whether it can wait in host memory. It can if exactly one node writes it,
+// which must be in forward, so that the copy does not become outdated.
 std::vector<char> copyable_tensors(const CompiledGraph& step) {
   std::vector<int> writes(step.descs.size(), 0);
   std::vector<char> forward(step.descs.size(), 0);

@@ -96,8 +96,8 @@ void BatchNorm::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   if (norm.synchronised) emitter.all_reduce(dsums);
   std::vector<TensorId> last_inputs{x, sums, gamma, beta, gradient, dsums};
-  // In a pre-activation block a shortcut leads x around this layer. The kernel adds the gradient
-  // that came back over the shortcut.
+  // In a pre-activation block a shortcut also reads x. The kernel can add the shortcut's gradient
+  // of x to its own, which saves a node.
   const TensorId other = emitter.take_contribution(0);
   norm.second_input_gradient = other >= 0;
   if (norm.second_input_gradient) last_inputs.push_back(other);

@@ -19,7 +19,7 @@ TensorId kept_relu_mask(StepGraph& graph, Node& forward) {
 void fuse_relu_masks(StepGraph& graph) {
   // The position of y in the inputs of BatchNormBackwardReduce.
   constexpr std::size_t kOutput = 5;
-  std::map<TensorId, std::size_t> writer;  // batch norms by their outputs
+  std::map<TensorId, std::size_t> writer;  // for each output of a batch norm: its node
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
     if (node.is<BatchNormForward>()) writer[node.outputs[0]] = i;
