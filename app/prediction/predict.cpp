@@ -25,8 +25,8 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
       const double ms = cluster.gradients_us(buckets[next].bytes, ranks) * 1e-3;
       const double overlap = cluster.overlap(operation_us, buckets[next].bytes, ranks);
       result.communication_ms += ms;
-      // The network reduces one bucket at a time. The share that cannot be hidden delays the
-      // computation.
+      // The network sums one bucket at a time, so the bucket waits until the network is free. The
+      // part of its time that no computation can hide delays the computation.
       network_free = std::max(now, network_free) + ms;
       now += (1 - overlap) * ms;
     }

@@ -104,7 +104,7 @@ void Importer::read_input() {
 }
 
 Network Importer::run() {
-  // A bias may come after the layer that takes it, so constants are read first.
+  // Read all constants first: the constant of a bias may come after the layer that uses it.
   for (const FileNode& node : graph_.nodes)
     if (node.op == "Constant" || node.op == "Identity") try_constant(node);
   for (const FileNode& node : graph_.nodes)

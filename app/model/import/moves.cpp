@@ -141,7 +141,7 @@ void import_slice(Importer& importer, const FileNode& node) {
   if (starts.empty() || ends.size() != starts.size() || axes.size() != starts.size() ||
       steps.size() != starts.size())
     node.fail("has starts, ends, axes and steps that do not belong together");
-  FileNode part = node;  // one axis is cut after the other
+  FileNode part = node;  // slice one axis after the other
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const Value input = importer.activation(part, 0);
     const std::int64_t axis = axis_of(node, axes[i], input.view.rank());

@@ -12,7 +12,7 @@ namespace convoy::app::onnx_import {
 struct Operation {
   std::string_view op;
   void (*import)(Importer& importer, const FileNode& node);
-  // A node with any other attribute is refused.
+  // The attributes that the import understands. A node with any other attribute is refused.
   std::vector<std::string_view> attributes;
 };
 

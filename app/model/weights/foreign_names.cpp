@@ -16,7 +16,7 @@
 namespace convoy::app {
 namespace {
 
-// Longer names are not translated, because std::regex is recursive.
+// Longer names are not translated: std::regex is recursive and would overflow the stack.
 constexpr std::size_t kLongestName = 256;
 
 using Names = std::vector<std::string>;
@@ -92,7 +92,8 @@ std::pair<std::string, std::string> layer_and_key(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-// The place of a layer of timm's EfficientNet family in its network: part, stage, block, place in
+// The position of a layer in timm's networks of the EfficientNet family. It is the part of the
+// network (0 stem, 1 blocks, 2 head, 3 classifier), then the stage, the block, and the position in
 // the block.
 using Place = std::tuple<int, int, int, int>;
 
