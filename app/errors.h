@@ -15,8 +15,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws UsageError if `flag` was given but has no effect. It has an effect only if `found`, the
-// value of the flag `to`, is one of `fitting`.
+// Throws UsageError if `flag` was given but has no effect. It has one only if another flag, `to`,
+// has one of the values `fitting`; its value is `found`.
 void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
                    const std::vector<std::string_view>& fitting);
 

@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The curve has points at this many equal steps of memory, from a step without a limit down to the
-// least possible memory.
+// The number of equal parts into which the curve divides the memory between that of a step without
+// a limit and the least possible.
 constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, double ms) {

@@ -81,7 +81,7 @@ class Prediction {
   const CheckpointState& checkpoint() const { return evaluation_.checkpoint(); }
   const std::string& checkpoint_name() const { return evaluation_.options().checkpoint; }
 
-  // Opens the store. Its labels are used only if its classes are those of the checkpoint.
+  // Opens the store. Uses its labels only if it has the same classes as the checkpoint.
   void open_store() {
     Dataset& dataset = evaluation_.open([this](const TrainOptions& run) {
       OpenedData opened = open_data(run);

@@ -131,8 +131,9 @@ class Compilation {
            (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
   }
 
-  // Returns the layout of the first image that the node reads. If an image cannot be reordered (the
-  // indices of a max pool), returns the layout of that image.
+  // Returns the layout that all images of the node should get. It is that of the first image,
+  // unless an image cannot be reordered (the indices of a max pool): then it is the layout of that
+  // image.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
@@ -156,8 +157,8 @@ class Compilation {
         input = append_reorder(node, input, common);
         changed = true;
       }
-    // An output may have taken the layout of its partner, which is the tensor that it is the
-    // gradient of. Nodes that read the output may need a copy in turn.
+    // Give the outputs this layout, too, even if an output has already taken the layout of its
+    // partner (the tensor that it is the gradient of). A later reader may then need a copy.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
         compiled_.descs[index(output)].layout = common;

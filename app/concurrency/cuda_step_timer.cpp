@@ -37,7 +37,7 @@ class CudaStepTimer final : public StepTimer {
 
   std::vector<double> op_ms() override {
     constexpr int kRounds = 3;
-    constexpr double kLeastShare = 0.3;  // the part of a time that stays at least without its stamp
+    constexpr double kLeastShare = 0.3;  // a stamp is never taken to cost more than the other 0.7
     const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(launches_);
     timer->round();
     std::vector<std::vector<double>> rounds(launches_.size());

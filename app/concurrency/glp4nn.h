@@ -16,8 +16,8 @@ struct LayerKernel {
 };
 
 enum class Glp4nnLimits {
-  original,  // shared memory, threads and time to launch, as published
-  all        // in addition the registers and blocks of a multiprocessor, which the paper omits
+  original,  // only shared memory, threads and the time to launch, as in the paper
+  all        // also the registers and blocks of a multiprocessor, which the paper omits
 };
 
 // Returns for each kernel how many instances of it should run at the same time, so that each

@@ -14,7 +14,7 @@ struct OpLoad {
   // that takes no time of the device, such as the start of a communication.
   double ms = 0;
   // Shares of the device, from 0 to 1, that the instruction takes while it runs alone.
-  double blocks = 1;      // thread blocks / those that fit on the device
+  double blocks = 1;      // thread blocks / thread blocks that fit on the device
   double memory = 0;      // share of the memory bandwidth
   double arithmetic = 0;  // share of the rate of multiply-adds
   int likeness = 0;       // number shared by all instructions of this kind, size and grid

@@ -33,7 +33,8 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
   }
   const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;
   result.communication_ms += metrics_ms;
-  // A GPU sums the metrics on a separate stream during backward.
+  // A GPU sums the metrics during backward on a separate stream, so they add no time. A CPU sums
+  // them at the end.
   result.step_ms = std::max(now, network_free) + (profile.backend == kernels::Backend::cuda ? 0 : metrics_ms);
   result.exposed_comm_ms = result.step_ms - result.compute_ms;
   return result;

@@ -40,7 +40,7 @@ data::Augmentation augmentation_of(const std::string& text) {
 struct Measurement {
   // Images per second: the median, the least and the greatest over the windows of time.
   double images_per_second = 0, slowest = 0, fastest = 0;
-  // Megabytes per second that are written into batches.
+  // Megabytes of batches per second.
   double megabytes_per_second = 0;
   // Processor time of all threads per image, in microseconds.
   double cpu_us = 0;

@@ -24,7 +24,8 @@ void fuse_relu_masks(StepGraph& graph) {
     Node& node = graph.nodes[i];
     if (node.is<BatchNormForward>()) writer[node.outputs[0]] = i;
     auto* const reduce = std::get_if<BatchNormBackwardReduce>(&node.op);
-    // Without a residual input backward_reduce finds the ReLU's zeros from x and does not read y.
+    // Without a residual backward_reduce does not read y, since it finds the zeros of the ReLU from
+    // x. So a mask would save nothing.
     if (reduce == nullptr || !reduce->problem.relu || !reduce->problem.residual) continue;
     if (std::exchange(reduce->problem.relu_mask, true)) continue;
     node.inputs[kOutput] = kept_relu_mask(graph, graph.nodes[writer.at(node.inputs[kOutput])]);

@@ -34,8 +34,8 @@ void fuse_norm_gradients(StepGraph& graph);
 // none yet.
 TensorId kept_relu_mask(StepGraph& graph, Node& forward);
 
-// Runs the passes above for a GPU, except the first one. Runs fuse_norm_gradients() only if
-// `input_norm` is set.
+// Runs the passes above for a GPU, except join_slice_gradients(), which suits every backend and is
+// called separately. Runs fuse_norm_gradients() only if `input_norm` is set.
 inline void fuse_for_gpu(StepGraph& graph, bool input_norm) {
   fuse_statistics(graph);
   fuse_relu_gradients(graph);

@@ -10,7 +10,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Stands for a batch that the file leaves open.
+// The batch size during the import if the file leaves it open.
 constexpr std::int64_t kOpenBatch = 2;
 
 kernels::Shape shape_of(const Dims& dims) {

@@ -95,7 +95,7 @@ class Importer {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> layer_names_;
-  // For each name of a parameter: the label of the node that uses the parameter.
+  // For each name of a parameter: the label of the node that uses it. A second use is an error.
   std::map<std::string, std::string> claimed_;
   // For each node: the node after it whose bias take_bias() took.
   std::map<const FileNode*, const FileNode*> bias_of_;

@@ -22,7 +22,8 @@ struct BatchNorm {
   double epsilon = 1e-5;
   // Running statistics become (1 - momentum) * old + momentum * those of the batch.
   double momentum = 0.1;
-  // The initial weight. With 0 in its last batch norm a residual block starts as the identity.
+  // The initial value of the weights. A residual block whose last batch norm has 0 here starts as
+  // the identity.
   double initial_scale = 1.0;
   // Whether a ReLU follows. fuse() sets either this or `activation`.
   bool relu = false;
