@@ -64,7 +64,7 @@ class MemoryPlan {
 
   MemoryPlan() = default;
   // `shared_scratch` returns the scratch bytes that the ranks of a host need to sum gradients of
-  // `bytes` bytes in shared memory. It may be empty.
+  // `bytes` bytes in shared memory. If it is empty, the plan has no region for such scratch.
   MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
              const std::function<std::size_t(std::size_t bytes)>& shared_scratch);
 

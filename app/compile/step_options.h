@@ -41,7 +41,8 @@ struct InputOptions {
   // For each channel: mean and standard deviation of pixels from 0 to 1, to normalise images.
   std::vector<float> mean, std;
   std::int64_t batch_bytes = 0;  // streamed: bytes for the pixels of one batch
-  // Streamed: the number of different batches in a step. Members that share a batch count once.
+  // Streamed: the number of different batches in a step. Members that train on the same batch share
+  // one.
   int batches = 1;
   // The shape of all images. If they are streamed, only its number of channels is used.
   data::ImageShape stored;
@@ -61,14 +62,14 @@ struct StepOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   InputOptions input;
-  // False: the session only evaluates, without gradients and optimizer.
+  // Whether the session trains. If not, it only evaluates and has no gradients and no optimizer.
   bool training = true;
   // Whether an evaluation step keeps its probabilities for the caller. Not allowed with `training`.
   bool keep_probabilities = false;
   bool synchronised_batch_norm = true;
   // One weight per output of the network (graph/emitter.h).
   std::vector<float> loss_weights = {};
-  // Training mixes samples as the MixParameters of each batch say.
+  // Whether training mixes pairs of samples, as the MixParameters of each batch say.
   bool mixing = false;
   // The optimizer without its segments, which are set when the steps are compiled.
   kernels::OptimizerProblem optimizer;

@@ -56,7 +56,7 @@ struct Node {
   Phase phase = Phase::forward;
   std::vector<TensorId> inputs, outputs;
   double flops = 0;
-  // The node computes again what forward has computed (recomputed.h).
+  // Whether the node belongs to backward and repeats a node of forward (recomputed.h).
   bool recompute = false;
 
   template <typename Op>
@@ -77,7 +77,7 @@ struct TrainableParameter {
   // The gradient is -1 if the parameter is frozen or the step only evaluates.
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
-  // The bf16 copy; -1 if no product reads a copy.
+  // The bf16 copy of the parameter; -1 if there is none.
   TensorId copy = -1;
 };
 

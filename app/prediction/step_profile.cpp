@@ -80,8 +80,8 @@ double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
   return element * static_cast<double>(tensor.shape.elements());
 }
 
-// Interpolates on the line through two measured batches. Returns at least a tenth of the smaller
-// time.
+// Returns the time of operation `i` at a batch size, on the line through its times at two measured
+// batch sizes. Returns at least a tenth of the smaller time, because the line may fall below zero.
 double interpolated(const StepProfile& low, const StepProfile& high, std::size_t i, std::int64_t batch) {
   const double t0 = low.operations[i].ms, t1 = high.operations[i].ms;
   const double share = static_cast<double>(batch - low.batch) / static_cast<double>(high.batch - low.batch);

@@ -37,8 +37,8 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.append(BatchNormForward{norm}, inputs, {emitter.output()});
 }
 
-// Appends forward of a frozen batch norm. An activation gets a node of its own, because backward
-// must differentiate it.
+// Appends forward of a frozen batch norm. A fused activation becomes a node of its own, so that its
+// input is kept: backward may need it to differentiate the activation.
 void BatchNorm::forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem norm,
                                   const std::vector<TensorId>& inputs) const {
   if (!activation) return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});

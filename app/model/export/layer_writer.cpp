@@ -144,8 +144,8 @@ void LayerWriter::write(const LayerNorm& norm) {
   if (image) graph_.node("Transpose", {result}, output()).set("perm", Dims{0, 3, 1, 2});
 }
 
-// Writes a group norm as an instance norm in which each group is one channel. ONNX has a group
-// norm, too, but its scale means something else in each opset.
+// Writes a group norm as an instance norm in which each group is one channel. ONNX's own group norm
+// came after opset 17, which the file has, and its scale changed its meaning in opset 21.
 void LayerWriter::write(const GroupNorm& norm) {
   const std::vector<float> ones(static_cast<std::size_t>(norm.groups), 1.0f), zeros(ones.size(), 0.0f);
   Dims whole = dims_of(shape());

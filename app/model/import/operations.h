@@ -16,7 +16,7 @@ struct Operation {
   std::vector<std::string_view> attributes;
 };
 
-// Returns null if the operation is not known.
+// Returns how to import the ONNX operation `op`, or null if it is not supported.
 const Operation* find_operation(std::string_view op);
 // Throws std::runtime_error that says which operations are supported.
 [[noreturn]] void refuse(const FileNode& node);

@@ -76,8 +76,8 @@ std::string by_rules(const std::string& name) {
   return name;
 }
 
-// Translates timm's names by the rules. `head` is the last layer's name here, which timm calls
-// "head.fc" in several families.
+// Translates timm's names by the rules above. `head` is the name of the last layer in our network.
+// timm calls that layer "head.fc" in several families.
 Names by_rules(const Names& names, const std::string& head) {
   Names translated;
   for (const std::string& name : names)
