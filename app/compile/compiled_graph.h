@@ -12,7 +12,7 @@
 
 namespace convoy::app {
 
-// The reuse delays (compile_graph()) of steps with fixed lanes, and with lanes that are chosen.
+// The reuse delays (see compile_graph()) with fixed lanes, and with --lanes auto.
 inline constexpr int kReuseDelay = 4, kLongReuseDelay = 16;
 
 struct CompiledGraph {

@@ -37,7 +37,8 @@ class CudaStepTimer final : public StepTimer {
 
   std::vector<double> op_ms() override {
     constexpr int kRounds = 3;
-    constexpr double kLeastShare = 0.3;  // a stamp is never taken to cost more than the other 0.7
+    // A measured time keeps at least this part, even if its time stamp seems to cost more.
+    constexpr double kLeastShare = 0.3;
     const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(launches_);
     timer->round();
     std::vector<std::vector<double>> rounds(launches_.size());

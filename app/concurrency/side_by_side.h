@@ -16,7 +16,8 @@ namespace convoy::app {
 // operations of the same kinds as the pair.
 class SideBySide {
  public:
-  explicit SideBySide(const std::vector<OpLoad>& ops) : ops_(&ops) {}  // must outlive it
+  // `ops` must outlive the new object.
+  explicit SideBySide(const std::vector<OpLoad>& ops) : ops_(&ops) {}
 
   // Returns the factor, at least 1, by which each operation takes longer than alone while all of
   // these run. All of them must compute.

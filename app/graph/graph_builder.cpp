@@ -154,7 +154,8 @@ class GraphBuilder {
   // For each layer: whether a loss depends on it.
   const std::vector<bool> needed_;
   std::vector<TensorId> outputs_;  // the output of each layer
-  // For each layer: the indices of its first parameter and its first state in the graph's lists.
+  // For each layer: the indices of its first parameter and first state in StepGraph::parameters and
+  // StepGraph::states.
   std::vector<std::size_t> first_parameter_, first_state_;
 };
 

@@ -66,7 +66,7 @@ struct Row {
 // Tells which share of an all-reduce's time is hidden by computation that runs at the same time.
 struct OverlapRow {
   std::int64_t bytes;
-  // Mean microseconds of one operation of the computation without communication.
+  // Mean microseconds of one operation while nothing is communicated.
   double operation;
   double communication, computation, together;  // median microseconds
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }

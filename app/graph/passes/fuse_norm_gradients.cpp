@@ -50,7 +50,7 @@ class NormGradients {
   // the later gradient, too.
   bool give_to_convolution(const Node& reduce) {
     // Inputs and outputs of `reduce`: {x, sums, gamma, beta, dy, [the output or its mask], dy2} ->
-    // {dsums, dgamma, dbeta, g}.
+    // {dsums, dgamma, dbeta, g}. dy and dy2 are the two gradients; g is their sum before the ReLU.
     TensorId first = reduce.inputs[4], last = reduce.inputs.back();
     if (writer_.at(last) < writer_.at(first)) std::swap(first, last);
     Node& convolution = graph_.nodes[writer_.at(last)];

@@ -24,9 +24,8 @@ bool pools_pad(const PadProblem& pad, const Window& window) {
          2 * pad.top <= window.kernel[0] && 2 * pad.left <= window.kernel[1];
 }
 
-// Returns whether the pad and the pool can become one pool with padding. The padding of an average
-// pool is zeros, and that of a max pool is never the maximum. The value of the pad must fit to
-// this.
+// Returns whether the pad and the pool can become one pool with padding. Before an average pool the
+// pad must add zeros; before a max pool it must add a value that is never the maximum.
 bool joins_pad(const PadProblem& pad, const Window& window, PoolKind kind, bool ceil_mode) {
   const float neutral = kind == PoolKind::average ? 0 : std::numeric_limits<float>::lowest();
   const bool fits = kind == PoolKind::average ? pad.value == neutral : pad.value <= neutral;
