@@ -131,9 +131,8 @@ class Compilation {
            (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
   }
 
-  // Returns the layout that all images of the node should get. It is that of the first image,
-  // unless an image cannot be reordered (the indices of a max pool): then it is the layout of that
-  // image.
+  // Returns the layout that all images of the node should get: that of an image that cannot be
+  // reordered (the indices of a max pool) if there is one, else that of the first image.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
@@ -276,7 +275,7 @@ class Compilation {
   int reuse_delay_;
   CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
-  std::vector<int> first_, last_;  // for each buffer: the first and the last node that uses the buffer
+  std::vector<int> first_, last_;  // for each buffer: the first and the last node that uses it
 };
 
 }  // namespace

@@ -41,8 +41,8 @@ struct InputOptions {
   // For each channel: mean and standard deviation of pixels from 0 to 1, to normalise images.
   std::vector<float> mean, std;
   std::int64_t batch_bytes = 0;  // streamed: bytes for the pixels of one batch
-  // Streamed: the number of different batches in a step. Members that train on the same batch share
-  // one.
+  // Streamed: the number of different batches in a step. If several members train on the same
+  // batch, it counts once.
   int batches = 1;
   // The shape of all images. If they are streamed, only its number of channels is used.
   data::ImageShape stored;

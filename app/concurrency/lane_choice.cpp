@@ -33,7 +33,7 @@ struct Candidate {
   Prediction prediction;
   ListOptions list = {};  // how list_schedule() made it, if is_list
   bool is_list = false;
-  double ms = std::numeric_limits<double>::infinity();  // measured; infinity before that
+  double ms = std::numeric_limits<double>::infinity();  // measured time; infinity if not measured
 };
 
 // Returns the candidate with critical instructions (urgent_ops()) marked as urgent.

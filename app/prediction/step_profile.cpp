@@ -24,7 +24,7 @@ TimedOperation timed(std::string layer, std::string kind, double ms) {
   return {std::move(layer), std::move(kind), ms, !update, update};
 }
 
-// A line of a profile.
+// Reads the fields of one line of a profile. Its errors name the file and the field.
 class Row {
  public:
   Row(const std::string& line, const std::string& file)
