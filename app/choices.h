@@ -1,4 +1,4 @@
-// Names the values of enums as flags, files and messages spell them.
+// Converts the values of enums to the names that flags, files and messages use, and back.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ struct Choice {
   Enum value;
 };
 
-// The names of an enum's values that a flag or a file may hold, in the order of help and messages.
-// Specialise this for an enum as a std::array of Choice<Enum> that holds every value.
+// All values of an enum with their names, in the order in which help and messages list them. To
+// give an enum names, specialise this for it as a std::array of Choice<Enum>.
 template <typename Enum>
 inline constexpr std::nullptr_t kChoices = nullptr;
 
@@ -49,8 +49,8 @@ std::optional<Enum> find_choice(std::string_view name) {
   return std::nullopt;
 }
 
-// A value that flags and files spell as a text of its own: parse() throws std::invalid_argument
-// that says what was found and expected.
+// A type whose values flags and files spell as texts: text() writes a value, and parse() reads it.
+// parse() throws std::invalid_argument that says what was found and what was expected.
 template <typename Value>
 concept HasText = requires(const Value& value, const std::string& text) {
   { value.text() } -> std::same_as<std::string>;

@@ -15,13 +15,13 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws UsageError if `flag` was given but has no effect. It has an effect only if `found`, the
-// value of the flag `to`, is one of `fitting`.
+// Throws UsageError if `flag` was given but has no effect. It has one only if another flag, `to`,
+// has one of the values `fitting`; its value is `found`.
 void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
                    const std::vector<std::string_view>& fitting);
 
-// Ends the process without another message, since all messages were printed. The status is 75 after
-// a stop by a signal, else that of another rank's failure.
+// Thrown to end the process with `status` after all messages were printed. The status is 75 after a
+// stop by a signal. After the failure of another rank it is the status of that rank.
 struct ExitStatus {
   int status;
 };

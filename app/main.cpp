@@ -4,8 +4,8 @@
 #include "app/commands/commands.h"
 
 int main(int argc, char** argv) {
-  // Ignore the signal. Writing beyond the size limit of files (ulimit -f) then fails like a full
-  // disk.
+  // Ignore this signal, which kills a process that writes beyond the size limit of files (ulimit
+  // -f). The write then returns an error, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   return convoy::app::run_command(argc, argv);
 }

@@ -72,7 +72,8 @@ class Reader {
     return words_[at_].substr(equals + 1);
   }
 
-  // A script may give a switch twice. This is a mistake only if the second one reverses the first.
+  // Reads a switch. To give it twice is a mistake only if the spellings differ, such as --x and
+  // --no-x, because one then reverses the other.
   void read_switch(const CLI::Option& option, const std::string& flag) {
     if (const auto value = behind_equals(); value && *value != "true" && *value != "false")
       mistake_ = fmt::format("{}: found '{}', expected true or false", flag, *value);
@@ -104,7 +105,7 @@ class Reader {
   const CLI::App* verb_;
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
-  // For each option: how a switch was spelled, or the value of another flag.
+  // For each option that was given: the spelling if it is a switch, else the value.
   std::map<const CLI::Option*, std::string> given_;
   std::optional<std::string> mistake_;
 };
@@ -115,8 +116,8 @@ std::optional<std::string> find_mistake(const CLI::App& app, const std::vector<s
   return Reader(app, words).run();
 }
 
-// CLI11's own messages only list the words that it did not expect. This message names the wrong
-// word and similar names.
+// CLI11's own message lists all unexpected words. This message names only the wrong word, with
+// similar names.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = &app;
   std::string path = "convoy";

@@ -29,7 +29,7 @@ void add_simulate_command(CLI::App& app);
 // line on standard error.
 int run_command(int argc, char** argv);
 
-// Does the same with the given verbs. Tests use it.
+// Does the same, but knows only the given verbs. Tests use it with verbs of their own.
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs);
 
 }  // namespace convoy::app

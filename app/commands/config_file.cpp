@@ -75,7 +75,7 @@ void apply(CLI::Option& option, const std::string& key, const std::vector<std::s
   for (const std::string& input : inputs)
     if (input.starts_with('[') || input.starts_with('{'))
       wrong(fmt::format("found '{}', expected a value or one list of values", input));
-  if (inputs.empty()) return;  // every list is empty by default
+  if (inputs.empty()) return;  // keep the default, which is empty for every list
   const bool flag = option.get_expected_min() == 0;
   if (flag && inputs[0] != "true" && inputs[0] != "false")
     wrong(fmt::format("found '{}', expected true or false", inputs[0]));

@@ -23,8 +23,8 @@ namespace convoy::app {
 using ExclusiveFlags = std::vector<std::vector<std::string>>;
 
 // Adds --config to a verb. Call this after the verb's other flags are added: CLI11 runs options in
-// the order in which they were added, and the file sets the options that the command line has not
-// set. Throws CLI::ConfigError.
+// the order in which they were added, and the file must come last, since it sets only the flags
+// that the command line has not set. A mistake in the file throws CLI::ConfigError.
 void add_config_option(CLI::App& verb, ExclusiveFlags exclusive = {});
 
 // Gives values to the flag that `key` names, with the checks of the flag. `source` is the file or

@@ -78,7 +78,7 @@ class ConvertDisplay {
  public:
   void show(const data::ConvertProgress& progress) {
     const auto now = Clock::now();
-    // The time before the first image was spent on reading names.
+    // Start the clock at the first image: the time before was spent on reading names.
     if (progress.images <= 1) first_ = now;
     const std::chrono::duration<double> since = now - shown_, running = now - first_;
     if (since.count() < (interactive_ ? 0.2 : 20) || progress.images == progress.total) return;
@@ -94,7 +94,7 @@ class ConvertDisplay {
     std::fflush(stderr);
     line_open_ = interactive_;
   }
-  // Clears the line before anything else is printed.
+  // Clears the progress line. Call this before anything else is printed.
   void clear() {
     if (line_open_) fmt::print(stderr, "\r\x1b[K");
     line_open_ = false;

@@ -25,12 +25,12 @@ class HelpFormatter : public CLI::Formatter {
     label("UINT", "N");
   }
 
-  // Leaves one empty line between groups instead of two.
+  // Separates groups of flags by one empty line, where CLI11 prints two.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, name, mode), "\n\n\n", "\n\n");
   }
 
-  // Removes the text that CLI11 adds to the name of a switch that turns something off.
+  // Removes the text "{false}", which CLI11 adds to the name of a switch that turns something off.
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     return CLI::detail::find_and_replace(CLI::Formatter::make_option_name(option, is_positional), "{false}",
                                          "");
@@ -38,7 +38,7 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_positional()) return "";
-    // The choices of an option follow its type, as in TEXT:{one|another}.
+    // CLI11 writes the choices after the type, as in TEXT:{one|another}. Keep only the choices.
     std::string type = option->get_type_name();
     if (const auto choices = type.find('{'); choices != std::string::npos) type = type.substr(choices);
     std::string text = type.empty() ? "" : " " + get_label(type);

@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The range from the least possible memory to that of a step without a limit is cut into this many
-// parts.
+// The number of equal parts into which the curve divides the memory between that of a step without
+// a limit and the least possible.
 constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, double ms) {

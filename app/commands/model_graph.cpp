@@ -49,8 +49,8 @@ Network network_of(const ModelText& model, std::int64_t size) {
   return make_network({model.name, model.batch, 0, size, 0});
 }
 
-// Returns a time for each node: that of the first operation of the profile with the same layer and
-// kind that no earlier node took. Throws if there is none.
+// Returns the time of each node from the profile. A node takes the first operation that has its
+// layer and kind and that no earlier node took. Throws if there is no such operation left.
 std::vector<double> matched(const StepGraph& graph, const StepProfile& profile, const std::string& file) {
   std::vector<bool> taken(profile.operations.size(), false);
   std::vector<double> times;

@@ -13,12 +13,14 @@ inline constexpr std::string_view kModelGraph = "model:";
 // Returns the task graph. `text` is model:NAME:BATCH or model:NAME:BATCH:SIZE, where images have
 // SIZE x SIZE pixels. The default size is 224, or that of the file if NAME is a model file.
 //
-// The graph has one task per node of the step and one per update. The momentum of SGD stays in
-// memory. Tasks that share parameters must be on the same device.
+// The graph has one task for each node of the step and one for each update of parameters. Memory is
+// counted as for SGD, with one momentum per parameter. Tasks that share parameters must be on the
+// same device.
 //
 // The times are those of `profile`, which `bench step --layers --json` wrote on one rank. Without a
 // profile they are estimated for the device of the file `topology`, in bf16 on GPUs and fp32 on
-// CPUs. Throws UsageError for a text of another form, and if both files are missing.
+// CPUs. Throws UsageError if `text` has another form, or if `profile` and `topology` are both
+// empty.
 partition::TaskGraph model_task_graph(const std::string& text, const std::string& profile,
                                       const std::string& topology);
 

@@ -35,7 +35,7 @@ struct PartitionFlags {
   OutputFlags output;
   std::string out, algorithm = "improve", write_graph, pipeline;
   double time_limit = -1;
-  // micro_batches 0: the number in the graph's file, else 16.
+  // If micro_batches is 0, the number in the graph's file is used, or 16 if the file has none.
   std::int64_t moves = 0, seed = 1, threads = 2, micro_batches = 0;
 };
 

@@ -10,7 +10,7 @@
 
 namespace convoy::app {
 
-// The group of the output flags in --help.
+// The title above the output flags in --help.
 inline constexpr const char* kOutputGroup = "Output";
 
 struct OutputFlags {

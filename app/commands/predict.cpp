@@ -81,7 +81,7 @@ class Prediction {
   const CheckpointState& checkpoint() const { return evaluation_.checkpoint(); }
   const std::string& checkpoint_name() const { return evaluation_.options().checkpoint; }
 
-  // Opens the store. Its labels are used only if its classes are those of the checkpoint.
+  // Opens the store. Uses its labels only if it has the same classes as the checkpoint.
   void open_store() {
     Dataset& dataset = evaluation_.open([this](const TrainOptions& run) {
       OpenedData opened = open_data(run);
@@ -153,8 +153,8 @@ class Prediction {
     };
   }
 
-  // Writes the predictions of a batch on rank 0. Every rank contributes equally many rows. The rows
-  // of rank r follow those of rank r - 1.
+  // Gathers the predictions of a batch on rank 0, which writes them to the table. Every rank sends
+  // the same number of rows, and rank 0 writes them in the order of the ranks.
   void write(const EvaluatedBatch& batch) {
     const std::size_t rows = batch.samples.size(), classes = classes_.size();
     const auto ranks = static_cast<std::size_t>(ranks_.size());

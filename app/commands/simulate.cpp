@@ -32,8 +32,8 @@ void check_limits(const CostModel& cost, const Simulation& simulation, const std
   }
 }
 
-// Throws UsageError if a flag does not belong to what is simulated. `mode` is --model or --jobs, or
-// empty for a placement.
+// Throws UsageError if a flag was given that has no effect on what is simulated. `mode` is
+// "--model" or "--jobs", or empty if a placement is simulated.
 void check_mode(const CLI::App& verb, const std::string& mode) {
   for (const CLI::Option* option :
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {

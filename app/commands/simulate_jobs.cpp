@@ -27,8 +27,8 @@ namespace {
 
 double micros(Nanoseconds time) { return static_cast<double>(time) / 1e3; }
 
-// The idle share of each kind of engine, from 0 to 1: idle time divided by the makespan. For the
-// compute engines it is their mean.
+// For each kind of engine: its idle time divided by the makespan, from 0 to 1. `compute` is the
+// mean over all compute engines.
 struct IdleShares {
   double copy_in = 0, compute = 0, copy_back = 0;
 };
@@ -84,8 +84,8 @@ class JobsSimulation {
       if (shown(i)) fmt::print("{}\n", json_text(summary(i)));
   }
 
-  // Writes the report and the trace. Both show the schedule of the requested policy; with "all" or
-  // "auto" they show the schedule that auto takes.
+  // Writes the report and the trace of one schedule: that of the requested policy. If the policy is
+  // "all" or "auto", it is the schedule that "auto" chooses.
   void write_files(const OutputFlags& output) const {
     if (output.report.empty() && output.trace.empty()) return;
     const sharing::PolicyResult& result = results_[chosen_];

@@ -9,14 +9,14 @@
 
 namespace convoy::app {
 
-// The group of these flags in --help.
+// The title above these flags in --help.
 inline constexpr const char* kJobsGroup = "Jobs that share a device";
 
 struct JobsSimulationFlags {
   std::string jobs, policy = "all", eviction = "partial";
-  // memory_limit 0: the limit in the job file.
+  // If memory_limit is 0, the limit in the job file applies.
   std::int64_t memory_limit = 0, compute_engines = 1, window = 16, seed = 1;
-  double time_limit = -1;  // below 0: each policy's default
+  double time_limit = -1;  // negative: each policy has its default
 
   void add_to(CLI::App& verb);
 };

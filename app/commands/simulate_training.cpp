@@ -51,7 +51,8 @@ class Simulator {
     return measured() ? profiles_.front().backend : cluster_.device().backend;
   }
 
-  // Returns the rank counts that strong scaling cannot use, because they exceed the global batch.
+  // Returns the rank counts above the global batch. Strong scaling leaves them out, because some
+  // ranks would have no sample.
   std::vector<std::int64_t> too_many() const {
     std::vector<std::int64_t> counts;
     std::ranges::copy_if(flags_.ranks, std::back_inserter(counts),

@@ -11,7 +11,7 @@
 
 namespace convoy::app {
 
-// The group of these flags in --help.
+// The title above these flags in --help.
 inline constexpr const char* kTrainingGroup = "Scaling of a training";
 
 enum class Scaling : std::uint8_t { weak, strong, both };
@@ -22,7 +22,7 @@ inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak
 
 struct TrainingSimulationFlags {
   std::string model, topology;
-  std::optional<Precision> precision;  // nothing: the precision of the profile
+  std::optional<Precision> precision;  // without a value: that of the profile
   Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};

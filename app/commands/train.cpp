@@ -16,7 +16,7 @@ void add_train_command(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("train", "Train a network over all ranks");
   add_train_flags(*verb, *options);
   verb->callback([options] {
-    // Installed first: a signal during the set-up must not kill the rank.
+    // Install the signal handlers first, so that a signal during the set-up does not kill the rank.
     const StopSignals signals;
     int status = 0;
     {

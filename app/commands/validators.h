@@ -34,7 +34,7 @@ CLI::Option* add_choice(CLI::App& verb, const std::string& flag, Enum& value, co
       ->default_str(name_of(value));
 }
 
-// Adds a flag whose value has a text of its own. `value` must outlive the verb.
+// Adds a flag whose value is read by Value::parse(). `value` must outlive the verb.
 template <HasText Value>
 CLI::Option* add_text(CLI::App& verb, const std::string& flag, Value& value, const std::string& help) {
   const auto check = [](const std::string& text) -> std::string {

@@ -14,7 +14,7 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
-// A reuse delay may always cost this many bytes, even if the arena is small.
+// A reuse delay may make the arena larger by this many bytes, however small the arena is.
 constexpr std::int64_t kLittle = 128 << 20;
 constexpr std::int64_t kSmallArena = 512 << 20;
 
@@ -68,8 +68,8 @@ class Compilation {
     return {tensor.dtype, tensor.shape, open ? Layout::any : Layout::row_major, nullptr};
   }
 
-  // Gives every parameter that has a bf16 copy the layout of the copy, so that the optimizer can
-  // write both element by element.
+  // Gives every parameter that has a bf16 copy the layout of the copy. So the optimizer can write
+  // element i of both at the same time.
   void lay_out_as_copies() {
     for (const TrainableParameter& parameter : compiled_.graph.parameters) {
       if (parameter.copy < 0) continue;
@@ -78,7 +78,7 @@ class Compilation {
     }
   }
 
-  // Gives a gradient without a layout the layout of its parameter or activation.
+  // Gives a gradient that has no layout yet the layout of the tensor that it is the gradient of.
   void adopt_partner_layout(TensorId id) {
     TensorDesc& desc = compiled_.descs[index(id)];
     const TensorId partner = tensor(id).partner;
@@ -87,8 +87,8 @@ class Compilation {
     desc.opaque = compiled_.descs[index(partner)].opaque;
   }
 
-  // Appends the node with its kernel. If the kernel cannot mix the layouts of the node's images,
-  // the node gets copies of the images in one layout.
+  // Appends the node with its kernel. If no kernel takes the node's images in different layouts,
+  // first appends nodes that copy the images to one layout.
   void append(Node node) {
     if (node.is_all_reduce()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);
@@ -131,8 +131,8 @@ class Compilation {
            (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
   }
 
-  // Returns the layout of the first image that the node reads. If an image cannot be reordered (the
-  // indices of a max pool), returns the layout of that image.
+  // Returns the layout that all images of the node should get: that of an image that cannot be
+  // reordered (the indices of a max pool) if there is one, else that of the first image.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
@@ -156,8 +156,8 @@ class Compilation {
         input = append_reorder(node, input, common);
         changed = true;
       }
-    // An output may have taken the layout of its partner, which is the tensor that it is the
-    // gradient of. Nodes that read the output may need a copy in turn.
+    // Give the outputs this layout, too, even if an output has already taken the layout of its
+    // partner (the tensor that it is the gradient of). A later reader may then need a copy.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
         compiled_.descs[index(output)].layout = common;
@@ -179,8 +179,8 @@ class Compilation {
 
   bool inside_step(TensorId id) const { return tensor(id).role == TensorRole::activation; }
 
-  // Finds which tensors share a buffer because a kernel works in place, and during which nodes each
-  // buffer is in use.
+  // Finds the buffers of the tensors and during which nodes each buffer is in use. The input and
+  // the output of a kernel that works in place share a buffer.
   void find_buffers() {
     const auto& nodes = compiled_.graph.nodes;
     buffer_of_.resize(compiled_.descs.size());
@@ -213,8 +213,8 @@ class Compilation {
     last_[index(buffer)] = last_[index(output)];
   }
 
-  // Tries the reuse delay, then half of it, and so on. Uses the first that costs little memory,
-  // else none.
+  // Assigns offsets with the reuse delay, then with half of it, and so on. Returns the first result
+  // whose arena is not much larger than without a delay, else the result without a delay.
   partition::ArenaOffsets offsets_of(const std::vector<partition::BufferLifetime>& lifetimes) const {
     partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
     const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
@@ -257,8 +257,8 @@ class Compilation {
     compiled_.activation_bytes = plan.bytes;
   }
 
-  // Gives every tensor that waits in host memory a place of its own. All of them are there when the
-  // loss is computed, so none can share a place.
+  // Gives every tensor that waits in host memory an offset. No two can share memory, since all of
+  // them are in host memory while the loss is computed.
   void assign_host_memory() {
     constexpr std::int64_t kAlignment = 256;
     compiled_.host_bytes = 0;
@@ -275,7 +275,7 @@ class Compilation {
   int reuse_delay_;
   CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
-  std::vector<int> first_, last_;  // for each buffer: the first and the last node that uses the buffer
+  std::vector<int> first_, last_;  // for each buffer: the first and the last node that uses it
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A compiled graph is a step graph with kernels, layouts and an offset for every buffer inside the
-// step. It holds no addresses, so any number of sessions can bind it to their memory.
+// A compiled graph is a step graph with a kernel for every node, a layout for every tensor, and an
+// offset for every buffer that lives inside the step. It holds offsets and no addresses, so several
+// sessions can use it, each with memory of its own.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 
 namespace convoy::app {
 
+// The reuse delays (see compile_graph()) with fixed lanes, and with --lanes auto.
 inline constexpr int kReuseDelay = 4, kLongReuseDelay = 16;
 
 struct CompiledGraph {
@@ -35,10 +37,10 @@ struct CompiledGraph {
 // keeps the layout given there. Any other parameter gets the layout that is preferred by the first
 // kernel that reads it.
 //
-// `reuse_delay` is the number of nodes that must pass before a freed buffer is reused, so that
-// lanes do not wait for each other. It is halved until it costs at most max(128 MiB, 1/32 of the
-// arena). A delay above kReuseDelay is for arenas of up to 512 MiB, whose operations leave space on
-// a device for others.
+// `reuse_delay` is the number of nodes that must pass before a freed buffer is reused. A node that
+// reuses a buffer must wait for the last reader of the buffer, so lanes with a delay wait less for
+// each other. The delay is halved until it costs at most max(128 MiB, 1/32 of the arena). In arenas
+// above 512 MiB it is at most kReuseDelay, because their large operations can hardly run together.
 //
 // Throws std::runtime_error if a kernel cannot be made. The message names the layer, the operation
 // and the backend.
@@ -46,8 +48,8 @@ CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
                             const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
                             int reuse_delay = 0);
 
-// Assigns new offsets to the buffers of a graph whose layouts are chosen and whose kernels are
-// made.
+// Makes a compiled graph from a graph that already has layouts (`descs`) and kernels. Only assigns
+// offsets to its buffers.
 CompiledGraph assign_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
                              std::vector<kernels::Kernel> kernels, int reuse_delay = 0);
 

@@ -1,5 +1,5 @@
-// The compiled training and evaluation steps of a network, as values. A session binds them to
-// addresses, and a planner cuts them into stages.
+// The compiled training and evaluation steps of a network. They are plain values without addresses:
+// a session binds them to memory, and a planner can cut them into the stages of a partitioned step.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct MemoryFit {
   double step_ms = 0;
   // Expected milliseconds of the operations that run again.
   double repeated_ms = 0;
-  // Expected milliseconds more than without a limit: of operations that run again, and of waits for
-  // copies.
+  // Expected milliseconds by which the limit makes the step longer. They are the time of operations
+  // that run again and of waits for copies.
   double more_ms = 0;
   // If the limit cannot be met: the least bytes that are possible.
   std::int64_t least_bytes = 0;
@@ -53,8 +53,8 @@ struct CompiledSteps {
   MemoryFit fit;
 };
 
-// Compiles both steps. The parameters of the evaluation step have the layouts that the training
-// step gave them.
+// Compiles both steps. Both use the same parameters, so the evaluation step takes the layouts of
+// the parameters from the training step.
 CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
 
 // Compiles the steps of a network, with the kernels that the file options.tuning_file lists.
@@ -62,7 +62,7 @@ CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate,
 // apply it.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
 
-// Returns the bytes that forward leaves for backward.
+// Returns the bytes of the activations that forward writes and backward reads.
 std::int64_t kept_bytes(const CompiledGraph& step);
 
 // Return the reuse delay (compiled_graph.h) of whole steps and of the stages of a partitioned step.

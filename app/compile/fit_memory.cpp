@@ -13,7 +13,7 @@
 namespace convoy::app {
 namespace {
 
-// Operations and bytes per second of one host core. Only their ratio matters to a plan.
+// Rough operations and bytes per second of one host core. Only their ratio changes the plan.
 constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
 // Bytes per second of the PCIe link between an H100 and its host.
 constexpr double kPcieBytes = 5.3e10;
@@ -157,8 +157,8 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
   // The bytes that the activations of one member may take.
   const std::int64_t space = (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;
   if (space < least_activations_) return std::nullopt;
-  // The arena may have gaps between its buffers. If it is too large, plan again for fewer live
-  // bytes.
+  // The planner limits live bytes, but the arena also has gaps between its buffers. If the gaps
+  // make it too large, plan again for fewer live bytes.
   std::int64_t live = space;
   std::optional<partition::StepPlan> plan;
   for (int attempt = 0; attempt < 6 && live > 0; ++attempt) {
@@ -179,8 +179,8 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
   return smallest;
 }
 
-// Tries also plans with slightly more live bytes than necessary, because their arenas may have
-// fewer gaps and so be smaller.
+// Returns the smallest of several plans. Plans with slightly more live bytes than necessary are
+// tried, too, because their arenas may have fewer gaps and so be smaller.
 MemoryFitter::Fitted MemoryFitter::least() const {
   const partition::StepPlan plan = planner_.least();
   Fitted best = fitted(plan, 0);

@@ -31,7 +31,7 @@ bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 
-// Finds plans of one training step for any memory limit.
+// Changes one training step so that it fits into any memory limit.
 class MemoryFitter {
  public:
   struct Fitted {
@@ -40,17 +40,18 @@ class MemoryFitter {
     double repeated_ms = 0;
     // Expected milliseconds in addition to the step without a limit.
     double more_ms = 0;
-    int neediest = -1;  // the node that needs the most memory
+    int neediest = -1;  // the node during which the step needs the most memory
   };
 
-  // All arguments but `link` must outlive the fitter. `scratch` is the argument `shared_scratch` of
-  // MemoryPlan.
+  // `steps` and `options` must outlive the fitter. `scratch` is passed to MemoryPlan as
+  // `shared_scratch`.
   MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
                std::function<std::size_t(std::size_t)> scratch, const std::vector<double>& node_ms,
                const partition::HostLink& link = {});
 
-  // Returns nothing if no plan fits.
+  // Returns a plan that needs at most `limit` bytes, or nothing if there is none.
   std::optional<Fitted> within(std::int64_t limit) const;
+  // Returns the plan that needs the fewest bytes.
   Fitted least() const;
   std::int64_t unlimited_bytes() const { return bytes_with(unlimited_); }
 

@@ -11,7 +11,7 @@ struct Lanes {
   int count = kAutoLanes;
 
   std::string text() const;  // "auto", "3"
-  // Throws std::invalid_argument that says what was found and expected.
+  // Reads a number or "auto". Throws std::invalid_argument that says what was found and expected.
   static Lanes parse(const std::string& text);
   bool operator==(const Lanes&) const = default;
 };

@@ -42,7 +42,8 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   const StepGraph& graph = main.graph;
   const std::int64_t flat_bytes = steps.flat.elements * std::int64_t{sizeof(float)};
   const std::int64_t trained_bytes = steps.flat.trained_elements * std::int64_t{sizeof(float)};
-  // A stage of a partitioned step need not have the tensor; its id is then -1.
+  // The id is -1 if the step lacks the tensor. For example only one stage of a partitioned step has
+  // the labels.
   const auto bytes_of = [&](TensorId id) {
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };

@@ -1,12 +1,13 @@
 // Plans the memory that a rank's steps need: one arena, divided into regions. Training and
 // evaluation use the same region for activations.
 //
-// With several members every member has all regions, and the regions of member m + 1 lie stride()
-// bytes after those of member m. Only the stored images come once for all members, at the start.
+// A member is one of several trainings that run together (step_options.h). Every member has all
+// regions, and those of member m + 1 lie stride() bytes after those of member m. The exception is
+// the stored images, which come once at the start and serve all members.
 //
 // Parameters, gradients and optimizer states are flat buffers in the order in which backward
-// finishes the gradients. So a collective sends a contiguous slice, and one kernel updates all
-// parameters.
+// finishes the gradients. So finished gradients are contiguous for a collective, and one kernel can
+// update all parameters.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ struct StepOptions;
 
 // The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  // The images come first. Members may share them, and each member has all later regions.
+  // The images come first, because members may share them. All later regions repeat per member.
   images,
   control,
   parameters,
@@ -40,8 +41,8 @@ enum class Region : std::uint8_t {
   mix,
   metrics,
   activations,
-  // The gradients come near the end, because ranks of one host may keep them in shared memory
-  // instead.
+  // The gradients come near the end, because ranks of one host may keep them in shared memory. The
+  // arena then ends before this region.
   gradients,
   all_reduce,  // scratch memory for summing shared gradients
   count
@@ -58,25 +59,25 @@ struct MemoryUse {
 
 class MemoryPlan {
  public:
-  // The bytes of every region are a multiple of this.
+  // The size of every region is a multiple of these bytes.
   static constexpr std::int64_t kPage = 4096;
 
   MemoryPlan() = default;
   // `shared_scratch` returns the scratch bytes that the ranks of a host need to sum gradients of
-  // `bytes` bytes in shared memory. It may be empty.
+  // `bytes` bytes in shared memory. If it is empty, the plan has no region for such scratch.
   MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
              const std::function<std::size_t(std::size_t bytes)>& shared_scratch);
 
   bool has(Region region) const { return bytes_[index(region)] >= 0; }
   std::int64_t bytes(Region region) const { return has(region) ? bytes_[index(region)] : 0; }
-  // Bytes from the start of the arena to the region of member 0.
+  // Returns the bytes from the start of the arena to this region of member 0.
   std::int64_t offset(Region region) const;
   int members() const { return members_; }
-  // Bytes from the regions of a member to those of the next member.
+  // Returns the bytes from a region of one member to the same region of the next member.
   std::int64_t stride() const;
   bool shares(Region region) const { return shared_images_ && region == Region::images; }
-  std::int64_t total() const;  // bytes of all members
-  // The regions of all members in order, with their names.
+  std::int64_t total() const;  // bytes of the whole arena
+  // Returns the name of each region and its bytes, summed over all members.
   std::vector<MemoryUse> uses() const;
   void drop(Region region) { bytes_[index(region)] = -1; }
 

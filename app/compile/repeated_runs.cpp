@@ -55,8 +55,8 @@ class Repetition {
     return node;
   }
 
-  // Appends the first run of an operation. It reads the newest copies of its tensors. If it updates
-  // a tensor in place, it updates the newest copy, too.
+  // Appends the first run of an operation. If a tensor was computed again or copied back before,
+  // the operation reads, or updates in place, the newest copy of the tensor.
   void append_first(std::size_t number) {
     Node node = reading_newest(number);
     for (TensorId& output : node.outputs) output = newest_[static_cast<std::size_t>(output)];
@@ -141,7 +141,7 @@ class Repetition {
   StepGraph graph_;
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
-  // For each tensor of the step: the tensor that holds its newest content.
+  // For each tensor of the step: the tensor of the new graph that holds its content now.
   std::vector<TensorId> newest_;
   // For each tensor of the step: its copy in host memory; -1 if there is none.
   std::vector<TensorId> on_host_;
@@ -151,8 +151,8 @@ class Repetition {
 
 namespace {
 
-// Tells for each tensor whether it can wait in host memory. It can if one node of forward writes it
-// and no later node changes it.
+// Returns for each tensor whether it can wait in host memory. It can if exactly one node writes it,
+// which must be in forward, so that the copy does not become outdated.
 std::vector<char> copyable_tensors(const CompiledGraph& step) {
   std::vector<int> writes(step.descs.size(), 0);
   std::vector<char> forward(step.descs.size(), 0);

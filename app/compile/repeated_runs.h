@@ -1,4 +1,5 @@
-// Connects compiled steps with the planner of their memory (partition/memory).
+// Connects compiled steps with the planner that fits them into a memory limit (partition/memory).
+// The planner gets a model of a step and returns a schedule, which is then applied to the step.
 #pragma once
 
 #include <vector>

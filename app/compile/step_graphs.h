@@ -7,9 +7,9 @@
 
 namespace convoy::app {
 
-// Returns the step graph after all passes that the backend and the precision allow. `fused` is a
-// network that fuse() returned. `replicas` is the number of ranks that sum gradients and
-// statistics.
+// Returns the step graph after all passes (app/graph/passes) that the backend and the precision
+// allow. `fused` is the result of fuse(). `replicas` is the number of ranks over which gradients
+// and statistics are summed.
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training);
 
 }  // namespace convoy::app

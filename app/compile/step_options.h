@@ -22,7 +22,8 @@ inline constexpr int kRingSlots = 3;
 // (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 inline constexpr int kMostLanes = 8;
-// StepOptions::lanes: the analyzer of app/concurrency chooses lanes and order of a training step.
+// The value of StepOptions::lanes with which app/concurrency chooses the lanes and the order of the
+// instructions of a training step.
 inline constexpr int kAutoLanes = 0;
 
 // The source of a CUDA session's images. Host sessions accept only `filled`, with row-major float
@@ -30,16 +31,18 @@ inline constexpr int kAutoLanes = 0;
 struct InputOptions {
   enum class Kind : std::uint8_t {
     filled,  // the caller writes images()
-    // Each batch brings its stored pixels (data::BatchOutput::cuts).
+    // Each batch brings the stored pixels of its images (data::BatchOutput::cuts).
     streamed,
-    // put_image() has stored all images; batches select from them (data::BatchOutput::transforms).
+    // put_image() stores all images of the set on the device before the first batch. A batch only
+    // tells which of them it uses (data::BatchOutput::transforms).
     resident
   };
   Kind kind = Kind::filled;
-  // One value per channel, for pixels from 0 to 1.
+  // For each channel: mean and standard deviation of pixels from 0 to 1, to normalise images.
   std::vector<float> mean, std;
   std::int64_t batch_bytes = 0;  // streamed: bytes for the pixels of one batch
-  // Streamed: the number of different batches in a step. Members that share a batch count once.
+  // Streamed: the number of different batches in a step. If several members train on the same
+  // batch, it counts once.
   int batches = 1;
   // The shape of all images. If they are streamed, only its number of channels is used.
   data::ImageShape stored;
@@ -59,18 +62,19 @@ struct StepOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   InputOptions input;
-  // False: the session only evaluates, without gradients and optimizer.
+  // Whether the session trains. If not, it only evaluates and has no gradients and no optimizer.
   bool training = true;
-  // Every evaluation step returns its probabilities. Not allowed with `training`.
+  // Whether an evaluation step keeps its probabilities for the caller. Not allowed with `training`.
   bool keep_probabilities = false;
   bool synchronised_batch_norm = true;
   // One weight per output of the network (graph/emitter.h).
   std::vector<float> loss_weights = {};
-  // Training mixes samples as the MixParameters of each batch say.
+  // Whether training mixes pairs of samples, as the MixParameters of each batch say.
   bool mixing = false;
-  // The problem's segments are set when the steps are compiled.
+  // The optimizer without its segments, which are set when the steps are compiled.
   kernels::OptimizerProblem optimizer;
-  // A batch may come in parts. Not allowed with a partitioned step.
+  // Whether a batch may be computed in several parts, whose gradients are added up. Not allowed
+  // with a partitioned step.
   bool accumulate = false;
   bool clip = false;  // limits the Euclidean norm of all gradients
   std::vector<Member> members = {Member{}};
@@ -78,7 +82,7 @@ struct StepOptions {
   // single rank measures the choices that the file lacks. Several ranks only read the file, so that
   // all of them run the same kernels.
   std::string tuning_file = {};
-  // A single rank only reads the file, too, because other processes may use it at the same time.
+  // Even a single rank only reads the file, because other processes may use it at the same time.
   bool read_tuning_only = false;
   std::int64_t memory_limit = 0;  // most bytes of the arena; 0: no limit
   std::int64_t host_memory = 0;   // most bytes of activations in host memory
@@ -88,11 +92,11 @@ struct StepOptions {
   bool time_waits = true;  // CUDA: whether exposed_comm_ms is measured
 };
 
-// Three groups of ranks to which this rank belongs. The ranks of a run are numbered replica after
-// replica. A replica has one rank per stage of its step.
+// Three groups of ranks to which this rank belongs. A replica is a group of ranks that compute the
+// stages of one step, one rank per stage. The ranks of a run are numbered replica after replica.
 struct RankGroups {
   comm::Collectives* world = nullptr;  // all ranks of the run
-  // The ranks that have the same stage as this rank. They sum gradients and statistics.
+  // The ranks of all replicas that have this rank's stage. They sum gradients and statistics.
   comm::Collectives* replicas = nullptr;
   // The ranks of this rank's replica, by stage; null without --partition.
   comm::Collectives* stages = nullptr;

@@ -13,10 +13,10 @@
 
 namespace convoy::app {
 
-// The offset and length of every parameter in the flat buffers, in elements. The segments are in
-// ascending order, one per parameter, and each starts at a multiple of 128 elements. Frozen
-// parameters come last, since they have no gradients and optimizer states, whose buffers end before
-// them.
+// The offset and length of every parameter in the flat buffers, in elements. There is one segment
+// per parameter, in ascending order, and each starts at a multiple of 128 elements. Frozen
+// parameters come last. They have no gradients and optimizer states, so the flat buffers of
+// gradients and states end before them.
 struct FlatLayout {
   FlatLayout() = default;
   explicit FlatLayout(const CompiledGraph& compiled);
@@ -28,7 +28,7 @@ struct FlatLayout {
   std::size_t trained = 0;
   // For each segment: the parameter's index in StepGraph::parameters.
   std::vector<int> parameter;
-  bool copied = false;  // whether some parameters have a bf16 copy
+  bool copied = false;  // whether a parameter has a bf16 copy
 };
 
 struct UpdateKernels {

@@ -1,4 +1,4 @@
-// Choices of lanes as text: for people, for the tuning file, and for other ranks.
+// Writes choices of lanes as texts: for the output, for the tuning file, and for other ranks.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// FNV-1a, with 64 bits.
+// Computes the 64-bit FNV-1a hash of texts and numbers.
 class Fingerprint {
  public:
   void add(std::string_view text) {

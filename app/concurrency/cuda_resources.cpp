@@ -19,7 +19,8 @@ void check(CUresult result, const char* call) {
     throw std::runtime_error(fmt::format("{} failed with {}", call, static_cast<int>(result)));
 }
 
-// The functions of the driver that know the kernels of libraries, too.
+// Functions of the CUDA driver. Unlike those of the runtime, they can also query kernels that
+// belong to libraries such as cuBLAS.
 struct Driver {
   PFN_cuGraphKernelNodeGetParams_v12000 params =
       driver_function<PFN_cuGraphKernelNodeGetParams_v12000>("cuGraphKernelNodeGetParams");
@@ -54,7 +55,7 @@ KernelUse use_of(const Driver& driver, cudaGraphNode_t node) {
   return use;
 }
 
-// Captures a launch and returns its kernels' uses.
+// Captures a launch without running it, and returns the resources of its kernels.
 std::vector<KernelUse> uses_of(const Driver& driver, const kernels::Launch& launch,
                                const kernels::CudaStream& stream) {
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));

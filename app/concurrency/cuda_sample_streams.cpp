@@ -13,7 +13,7 @@ namespace convoy::app {
 namespace {
 
 constexpr int kMostStreams = 32;
-constexpr double kLaunchMs = 3e-3;  // of the host, a kernel
+constexpr double kLaunchMs = 3e-3;  // the time that the host takes to launch a kernel
 
 bool is_convolution(const Node& node) {
   return node.is<Conv2dForward>() || node.is<Conv2dBackwardData>() || node.is<Conv2dBackwardWeights>();
@@ -23,7 +23,8 @@ class CudaSampleStreams final : public SampleStreams {
  public:
   CudaSampleStreams(const Session& session, const CompiledGraph& train, const StepLoad& load)
       : session_(session), train_(train), batch_(session.memory().capacity()), streams_(kMostStreams) {
-    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> nodes;  // the last one first
+    // For each layer and name: its nodes in reverse order, so that pop_back() takes the first node.
+    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> nodes;
     for (std::size_t node = train.graph.nodes.size(); node-- > 0;)
       nodes[{train.graph.nodes[node].layer, std::string(train.graph.nodes[node].name())}].push_back(node);
     const auto& instructions = session.train_program().instructions();
@@ -57,10 +58,10 @@ class CudaSampleStreams final : public SampleStreams {
  private:
   struct Work {
     kernels::Launch whole;
-    std::optional<kernels::Kernel> kernel;  // of one sample, if the work is split
+    std::optional<kernels::Kernel> kernel;  // for one sample; nothing if the work is not split
     std::size_t node = 0;
     double sample_ms = 0;
-    std::vector<kernels::Launch> samples;  // one for each stream that the work uses
+    std::vector<kernels::Launch> samples;  // one launch for each stream that the work uses
   };
 
   cudaStream_t stream(int index) const { return streams_.compute(index).get(); }

@@ -37,7 +37,8 @@ class CudaStepTimer final : public StepTimer {
 
   std::vector<double> op_ms() override {
     constexpr int kRounds = 3;
-    constexpr double kLeastShare = 0.3;  // of what was measured
+    // A measured time keeps at least this part, even if its time stamp seems to cost more.
+    constexpr double kLeastShare = 0.3;
     const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(launches_);
     timer->round();
     std::vector<std::vector<double>> rounds(launches_.size());
@@ -53,7 +54,8 @@ class CudaStepTimer final : public StepTimer {
       ms.push_back(median(rounds[i]));
       sum += ms.back(), count += launches_[i] ? 1 : 0;
     }
-    // Every stamp costs about the same.
+    // The instructions together took longer than the undivided round because of the time stamps
+    // between them. Every stamp costs about the same, so subtract an equal part from each time.
     const double stamp = std::max(0.0, sum - median(wholes)) / std::max(count, 1.0);
     for (double& one : ms) one = std::max(one - stamp, kLeastShare * one);
     return ms;
@@ -127,7 +129,7 @@ class CudaStepTimer final : public StepTimer {
 
   cudaStream_t stream(int lane) const { return streams_.compute(lane).get(); }
 
-  // In a capture: later work on `second` waits for the work on `first`.
+  // Makes later work on `second` wait for the work so far on `first`, in a graph that is captured.
   void order(cudaStream_t first, cudaStream_t second) {
     const CudaEvent& edge = edges_.emplace_back();
     edge.record(first);
@@ -155,7 +157,7 @@ class CudaStepTimer final : public StepTimer {
     return CudaEvent::microseconds(begin_, end_) / 1000 / repeats;
   }
 
-  // Runs the segments one after the other in one graph. Returns the median of each.
+  // Runs the segments one after the other in one graph. Returns the median milliseconds of each.
   std::vector<double> time_segments(const std::vector<Segment>& segments, int rounds) {
     std::vector<CudaEvent> stamps;
     for (std::size_t i = 0; i <= segments.size(); ++i) stamps.emplace_back(CudaEvent::Timing::on);
@@ -180,7 +182,7 @@ class CudaStepTimer final : public StepTimer {
   }
 
   const Program& program_;
-  std::vector<kernels::Launch> launches_;  // by instruction; empty if it is left out
+  std::vector<kernels::Launch> launches_;  // for each instruction; empty if it is left out
   kernels::StreamPool streams_;
   LaneResources lane_resources_;
   std::deque<CudaEvent> edges_;

@@ -12,7 +12,7 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// A part of a multiprocessor: one instance takes it, or it is left.
+// Resources of a multiprocessor: those that one instance takes, or those that are still free.
 struct Share {
   std::int64_t warps = 0, threads = 0, shared_bytes = 0, registers = 0, blocks = 0;
 };
@@ -26,7 +26,8 @@ Share share_of(const KernelUse& use, const DeviceLimits& device) {
           std::int64_t{use.registers} * use.threads * blocks, blocks};
 }
 
-// Branch and bound over the instances of one kernel after the other, most first.
+// Finds the best numbers of instances by branch and bound. Decides one kernel after the other, and
+// tries the largest number for a kernel first.
 class InstanceSearch {
  public:
   InstanceSearch(std::vector<Share> shares, std::vector<std::int64_t> most, Glp4nnLimits limits)
@@ -108,7 +109,7 @@ LaneOrder glp4nn_lanes(const Program& program, const StepLoad& load, const Resou
   LaneOrder result = one_lane(load);
   const auto& instructions = program.instructions();
   const int count = static_cast<int>(std::ssize(instructions));
-  int before = 0;  // the first instruction of the layer before
+  int before = 0;  // the first instruction of the previous layer
   for (int first = 0, end = 0; first < count; before = first, first = end) {
     std::vector<LayerKernel> kernels;
     for (end = first; end < count && instructions[at(end)].layer == instructions[at(first)].layer; ++end)

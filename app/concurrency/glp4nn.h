@@ -1,6 +1,6 @@
-// The analyzer of GLP4NN: how many streams the kernels of a layer can use. Fu, Tang, He, Yu and
-// Sun: "GLP4NN: A convergence-invariant and network-agnostic light-weight parallelization framework
-// for deep neural networks on modern GPUs" (ICPP 2018).
+// Finds how many streams the kernels of a layer can use, by the analyzer of GLP4NN. Fu, Tang, He,
+// Yu and Sun: "GLP4NN: A convergence-invariant and network-agnostic light-weight parallelization
+// framework for deep neural networks on modern GPUs" (ICPP 2018).
 #pragma once
 
 #include <span>
@@ -16,24 +16,24 @@ struct LayerKernel {
 };
 
 enum class Glp4nnLimits {
-  original,  // shared memory, threads and time to launch, as published
-  all        // and registers and blocks of a multiprocessor, which the original forgets
+  original,  // only shared memory, threads and the time to launch, as in the paper
+  all        // also the registers and blocks of a multiprocessor, which the paper omits
 };
 
-// Finds how many instances of each kernel shall be resident so that the warps of a multiprocessor
-// are as many as possible. An instance has ceil(blocks / multiprocessors) blocks there, but never
-// more than the multiprocessor has space for. No kernel has more instances than can be launched
-// while it runs, one every `launch_ms`.
+// Returns for each kernel how many instances of it should run at the same time, so that each
+// multiprocessor has as many resident warps as possible. An instance has ceil(blocks /
+// multiprocessors) blocks on a multiprocessor, but at most KernelUse::resident. The host launches
+// one instance every `launch_ms`. So a kernel has at most the instances launched while it runs.
 std::vector<int> glp4nn_instances(std::span<const LayerKernel> kernels, const DeviceLimits& device,
                                   double launch_ms, Glp4nnLimits limits);
 
-// Returns the sum of the instances, at least 1 and at most the kernels that the device runs at
-// once.
+// Returns the number of streams for these kernels: the sum of glp4nn_instances(), at least 1 and at
+// most device.kernels.
 int glp4nn_streams(std::span<const LayerKernel> kernels, const DeviceLimits& device, double launch_ms,
                    Glp4nnLimits limits);
 
-// Every layer runs on as many lanes as glp4nn_streams() says, at most `most_lanes`, and begins when
-// the one before has ended.
+// Returns GLP4NN's schedule of a step. Each layer runs on glp4nn_streams() lanes, but on at most
+// `most_lanes`. A layer begins when the previous layer has ended.
 LaneOrder glp4nn_lanes(const Program& program, const StepLoad& load, const ResourceTable& resources,
                        double launch_ms, int most_lanes);
 

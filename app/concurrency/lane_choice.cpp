@@ -15,8 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kExpectedEventMs = 1.5e-3;
-// A model of estimated times must promise as much to replace the fixed lanes, which were measured
-// on many networks.
+// Predictions from estimated times must promise at least this gain (0.03 is 3 % less time) for a
+// schedule to replace the fixed lanes, which have proved themselves on many networks.
 constexpr double kModelsGain = 0.03;
 constexpr double kRounding = 1e-6;
 constexpr std::size_t kMostPairs = 48;
@@ -31,12 +31,12 @@ struct Candidate {
   std::string name;
   LaneOrder lanes;
   Prediction prediction;
-  ListOptions list = {};  // of a list schedule
+  ListOptions list = {};  // how list_schedule() made it, if is_list
   bool is_list = false;
-  double ms = std::numeric_limits<double>::infinity();  // measured
+  double ms = std::numeric_limits<double>::infinity();  // measured time; infinity if not measured
 };
 
-// Gives the instructions of the longest ways multiprocessors first.
+// Returns the candidate with critical instructions (urgent_ops()) marked as urgent.
 Candidate with_urgency(const StepLoad& load, Candidate one) {
   one.name += ", urgent first";
   one.lanes.urgent = urgent_ops(load);
@@ -51,8 +51,8 @@ Candidate list_candidate(const StepLoad& load, const SideBySide& side_by_side, c
   return {std::move(name), std::move(lanes), std::move(prediction), options, true};
 }
 
-// Returns the fixed lanes of today first, then one lane, then the others by their predicted times.
-// None is there twice.
+// Returns different schedules to choose from. The first has the default number of fixed lanes, the
+// second has one lane. The others follow by their predicted times, the fastest first.
 std::vector<Candidate> candidates_of(const Program& program, const StepLoad& load,
                                      const SideBySide& side_by_side, double event_ms, int most_lanes) {
   std::vector<Candidate> all;
@@ -84,7 +84,7 @@ std::vector<Candidate> candidates_of(const Program& program, const StepLoad& loa
   return all;
 }
 
-// `serial`: the candidate of one lane.
+// Describes the chosen candidate. `serial` is the candidate with one lane, for comparison.
 LaneChoice choice_of(const StepLoad& load, const Candidate& chosen, const Candidate& serial) {
   LaneChoice choice;
   choice.schedule = chosen.name;
@@ -96,7 +96,8 @@ LaneChoice choice_of(const StepLoad& load, const Candidate& chosen, const Candid
   return choice;
 }
 
-// Returns the better one of fixed lanes and one lane, or a candidate that promises enough more.
+// Returns the candidate with the best prediction if it gains at least kModelsGain over the first
+// two, the fixed lanes and one lane. Else returns the better of these two.
 const Candidate& promising(const std::vector<Candidate>& candidates) {
   const double fixed = candidates[0].prediction.ms, one = candidates[1].prediction.ms;
   const auto ms = [](const Candidate& candidate) { return candidate.prediction.ms; };
@@ -105,10 +106,11 @@ const Candidate& promising(const std::vector<Candidate>& candidates) {
   return candidates[fixed < (1 - kRounding) * one ? 0 : 1];
 }
 
-// Measures the pairs that an eager schedule runs side by side for longest.
+// Measures pairs of instructions that run at the same time, the longest overlaps first. The pairs
+// are those of a list schedule with caution 0, which lets many instructions run at the same time.
 void measure_pairs(const StepLoad& load, SideBySide& side_by_side, double event_ms, int most_lanes,
                    StepTimer& timer, double budget_ms) {
-  constexpr int kLanes = 4, kRuns = 4;  // runs of a pair: a first round and three that count
+  constexpr int kLanes = 4, kRuns = 4;  // runs of a pair: one warm-up and three that count
   const LaneOrder eager = list_schedule(load, side_by_side, {std::min(kLanes, most_lanes), event_ms, 0, 0});
   std::vector<std::pair<int, int>> pairs;
   double ms = 0;
@@ -138,7 +140,7 @@ int shortest_op(const StepLoad& load) {
 
 // Returns how many schedules can be timed before the deadline.
 std::size_t affordable_schedules(const StepLoad& load, Clock::time_point deadline) {
-  constexpr int kRuns = 5;  // of a schedule, at least
+  constexpr int kRuns = 5;  // the least number of steps with a schedule
   const double left_ms = std::chrono::duration<double, std::milli>(deadline - Clock::now()).count();
   return static_cast<std::size_t>(std::max(left_ms / (kRuns * std::max(load.serial_ms(), 1e-3)), 0.0));
 }
@@ -150,15 +152,15 @@ void time_candidates(std::vector<Candidate>& candidates, StepTimer& timer, Clock
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].ms = ms[i];
 }
 
-// Returns the fastest of the timed candidates, or a faster one of random changes of their best list
-// schedule, which are tried while there is time.
+// Returns the fastest of the timed candidates, or a faster random variant. Until the deadline it
+// times variants of the best list schedule, each with another ListOptions::seed.
 Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
                         const std::vector<Candidate>& candidates, StepTimer& timer,
                         Clock::time_point deadline) {
   constexpr std::size_t kAtOnce = 8;
   constexpr std::uint32_t kMostTries = 200;
   constexpr std::chrono::milliseconds kBatch{100};
-  constexpr double kGain = 0.002;  // below this, two times are the same
+  constexpr double kGain = 0.002;  // a smaller gain is noise
   const auto least = [](const std::vector<Candidate>& of) {
     return std::ranges::min_element(of, {}, &Candidate::ms);
   };
@@ -187,10 +189,12 @@ Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
   return best;
 }
 
-// Returns `best` if it is faster than `fixed` by more than measurements differ, in turns with it.
+// Times both candidates in turns. Returns `best` if it is faster by more than the noise of
+// measurements, else `fixed`.
 Candidate steadily_faster(const Candidate& fixed, Candidate best, StepTimer& timer,
                           Clock::time_point deadline) {
-  // Long steps are timed a few times only, before the device has become as warm as in training.
+  // A long step must gain more: it is timed only a few times, before the device is as warm as in
+  // training, so its times are less certain.
   constexpr double kLeastGain = 0.01, kLeastGainOfLong = 0.02, kLongMs = 3;
   std::vector<Candidate> both{fixed, std::move(best)};
   time_candidates(both, timer, deadline);
@@ -215,8 +219,8 @@ LaneChoice choose_by_model(const Program& program, const ResourceTable& resource
 LaneChoice choose_by_measurement(const Program& program, const ResourceTable& resources,
                                  const DeviceRates& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget) {
-  constexpr double kPairsShare = 0.15;  // of the budget
-  constexpr std::size_t kFewest = 3;    // schedules to choose from
+  constexpr double kPairsShare = 0.15;  // the part of the budget for pairs
+  constexpr std::size_t kFewest = 3;    // the least number of schedules worth timing
   constexpr double kLongestMs = 40;     // a longer step cannot be measured within the budget
   const Clock::time_point start = Clock::now(), deadline = start + budget;
   StepLoad load = make_step_load(program, estimated_op_ms(program, rates), resources, rates);
@@ -231,7 +235,7 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
   std::vector<Candidate> candidates = candidates_of(program, load, side_by_side, event_ms, most_lanes);
   const std::size_t affordable = affordable_schedules(load, deadline);
   LaneChoice choice;
-  if (!measurable || affordable < kFewest) {  // the fixed lanes never disappoint
+  if (!measurable || affordable < kFewest) {  // the fixed lanes suit most networks
     choice = choice_of(load, candidates[0], candidates[1]);
   } else {
     candidates.resize(std::min(candidates.size(), affordable));

@@ -1,4 +1,5 @@
-// Chooses lanes and order of a training step: `--lanes auto`.
+// Implements `--lanes auto`: chooses for a training step the lane and the order of every
+// instruction.
 #pragma once
 
 #include <functional>
@@ -20,45 +21,48 @@ struct LaneChoice {
   };
   Source source = Source::model;
   LaneOrder lanes;
-  std::string schedule;  // names it: "one lane", "fixed, 3 lanes", "list, 4 lanes"
+  std::string schedule;  // its name: "one lane", "fixed, 3 lanes", "list, 4 lanes, caution 1"
   int lane_count = 1, forks = 0;
-  // Milliseconds of a step. Those of `before` are of one lane; measured ones are 0 if there are
-  // none.
+  // Milliseconds of a step with this choice, and (`before`) of a step in one lane. Measured times
+  // are 0 if nothing was measured.
   double predicted_ms = 0, predicted_before_ms = 0, measured_ms = 0, measured_before_ms = 0;
-  double analysis_ms = 0;  // what the choice took; 0 if it was cached
+  double analysis_ms = 0;  // how long it took to choose
 
-  std::string text() const;  // for the configuration table
+  std::string text() const;  // one line for the table that a run prints first
 };
 
-// Returns the text of a choice that a cache and other ranks get.
+// Returns the choice as JSON, for the tuning file and for other ranks.
 std::string write_choice(const LaneChoice& choice);
-// Throws std::invalid_argument that says what is wrong, also if the lanes are not those of
-// `program`.
+// Reads what write_choice() wrote. Throws std::invalid_argument that says what is wrong if the text
+// is not valid or if the lanes do not fit the instructions of `program`.
 LaneChoice read_choice(const std::string& text, const Program& program);
 
-// Names the device and the program's instructions, their sizes and dependences.
+// Returns the key of a choice in the tuning file. It contains the device's name and a hash of the
+// program's instructions, so a changed step does not find an old choice.
 std::string choice_key(const std::string& device, const Program& program);
 
-// Both are deterministic, given what they are told. The choice is one lane unless more of them are
-// predicted to be faster.
+// Chooses by predictions from estimated times, without running anything. So equal arguments give
+// equal choices. Chooses one lane unless several lanes are predicted to be faster.
 LaneChoice choose_by_model(const Program& program, const ResourceTable& resources, const DeviceRates& rates,
                            int most_lanes);
-// Measures instructions, pairs that a schedule would run side by side, and the most promising
-// schedules, within about `budget`. The fixed lanes stay unless another schedule is faster by more
-// than measurements differ. A step of some 40 ms or more keeps them without being timed.
+// Chooses by measurements within about the time `budget`. Measures instructions, then pairs that
+// would run at the same time, then the schedules with the best predictions. Chooses fixed_lanes()
+// unless another schedule is faster by more than the noise of measurements. A step of about 40 ms
+// or more is too long to measure and gets fixed_lanes().
 LaneChoice choose_by_measurement(const Program& program, const ResourceTable& resources,
                                  const DeviceRates& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget);
 
-// The rates of the model GPU (kernels/device/gpu_model.h) in the precision of the step.
+// Returns the rates of the reference GPU (kernels/device/gpu_model.h) in the precision of the step.
 DeviceRates device_rates(const StepOptions& options);
 
 inline constexpr std::chrono::milliseconds kAnalysisBudget{900};
 
-// Arranges the programs of a session that was made with kAutoLanes on CUDA, before its first step;
-// returns nothing for other sessions. Rank 0 of `ranks` measures the step, or takes the tuning
-// file's choice, and all ranks get it. Stages of a partitioned step cannot run alone and keep fixed
-// lanes. Collective over `ranks`.
+// Chooses lanes for the training programs of a session and arranges the programs accordingly. Call
+// it before the first step. Does nothing unless the session was made with kAutoLanes on CUDA. Rank
+// 0 of `ranks` takes the choice from the tuning file or measures the step, and sends it to all
+// ranks. Stages of a partitioned step keep fixed lanes, since a stage cannot be timed alone.
+// Collective.
 std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& options,
                                        const comm::Communicator& ranks);
 

@@ -1,5 +1,6 @@
-// A step as GLP4NN ran it: every convolution is computed sample by sample, on the streams of a
-// pool. A yardstick: only its time counts, since sums over the batch are not added up.
+// Runs a step in the way of GLP4NN (glp4nn.h), to compare its time with that of Convoy's lanes.
+// Every convolution is computed sample by sample on several streams. The results are wrong, since
+// sums over the batch are not added up; only the time is of use.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,16 @@ namespace convoy::app {
 class SampleStreams {
  public:
   virtual ~SampleStreams() = default;
-  // Runs steps, every kernel launched by the host. Returns the milliseconds of one.
+  // Runs steps without a CUDA graph: the host launches every kernel. Returns milliseconds per step.
   virtual double time(std::int64_t steps) = 0;
-  virtual int streams() const = 0;       // the most that a layer uses
-  virtual int convolutions() const = 0;  // that run sample by sample
+  virtual int streams() const = 0;       // the most streams that one convolution uses
+  virtual int convolutions() const = 0;  // the number that runs sample by sample
 };
 
-// `train`: the compiled graph of the session's training step. A convolution of a single sample has
-// the streams that the analyzer of GLP4NN gives its kernels (glp4nn.h), at most 32; the samples of
-// one stream use the same addresses. Convolutions without a kernel for one sample run as in the
-// step.
+// `train` is the compiled graph of the session's training step. glp4nn_streams() decides how many
+// streams a convolution gets; the most is 32. All samples on one stream read and write the same
+// addresses, since only their time is wanted. A convolution without a kernel for one sample runs
+// over the whole batch.
 std::unique_ptr<SampleStreams> make_sample_streams(const Session& session, const CompiledGraph& train,
                                                    const StepLoad& load);
 

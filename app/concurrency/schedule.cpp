@@ -27,7 +27,8 @@ std::vector<std::vector<int>> followers_of(const std::vector<std::vector<int>>& 
   return followers;
 }
 
-// Returns the time from the start of each instruction to the end of the step along the longest way.
+// Returns for each instruction the time from its start to the end of the step, along the longest
+// path of instructions that follow it.
 std::vector<double> bottom_levels(const StepLoad& load, const std::vector<std::vector<int>>& followers) {
   std::vector<double> levels(load.ops.size(), 0);
   for (int i = static_cast<int>(std::ssize(levels)) - 1; i >= 0; --i) {
@@ -37,7 +38,8 @@ std::vector<double> bottom_levels(const StepLoad& load, const std::vector<std::v
   return levels;
 }
 
-// The time by which all `waits` of other lanes have ended and an event has told so, less `now`.
+// Returns how long after `now` an instruction can start in `lane`. Each instruction of `waits` in
+// another lane must have ended `event_ms` earlier.
 double delay_of(const std::vector<int>& waits, const std::vector<int>& lane_of, int lane,
                 const std::vector<double>& ends, double event_ms, double now) {
   double delay = 0;
@@ -83,7 +85,7 @@ class ListScheduler {
   }
 
  private:
-  // How many of the ready instructions are considered, the most urgent ones.
+  // How many ready instructions start_one() examines, the most urgent first.
   static constexpr int kConsidered = 8;
 
   bool computes(int op) const { return load_.ops[at(op)].engine == Engine::compute; }
@@ -115,19 +117,19 @@ class ListScheduler {
     return after - timeline_.end_ms(op, delay) > options_.event_ms;
   }
 
-  // A number that no lane for computing has; plan_lanes() gives copies lanes of their own.
+  // Returns the lane of a copy: a number after all lanes that compute. plan_lanes() replaces it by
+  // a lane of its own for each direction.
   int engine_lane(int) const { return options_.lanes; }
 
-  // Returns the idle lane in which the instruction can start first. If there are several, it is the
-  // one that has become idle last, so that an instruction that has waited for another one follows
-  // it there too.
+  // Returns the idle lane in which the instruction can start earliest, and the delay until then. Of
+  // equal lanes takes the one that became idle last: it likely ran what the instruction waits for.
   std::pair<int, double> best_lane(int op) const {
     std::pair<int, double> best{-1, 0};
     double best_end = 0;
     for (int lane = 0; lane < options_.lanes; ++lane) {
       const int tail = tails_[at(lane)];
       const double end = tail < 0 ? kNever : ends_[at(tail)];
-      if (tail >= 0 && end == kNever) continue;  // runs
+      if (tail >= 0 && end == kNever) continue;  // the lane is not idle
       const double delay =
           delay_of(load_.waits[at(op)], result_.lane, lane, ends_, options_.event_ms, timeline_.now());
       if (best.first >= 0 && (delay > best.second || (delay == best.second && end <= best_end))) continue;
@@ -142,13 +144,13 @@ class ListScheduler {
   std::vector<double> levels_;
   Timeline timeline_;
   std::vector<double> ends_;
-  std::vector<int> tails_;                  // by lane: its latest instruction
-  std::vector<int> open_;                   // by instruction: how many it still waits for
+  std::vector<int> tails_;                  // for each lane: its latest instruction
+  std::vector<int> open_;                   // for each instruction: for how many it waits
   std::set<std::pair<double, int>> ready_;  // the most urgent first
   LaneOrder result_;
 };
 
-// Lanes of which each runs its instructions in order.
+// Simulates the lanes of a schedule. Each lane runs its instructions one after the other.
 class LaneSimulation {
  public:
   LaneSimulation(const StepLoad& load, const SideBySide& side_by_side, const LaneOrder& lanes,
@@ -212,7 +214,7 @@ class LaneSimulation {
   std::vector<int> lane_of_;
   Timeline timeline_;
   std::vector<double> ends_;
-  std::map<int, std::deque<int>> queues_;  // by lane: what has not ended
+  std::map<int, std::deque<int>> queues_;  // for each lane: the instructions that have not ended
   std::set<int> running_;                  // lanes whose first instruction has started
   Prediction result_;
 };
@@ -225,7 +227,7 @@ Prediction predict(const StepLoad& load, const SideBySide& side_by_side, const L
 }
 
 std::vector<Overlap> overlaps(const StepLoad& load, const Prediction& prediction) {
-  std::vector<int> order;  // of what computes, by its begin
+  std::vector<int> order;  // the instructions that compute, by their begin
   for (int i = 0; i < std::ssize(load.ops); ++i)
     if (load.ops[at(i)].engine == Engine::compute && load.ops[at(i)].ms > 0) order.push_back(i);
   std::ranges::sort(order, {}, [&](int i) { return std::pair(prediction.begin[at(i)], i); });
@@ -255,7 +257,7 @@ std::vector<char> urgent_ops(const StepLoad& load) {
   constexpr double kShare = 0.9;
   const std::vector<double> to_end = bottom_levels(load, followers_of(load.waits));
   const double longest = to_end.empty() ? 0 : std::ranges::max(to_end);
-  std::vector<double> from_begin(load.ops.size(), 0);  // to the start of each instruction
+  std::vector<double> from_begin(load.ops.size(), 0);  // longest path to each instruction
   std::vector<char> urgent;
   for (std::size_t i = 0; i < load.ops.size(); ++i) {
     for (const int of : load.waits[i])

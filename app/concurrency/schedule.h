@@ -1,4 +1,5 @@
-// Schedules of a step's instructions over lanes, and the time that each is predicted to take.
+// Makes schedules, which distribute the instructions of a step over lanes (CUDA streams). Predicts
+// how long a step takes by a schedule.
 #pragma once
 
 #include <cstdint>
@@ -9,47 +10,51 @@
 namespace convoy::app {
 
 struct Prediction {
-  double ms = 0;
-  int forks = 0;                   // instructions that start next to another one that computes
-  std::vector<double> begin, end;  // milliseconds, by instruction
+  double ms = 0;                   // of the whole step
+  int forks = 0;                   // instructions that start while another instruction computes
+  std::vector<double> begin, end;  // for each instruction: milliseconds since the step began
 };
 
-// Two instructions that compute side by side.
+// Two instructions that compute at the same time, and for how many milliseconds.
 struct Overlap {
   int a = -1, b = -1;
   double ms = 0;
 };
-// Returns the pairs of a prediction, the longest first. Pairs that are alike are one, with
-// the sum of their times.
+// Returns the pairs of instructions that compute at the same time, the longest overlap first. All
+// pairs of the same two kinds of instructions (OpLoad::likeness) become one, with summed times.
 std::vector<Overlap> overlaps(const StepLoad& load, const Prediction& prediction);
 
-// Simulates the lanes. `event_ms`: how much later an instruction starts if it waits for another
-// lane. Throws std::invalid_argument if the lanes wait for each other in a circle.
+// Predicts a step by simulating its lanes. `event_ms` is the delay of an instruction that waits for
+// another lane. Throws std::invalid_argument if the lanes wait for each other in a circle.
 Prediction predict(const StepLoad& load, const SideBySide& side_by_side, const LaneOrder& lanes,
                    double event_ms);
 
+// Parameters of list_schedule().
 struct ListOptions {
   int lanes = 4;
   double event_ms = 1e-3;
-  double caution = 1;  // scales by how much instructions side by side are predicted to be slower
-  // Not 0: every bottom level counts as up to 1.5 times as much, at random, so that other schedules
-  // can be tried.
+  // Factor on the predicted slowdown of instructions that run at the same time. At 0 they count as
+  // not slowed down, so more of them start together.
+  double caution = 1;
+  // Unless 0: seed of random factors from 1 to 1.5 on the bottom levels. So each seed gives another
+  // schedule to try.
   std::uint32_t seed = 0;
 };
 
-// List scheduling by bottom level: whenever an instruction ends, the ready ones start in the order
-// of the time from their start to the step's end. An instruction starts next to others only if that
-// is predicted to end earlier, by more than an event costs, than if it waited until they have ended
-// (the rule of "SPAWN"). Deterministic.
+// Does list scheduling by bottom level, which is the time from the start of an instruction to the
+// end of the step. Whenever an instruction ends, ready instructions start, the largest bottom level
+// first. An instruction joins running ones only if all are then predicted to end earlier, by more
+// than an event costs, than if it waited for the end of the running ones. Deterministic.
 LaneOrder list_schedule(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options);
 
-// Says which instructions are on a way through the step that takes at least nine tenths of the
-// longest one (LaneOrder::urgent).
+// Returns, as LaneOrder::urgent, which instructions are critical: they lie on a path of dependences
+// that takes at least nine tenths of the time of the longest path.
 std::vector<char> urgent_ops(const StepLoad& load);
 
-// All instructions in one lane, in the program's order.
+// Returns the schedule with all instructions in one lane, in the program's order.
 LaneOrder one_lane(const StepLoad& load);
 
-int lanes_of(const StepLoad& load, const LaneOrder& lanes);  // that compute
+// Returns the number of lanes that compute. Lanes for copies do not count.
+int lanes_of(const StepLoad& load, const LaneOrder& lanes);
 
 }  // namespace convoy::app

@@ -6,7 +6,8 @@
 namespace convoy::app {
 namespace {
 
-constexpr double kMostSlowdown = 3;  // that is believed of a measured pair
+// The largest slowdown of a pair that is believed. A larger measurement counts as this one.
+constexpr double kMostSlowdown = 3;
 
 }  // namespace
 

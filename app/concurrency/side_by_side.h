@@ -1,4 +1,4 @@
-// Predicts how long operations take that run side by side on one device.
+// Predicts how much slower operations are if they run at the same time on one device.
 #pragma once
 
 #include <map>
@@ -10,20 +10,22 @@
 
 namespace convoy::app {
 
-// Operations share what they would take more of than there is: a set that would need 1.5 devices
-// for blocks, bandwidth or products runs 1.5 times as slowly. So two of them take the sum of their
-// work over the capacity, or as long as the longer one alone. Measured pairs correct this: a pair
-// that takes longer makes every set with operations of these kinds slower.
+// Operations that need more thread blocks, bandwidth or arithmetic than the device has slow each
+// other down. A set that would need 1.5 devices runs 1.5 times as slowly. A set that fits on one
+// device is not slowed down. Measured pairs correct the prediction for every set that contains two
+// operations of the same kinds as the pair.
 class SideBySide {
  public:
-  explicit SideBySide(const std::vector<OpLoad>& ops) : ops_(&ops) {}  // must outlive it
+  // `ops` must outlive the new object.
+  explicit SideBySide(const std::vector<OpLoad>& ops) : ops_(&ops) {}
 
-  // Returns how many times as long as alone the operations take while all of these run; at least 1.
-  // All of them compute.
+  // Returns the factor, at least 1, by which each operation takes longer than alone while all of
+  // these run. All of them must compute.
   double slowdown(std::span<const int> running) const;
-  // Returns the milliseconds until both have ended, if they start at once.
+  // Returns the milliseconds until both operations have ended, if they start at the same time.
   double pair_ms(int a, int b) const;
-  // Both started at once and ended after `ms`. Counts for all operations that are like these.
+  // Takes a measurement: both operations started at the same time, and both had ended after `ms`.
+  // It corrects the predictions for all operations with the likeness of these two.
   void learn(int a, int b, double ms);
   bool knows(int a, int b) const { return corrections_.contains(key(a, b)); }
 
@@ -32,7 +34,8 @@ class SideBySide {
   std::pair<int, int> key(int a, int b) const;
 
   const std::vector<OpLoad>* ops_;
-  std::map<std::pair<int, int>, double> corrections_;  // by likeness: measured over predicted slowdown
+  // For a pair of OpLoad::likeness: the measured slowdown divided by the predicted one.
+  std::map<std::pair<int, int>, double> corrections_;
 };
 
 }  // namespace convoy::app

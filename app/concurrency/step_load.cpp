@@ -9,7 +9,7 @@
 namespace convoy::app {
 namespace {
 
-constexpr double kLeastMs = 2e-3;  // of a launch
+constexpr double kLeastMs = 2e-3;  // the least time of a launch
 
 bool takes_no_time(const Instruction& instruction) {
   return instruction.communicates || instruction.follow != nullptr;
@@ -19,7 +19,8 @@ void add_wait(std::vector<int>& waits, int of) {
   if (!std::ranges::binary_search(waits, of)) waits.insert(std::ranges::upper_bound(waits, of), of);
 }
 
-// Returns the largest share of an instruction's kernels, as these run one after the other.
+// Returns the share of the kernel that takes the largest share of the device. The kernels of an
+// instruction run one after the other, so their shares do not add up.
 double share_of_blocks(const std::vector<KernelUse>& kernels, const DeviceLimits& device) {
   double share = kernels.empty() ? 1 : 0;
   for (const KernelUse& kernel : kernels) share = std::max(share, kernel.share(device));
@@ -67,7 +68,7 @@ StepLoad make_step_load(const Program& program, const std::vector<double>& ms, c
     op.likeness = numbers.emplace(likeness, static_cast<int>(numbers.size())).first->second;
     if (takes_no_time(instruction)) {
       if (last_ordered >= 0) add_wait(load.waits[i], last_ordered);
-      // It may block its lane, so it does not come earlier than in the program.
+      // The instruction may block its lane, so it must not start earlier than in the program.
       if (instruction.communicates && i > 0) add_wait(load.waits[i], static_cast<int>(i) - 1);
       last_ordered = static_cast<int>(i);
       continue;

@@ -1,5 +1,5 @@
-// Says how much of a device the instructions of a step take. Times of instructions side by side are
-// predicted from it.
+// Says how much of a device each instruction of a step takes. From these loads side_by_side.h
+// predicts how long instructions take that run at the same time.
 #pragma once
 
 #include <vector>
@@ -10,38 +10,41 @@
 namespace convoy::app {
 
 struct OpLoad {
-  // Alone, with the gap before the next launch. 0 for instructions that take no time of the device,
-  // such as the start of a communication.
+  // The time of the instruction alone, with the gap before the next launch. 0 for an instruction
+  // that takes no time of the device, such as the start of a communication.
   double ms = 0;
   // Shares of the device, from 0 to 1, that the instruction takes while it runs alone.
-  double blocks = 1;      // of the space for blocks
-  double memory = 0;      // of the bandwidth
-  double arithmetic = 0;  // of the rate of products
-  int likeness = 0;       // the same for instructions of one kind, size and grid
+  double blocks = 1;      // thread blocks / thread blocks that fit on the device
+  double memory = 0;      // share of the memory bandwidth
+  double arithmetic = 0;  // share of the rate of multiply-adds
+  int likeness = 0;       // number shared by all instructions of this kind, size and grid
   Engine engine = Engine::compute;
-  bool only_in_place = false;  // Instruction::reads_indices: it cannot be timed outside a step
+  // Instruction::reads_indices. Such an instruction cannot be timed outside a step, where the
+  // indices that it reads may be invalid.
+  bool only_in_place = false;
 };
 
 struct StepLoad {
-  std::vector<OpLoad> ops;  // by instruction
-  // By instruction: those that must end before it starts, ascending. Instructions that communicate
-  // keep their order, which is that of all ranks, and those that may block come no earlier than in
-  // the program.
+  std::vector<OpLoad> ops;  // one for each instruction
+  // For each instruction: the instructions that must end before it starts, ascending. Communication
+  // keeps the program's order, because it must be the same on all ranks. An instruction that may
+  // block its lane starts no earlier than in the program.
   std::vector<std::vector<int>> waits;
 
-  double serial_ms() const;  // the sum of all computing
+  double serial_ms() const;  // the sum of the times of all instructions that compute
 };
 
-// The rates that bound an instruction, in a millisecond.
+// The operations that a device can do and the bytes that it can copy in a millisecond.
 struct DeviceRates {
   double operations = 1, bytes = 1;
 };
 
-// Estimates the milliseconds of every instruction, from its products and the bytes that it moves. A
-// launch takes at least two microseconds.
+// Estimates the milliseconds of every instruction from its operations and the bytes that it moves,
+// but as at least the two microseconds of a launch.
 std::vector<double> estimated_op_ms(const Program& program, const DeviceRates& rates);
 
-// `ms` and `resources`: by instruction. The time of an instruction that communicates is not used.
+// Combines the time (`ms`) and the kernels (`resources`) of every instruction into its load.
+// Ignores the times of instructions that communicate.
 StepLoad make_step_load(const Program& program, const std::vector<double>& ms, const ResourceTable& resources,
                         const DeviceRates& rates);
 

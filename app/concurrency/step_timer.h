@@ -1,4 +1,4 @@
-// Measures a program's instructions and whole schedules of them on the current device.
+// Measures single instructions, pairs of them and whole schedules of a program on the current GPU.
 #pragma once
 
 #include <chrono>
@@ -12,29 +12,34 @@
 namespace convoy::app {
 
 struct PairTime {
-  double serial_ms = 0, together_ms = 0;  // one after the other; both at once, until both have ended
+  // The time of both instructions one after the other; and the time until both have ended if they
+  // start together.
+  double serial_ms = 0, together_ms = 0;
 };
 
 class StepTimer {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
   virtual ~StepTimer() = default;
-  // Returns the milliseconds of every instruction alone, with the gap to the next one. They add up
-  // to a step in one lane.
+  // Returns for every instruction its milliseconds alone, with the gap to the next instruction. So
+  // the sum is about the time of a step in one lane.
   virtual std::vector<double> op_ms() = 0;
-  // How much later an instruction starts if it waits for another lane.
+  // Returns how much later an instruction starts if it waits for another lane. Measures with the
+  // instruction `shortest`, which should be short, so that the delay shows.
   virtual double event_ms(int shortest) = 0;
-  // The instructions of a pair must not depend on each other.
+  // Times pairs of instructions. The two instructions of a pair must not depend on each other.
   virtual std::vector<PairTime> pairs(std::span<const std::pair<int, int>> pairs) = 0;
-  // Returns the milliseconds of a step for each schedule, a median over rounds in which the
-  // schedules take turns. Begins no schedule, but for the first two, and no round, but for the
-  // first three, after the deadline. A schedule that was not begun takes for ever.
+  // Returns for each schedule the milliseconds of a step, as the median over rounds. Each round
+  // times all schedules. Always times the first two schedules in three rounds at least. After the
+  // deadline takes no further schedule and begins no further round. The time of a schedule that was
+  // left out is infinity.
   virtual std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline deadline) = 0;
 };
 
-// Times a program of the session, which must outlive the timer. Leaves out what communicates and
-// what makes images from stored ones. Call Session::prepare_timing() before and Session::reset()
-// after.
+// Makes a timer for a program of the session. Both must outlive the timer. It leaves out
+// instructions that communicate and those that make images from stored pixels. Call
+// Session::prepare_timing() before timing, and Session::reset() afterwards, because timing spoils
+// the session's memory.
 std::unique_ptr<StepTimer> make_step_timer(const Session& session, const Program& program);
 
 }  // namespace convoy::app

@@ -6,7 +6,7 @@
 namespace convoy::app {
 namespace {
 
-constexpr double kNothing = 1e-9;  // milliseconds
+constexpr double kNothing = 1e-9;  // milliseconds that count as none, because of rounding
 
 }  // namespace
 

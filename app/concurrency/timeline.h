@@ -1,4 +1,5 @@
-// Simulates operations on one device: they start, share the device, and end.
+// Simulates the time that operations take on one device. Operations that run at the same time slow
+// each other down as side_by_side.h predicts.
 #pragma once
 
 #include <span>
@@ -10,26 +11,29 @@ namespace convoy::app {
 
 class Timeline {
  public:
-  // `caution` scales by how much operations side by side are slower than alone; 1: as predicted.
+  // `caution` is a factor on the predicted slowdown of operations that run at the same time. With 1
+  // the slowdown is as predicted, with 0 there is none.
   Timeline(const StepLoad& load, const SideBySide& side_by_side, double caution = 1)
       : load_(load), side_by_side_(side_by_side), caution_(caution) {}
 
   double now() const { return now_; }
   bool idle() const { return running_.empty(); }
-  bool computes() const;  // an operation that computes has been started and has not ended
+  bool computes() const;  // whether an operation that computes has been started and has not ended
   void start(int op, double delay_ms);
-  // Moves to the time when the next operations end, and returns these.
+  // Moves the time on to when the next operation ends. Returns all operations that end then.
   std::vector<int> advance();
-  // Returns when the operations that compute will have ended, and `more` too if it starts now.
+  // Returns the time at which all running operations that compute will have ended. If `more` is an
+  // operation, it starts `delay_ms` from now and its end counts, too.
   double end_ms(int more = -1, double delay_ms = 0) const;
 
  private:
   struct Running {
     int op = -1;
-    double delay = 0;  // until it begins
-    double left = 0;   // as if it were alone
+    double delay = 0;  // milliseconds until the operation begins
+    double left = 0;   // milliseconds that are left if the operation runs alone
   };
-  double step(std::vector<Running>& running) const;  // to the next beginning or end; returns milliseconds
+  // Moves on to the next begin or end of an operation. Returns the milliseconds until then.
+  double step(std::vector<Running>& running) const;
 
   const StepLoad& load_;
   const SideBySide& side_by_side_;

@@ -63,8 +63,8 @@ std::vector<TensorId> Emitter::output_gradients(int at_most) {
   std::vector<TensorId> gradients = std::move(found->second);
   contributions_.erase(found);
   if (std::ssize(gradients) <= at_most) return gradients;
-  // Sum the surplus gradients into one tensor. The last gradients stay separate, because they may
-  // still be in a cache.
+  // There are more gradients than `at_most`. Add up the earliest ones into one tensor. The latest
+  // stay separate: they may still be in a cache, where the caller's kernel reads them.
   std::vector<TensorId> surplus(gradients.begin(), gradients.end() - (at_most - 1));
   const TensorId sum = new_tensor("gradient_sum", shape(output_), kernels::DType::f32, output_);
   append(AddForward{}, surplus, {sum});

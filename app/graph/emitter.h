@@ -14,19 +14,19 @@
 namespace convoy::app {
 
 struct GraphOptions {
-  // False: no backward, no dropout, and batch norms use their running statistics.
+  // If false, the step has no backward and no dropout, and batch norms use running statistics.
   bool training = true;
   bool synchronised_batch_norm = true;
-  // With one rank no sums over the ranks are needed.
+  // The number of ranks. With one rank the graph needs no sums over the ranks.
   int ranks = 1;
-  // Products of float32 tensors may round their factors.
+  // Whether products of float32 tensors may round their factors to tf32.
   bool tf32 = false;
-  // Training mixes samples and their losses as MixParameters say.
+  // Whether training mixes pairs of samples and their losses, as MixParameters say.
   bool mixing = false;
   // Training: one weight per output of the network. The loss is the weighted sum of the outputs'
   // losses. If there are no weights, only the first output has a loss.
   std::vector<float> loss_weights = {};
-  // Keeps the probabilities of the first output to the end of the step.
+  // Whether the probabilities of the first output stay in memory to the end of the step.
   bool keep_probabilities = false;
 };
 
@@ -49,8 +49,8 @@ class Emitter {
   // its gradient anyway, this is a temporary tensor that no node reads.
   TensorId parameter_gradient(std::string_view key);
   TensorId state(std::string_view key) const;
-  // Returns a hash of the layer's name, by which dropout layers draw different numbers. The hash
-  // does not depend on fuse().
+  // Returns a hash of the layer's name, which makes each dropout layer draw its own random numbers.
+  // The hash, and so the numbers, are the same with and without fuse().
   std::uint32_t layer_key() const;
 
   // Adds a tensor that lives within the step. If it is a gradient, `partner` is its activation.
@@ -67,8 +67,10 @@ class Emitter {
   // Appends the sum of a tensor over the ranks. Does nothing if there is one rank.
   void all_reduce(TensorId tensor);
 
-  // Returns whether an input needs a gradient, because it depends on a trained parameter. In
-  // backward the gradient of a tensor is the sum of the contributions of the layers that read it.
+  // Returns whether an input needs a gradient, because it depends on a trained parameter.
+  //
+  // In backward every layer that reads a tensor contributes one term to the gradient of the tensor.
+  // The functions below collect these contributions, whose sum is the gradient.
   bool wants_gradient(int input_index) const { return differentiable_.contains(input(input_index)); }
   // Returns the gradient of the output as one tensor. If there are several contributions, appends
   // their sum.
@@ -80,8 +82,8 @@ class Emitter {
   TensorId new_input_gradient(int input_index);
   // Contributes an existing tensor to the gradient of an input.
   void contribute(int input_index, TensorId gradient);
-  // Takes back the last contribution to the gradient of an input, for a kernel that adds it to its
-  // own result. Returns -1 if there is none.
+  // Removes the last contribution to the gradient of an input and returns it, so that a kernel can
+  // add it to its own contribution and save a pass. Returns -1 if there is none.
   TensorId take_contribution(int input_index);
 
  private:

@@ -106,8 +106,8 @@ class GraphBuilder {
     return inputs;
   }
 
-  // Appends the loss of each output and then the gradients of the logits. Each loss adds its sums
-  // to the metrics of the loss before it.
+  // Appends the loss of each output and then the gradients of the logits. Each loss node reads the
+  // metrics of the previous one and adds its own, so the last node writes the metrics of the step.
   void emit_losses() {
     std::vector<TensorId> probabilities;
     std::vector<kernels::LossProblem> problems;
@@ -137,7 +137,7 @@ class GraphBuilder {
     }
   }
 
-  // Inserts a first node that mixes the images. The first layer then reads the mixed images.
+  // Inserts a node at the start that mixes the images, so that the first layer reads mixed images.
   void mix_images() {
     const TensorId mixed = graph_.images;
     graph_.tensors[mixed].role = TensorRole::activation;
@@ -154,7 +154,8 @@ class GraphBuilder {
   // For each layer: whether a loss depends on it.
   const std::vector<bool> needed_;
   std::vector<TensorId> outputs_;  // the output of each layer
-  // For each layer: the indices of its first parameter and its first state in the graph's lists.
+  // For each layer: the indices of its first parameter and first state in StepGraph::parameters and
+  // StepGraph::states.
   std::vector<std::size_t> first_parameter_, first_state_;
 };
 

@@ -41,8 +41,9 @@ struct Transfer {
   bool begins() const { return action == Action::send_begin || action == Action::receive_begin; }
 };
 
-// Copies a tensor to host memory (from inputs[0] to outputs[0]) or back (compile/repeated_runs.h).
-// A copy out has two nodes. No node may change the buffer before the second, out_finish.
+// Copies a tensor from inputs[0] to outputs[0], to host memory or back (compile/repeated_runs.h). A
+// copy to host memory has two nodes, since it runs at the same time as the nodes between them. No
+// node may change the tensor's buffer before the second node, out_finish.
 struct HostCopy {
   enum class Action : std::uint8_t { out_begin, out_finish, back };
   Action action = Action::out_begin;

@@ -41,9 +41,9 @@ class SecondRun {
     return same();
   }
 
-  // The output of this operation is summed over the ranks in place.
+  // Cannot run twice: its output is summed over the ranks in place, which a second run would undo.
   Answer operator()(const BatchNormStatistics&) const { return {}; }
-  // A second run would count the hits twice.
+  // Cannot run twice: a second run would count the hits again.
   Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }
   Answer operator()(const AllReduce&) const { return {}; }
   Answer operator()(const Transfer&) const { return {}; }

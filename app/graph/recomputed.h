@@ -12,9 +12,9 @@ namespace convoy::app {
 
 struct Recomputed {
   NodeOp op;
-  // The operation is the same as in the first run, so the first kernel can run again.
+  // Whether `op` equals the operation of the first run. Then the same kernel can run again.
   bool same = true;
-  // The outputs of the first run that the second run writes, as positions.
+  // Positions in the outputs of the first run: those that the second run writes again.
   std::vector<int> outputs{0};
 };
 

@@ -19,9 +19,9 @@ namespace convoy::app {
 using TensorId = int;  // index into StepGraph::tensors
 
 enum class TensorRole : std::uint8_t {
-  // [N, C, H, W] from the loader, or stored pixels (passes/device_input.h).
+  // The input: images [N, C, H, W] from the loader, or stored pixels (passes/device_input.h).
   images,
-  labels,  // i32 [N]; -1 for samples that do not exist
+  labels,  // i32 [N]; -1 in the empty places of a batch that is not full
   // u8 [N, sizeof(SampleTransform)]: how each sample's stored pixels become an image.
   transforms,
   // i32 [kMixWords]: how samples are mixed (kernels/device/mix_parameters.h).
@@ -42,9 +42,10 @@ struct Tensor {
   TensorRole role = TensorRole::activation;
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
-  // The partner of a gradient is its parameter or activation. Both have the same layout.
+  // For a gradient: the tensor that it is the gradient of. For a second copy of an activation
+  // (compile/repeated_runs.h): the original. Both have the same layout. Else -1.
   TensorId partner = -1;
-  bool full_precision = false;  // stays f32 if activations are bf16
+  bool full_precision = false;  // whether it stays f32 although activations are bf16
 };
 
 enum class Phase : std::uint8_t { forward, backward };
@@ -55,7 +56,7 @@ struct Node {
   Phase phase = Phase::forward;
   std::vector<TensorId> inputs, outputs;
   double flops = 0;
-  // The node computes again what forward has computed (recomputed.h).
+  // Whether the node belongs to backward and repeats a node of forward (recomputed.h).
   bool recompute = false;
 
   template <typename Op>
@@ -76,7 +77,7 @@ struct TrainableParameter {
   // The gradient is -1 if the parameter is frozen or the step only evaluates.
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
-  // The bf16 copy; -1 if no product reads a copy.
+  // The bf16 copy of the parameter; -1 if there is none.
   TensorId copy = -1;
 };
 
@@ -90,7 +91,8 @@ struct StepGraph {
   // f32 [N, classes], kept to the end of the step; -1 if nothing reads the probabilities after the
   // step.
   TensorId probabilities = -1;
-  // Two tensors with the same content, so that images and labels can be mixed in different stages.
+  // How samples are mixed. The two tensors have the same content. There are two because images and
+  // labels may be in different stages of a partitioned step.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which

@@ -15,7 +15,7 @@ bool is_drop_path(const Layer& layer) {
   return dropout != nullptr && dropout->whole_samples;
 }
 
-// Returns for every layer the number of layers on the longest path to it.
+// Returns for every layer its depth: the number of layers on the longest path from the input to it.
 std::vector<int> depths_of(const Network& network) {
   std::vector<int> depths;
   for (const Layer& layer : network.layers()) {

@@ -54,8 +54,8 @@ class Fuser {
     const auto* pool = op<Pool>(id);
     return pool != nullptr && pool->kind == kernels::PoolKind::max && !pool->relu;
   }
-  // Returns a layer with the name and parameters of layer `id`, but with another operation and
-  // other inputs.
+  // Returns a copy of layer `id` that keeps its name and parameters but has this operation and
+  // these inputs.
   Layer changed(LayerId id, LayerOp op, std::vector<LayerId> inputs) const {
     Layer layer = at(id);
     layer.op = std::move(op);
@@ -68,8 +68,8 @@ class Fuser {
     return changed(max_pool, pool, std::move(inputs));
   }
 
-  // Plans that the fused layer replaces the layer `place`, which is the last of the layers that it
-  // absorbs. So all of its inputs come before it.
+  // Plans that the fused layer `layer` takes the position of the layer `place`, and that the layers
+  // `absorbed` disappear. `place` comes after these, so all inputs of `layer` come before it.
   void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
     replacement_[place] = std::move(layer);
     for (const LayerId id : absorbed) absorbed_[static_cast<std::size_t>(id)] = true;
@@ -81,7 +81,7 @@ class Fuser {
     if (const auto* activation = op<Activation>(next)) return plan_activation(id, next, *activation);
     if (op<Relu>(next) == nullptr) return;
     if (const LayerId pool = only_consumer(next); op<Conv2d>(id) != nullptr && is_max_pool(pool)) {
-      // The ReLU moves after the maximum, where there are fewer elements.
+      // Apply the ReLU after the maximum, which has fewer elements. The result is the same.
       replace(pool, rectified(pool, {id}), {next});
     } else if (is_max_pool(id)) {
       replace(next, rectified(id, at(id).inputs), {id});
@@ -106,8 +106,8 @@ class Fuser {
     replace(next, changed(id, fused, at(id).inputs), {id});
   }
 
-  // Fuses relu(norm(x) + residual). Either term may be the batch norm. If both terms are, fuses the
-  // later one, because the caches may still hold its values.
+  // Fuses relu(norm(x) + residual) into one layer. Either term may be the batch norm. If both are
+  // batch norms, fuses the later one: the caches may still hold its input x then.
   void plan_residual(LayerId add, LayerId relu) {
     const auto& terms = at(add).inputs;
     if (terms.size() != 2) return;

@@ -8,8 +8,8 @@
 #include "kernels/device/kernel.h"
 
 // Declares struct Name, the operation that runs kernels::kernel with a kernels::Problem. Use the
-// macro in convoy::app, before the layer that lists Name in its Nodes. A recomputed node has
-// kRecomputedName.
+// macro in convoy::app, before the layer that lists Name in its Nodes. Tables and traces call the
+// operation kName, or kRecomputedName if backward runs it again.
 #define CONVOY_NODE(Name, kernel, Problem) CONVOY_NODE_(Name, kernel, Problem, false)
 
 // Declares an operation of forward that backward may run again as it is, if its output was dropped:

@@ -1,5 +1,5 @@
-// Describes parameters and running statistics, which a layer keeps between steps, and their initial
-// values.
+// Describes what a layer keeps between steps, which are parameters and running statistics, and how
+// their initial values are made.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace convoy::app {
 struct Initializer {
   enum class Kind : std::uint8_t { constant, normal, uniform };
   Kind kind = Kind::constant;
-  // The constant, the standard deviation, or the half-width of the interval around zero.
+  // Depends on the kind: the constant, the standard deviation of a normal distribution, or the
+  // bound a of the interval from -a to a.
   double value = 0;
 
   static Initializer constant(double value) { return {Kind::constant, value}; }
@@ -34,8 +35,8 @@ struct ParameterSpec {
   float rate = 1;
   // The name within the layer. `name` differs from "layer.key" if a model file uses another name.
   std::string key = {};
-  // The shape in model files, which have the same elements in the same order; empty if it is
-  // `shape`.
+  // The shape in model files, if it differs from `shape`; else empty. Both shapes have the same
+  // elements in the same order.
   kernels::Shape file_shape = {};
   // The initial values from a model file in row-major order; null if the initializer draws them.
   std::shared_ptr<const std::vector<float>> values = nullptr;

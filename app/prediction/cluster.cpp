@@ -63,11 +63,11 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Returns the number of steps of an all-reduce over a tree, up and down. It is at most the 2
-// (members - 1) steps of a ring.
+// Returns the number of messages, one after the other, in an all-reduce over a binary tree, up and
+// down. A ring has 2 (members - 1), which is never less.
 double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 
-// Returns the bytes that each member sends in an all-reduce.
+// Returns the bytes that each of `members` participants sends in an all-reduce of `bytes` bytes.
 double sent(double bytes, int members) { return 2.0 * (members - 1) / members * bytes; }
 
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
@@ -85,14 +85,15 @@ double interpolate(const std::map<double, Mean>& points, double at) {
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
 }
 
-// A measured all-reduce. It took `us` microseconds, of which one kind of link took `link_us`. It
-// had `steps` steps, and each member sent `bytes`.
+// A measured all-reduce. It took `us` microseconds, of which the kind of link that is fitted took
+// `link_us`. Over these links it had `steps` messages one after the other, and each participant
+// sent `bytes` bytes.
 struct Sample {
   double us, link_us, steps, bytes;
 };
 
-// Fits link_us = α steps + β bytes by least squares of the relative error. Does not change the link
-// if the samples do not determine it.
+// Fits link_us = α steps + β bytes by least squares of the relative error. α is the latency, 1 / β
+// the bandwidth. Does not change the link if the samples do not determine both.
 void fit_link(const std::vector<Sample>& samples, Link& link) {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const Sample& sample : samples) {

@@ -77,14 +77,14 @@ class Cluster {
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
-  // Returns the rank counts with measured all-reduces, ascending.
+  // Returns the numbers of ranks for which all-reduces were measured, ascending.
   std::vector<int> measured_ranks() const;
 
  private:
   double modelled_us(double bytes, int ranks) const;
   double within_us(double bytes, int ranks) const;
-  // Returns the share of a node's network bandwidth that its devices can use on the node with the
-  // fewest devices. Each device brings one port.
+  // Returns the part of a node's network bandwidth that is used on the node with the fewest ranks,
+  // which limits an all-reduce. Each rank can use one of the node's ports.
   double share_of_ports(int ranks) const;
   // Finds the values for this rank count, else for the next larger count, else for the largest
   // count within a node. Returns end() if there is none.
@@ -97,16 +97,16 @@ class Cluster {
   }
 
   std::string name_;
-  // ports_: the ports of a node to other nodes, "between_nodes": {"ports": ...}.
+  // ports_ is the number of network ports of a node: "ports" of "between_nodes" in the file.
   int devices_per_node_ = 1, ports_ = 1;
   double call_us_ = 0, overlap_ = 1;
-  // between_: one direction of a whole node.
+  // The bandwidth of between_ is that of all ports of a node together, in one direction.
   Link within_, between_;
   DeviceRates device_;
   using Points = std::map<double, Mean>;
-  // Microseconds by number of ranks and number of bytes.
+  // Measured microseconds, by the number of ranks and the number of bytes.
   std::map<int, Points> measured_, gradients_;
-  // The overlap by number of ranks, number of bytes and microseconds of an operation.
+  // Measured overlap, by the number of ranks, the number of bytes, and an operation's microseconds.
   std::map<int, std::map<double, Points>> overlaps_;
 };
 

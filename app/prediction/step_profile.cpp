@@ -24,7 +24,7 @@ TimedOperation timed(std::string layer, std::string kind, double ms) {
   return {std::move(layer), std::move(kind), ms, !update, update};
 }
 
-// A line of a profile.
+// Reads the fields of one line of a profile. Its errors name the file and the field.
 class Row {
  public:
   Row(const std::string& line, const std::string& file)
@@ -80,8 +80,8 @@ double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
   return element * static_cast<double>(tensor.shape.elements());
 }
 
-// Interpolates on the line through two measured batches. Returns at least a tenth of the smaller
-// time.
+// Returns the time of operation `i` at a batch size, on the line through its times at two measured
+// batch sizes. Returns at least a tenth of the smaller time, because the line may fall below zero.
 double interpolated(const StepProfile& low, const StepProfile& high, std::size_t i, std::int64_t batch) {
   const double t0 = low.operations[i].ms, t1 = high.operations[i].ms;
   const double share = static_cast<double>(batch - low.batch) / static_cast<double>(high.batch - low.batch);
@@ -115,7 +115,7 @@ StepProfile read_profile(const std::string& file) {
       profile.backend = row.choice<kernels::Backend>("backend");
       profile.batch = row.number<std::int64_t>("batch", 1, 1 << 24);
       profile.size = row.number<std::int64_t>("size", 1, 1 << 14);
-      // The mean time decides the rate of a training.
+      // Use the mean, not the median: the time of a training is the sum of all its steps.
       step_ms = row.number<double>("ms_mean", 0, kMostMilliseconds);
       if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
@@ -226,7 +226,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   std::vector<TimedBucket> buckets;
   std::size_t latest = 0;
   for (const comm::Bucket& bucket : comm::plan_buckets(segments, sizeof(float), sizes)) {
-    // Buckets start in order, so no bucket starts before the previous one.
+    // Buckets are summed in order, so a bucket starts no earlier than the previous one.
     for (int s = bucket.first_segment; s <= bucket.last_segment; ++s)
       latest = std::max(latest, ready[static_cast<std::size_t>(s)]);
     buckets.push_back({static_cast<double>(bucket.count) * sizeof(float), latest});

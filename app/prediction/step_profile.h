@@ -16,29 +16,29 @@ namespace convoy::app {
 struct TimedOperation {
   std::string layer, kind;
   double ms = 0;
-  // False: the time does not depend on the batch size, as for the optimizer.
+  // Whether the time grows with the batch size. That of the optimizer does not.
   bool per_sample = true;
-  bool after_gradients = false;  // whether it waits for the reduced gradients
+  bool after_gradients = false;  // whether it waits until all gradients are summed over the ranks
 };
 
 struct StepProfile {
   std::string model;
   Precision precision = Precision::fp32;
-  // Decides how communication overlaps.
+  // Where the operations run. On a GPU the sum of the metrics is hidden by backward, on a CPU not.
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;
   // The operations in the order in which they run.
   std::vector<TimedOperation> operations;
   double ms() const;
-  // Returns the mean time of the operation that runs at a random moment. Long operations count
-  // more.
+  // Returns the expected time of the operation that runs at a random moment of the step. Long
+  // operations count more than in a plain mean, since a random moment more often meets them.
   double typical_operation_ms() const;
 };
 
-// Reads the output of `convoy bench step --layers --json` on one rank. Measuring operations one by
-// one costs time. So their times are scaled, and their sum is the time of the measured step. Throws
-// std::runtime_error that names file and field.
+// Reads the output of `convoy bench step --layers --json` on one rank. Operations that are timed
+// one by one take longer together than the whole step. So their times are scaled until their sum is
+// the time of the whole step. Throws std::runtime_error that names file and field.
 StepProfile read_profile(const std::string& file);
 
 // Returns the step whose operations a profile is expected to have, in their order.

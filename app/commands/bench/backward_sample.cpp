@@ -18,8 +18,8 @@ TensorDesc activations(std::int64_t n, std::int64_t side) {
 
 }  // namespace
 
-// The convolution is one of ResNet-50's third stage. The ReLU is one of the first stage and has a
-// quarter of the images, so that both take about the same time.
+// Takes the shape of a convolution in ResNet-50's third stage, and of a ReLU in the first stage.
+// The ReLU gets a quarter of the images, so that both operations take about the same time.
 BackwardSample::BackwardSample(std::int64_t images) {
   constexpr auto kCuda = kernels::Backend::cuda;
   KernelRequest gradient;

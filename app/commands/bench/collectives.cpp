@@ -43,7 +43,7 @@ struct Options {
 };
 
 struct Spread {
-  double median = 0, least = 0, most = 0;  // of the measured times in microseconds
+  double median = 0, least = 0, most = 0;  // measured times in microseconds
 };
 
 Spread spread_of(const std::vector<double>& samples) {
@@ -54,9 +54,10 @@ Spread spread_of(const std::vector<double>& samples) {
 struct Row {
   std::string operation;
   std::int64_t bytes;
-  // A median of 0 means that the time was not measured.
+  // Times of Convoy's collective (`own`) and of the call of MPI or NCCL (`plain`). A median of 0
+  // means that the time was not measured.
   Spread own, plain;
-  // Bytes on the bus per byte of the operands, by bus_factor().
+  // The bytes that cross the links per byte of the operands, from bus_factor().
   double factor;
   // Returns the bus bandwidth in GB/s.
   double bus(const Spread& time) const { return factor * static_cast<double>(bytes) / time.median * 1e-3; }
@@ -65,7 +66,7 @@ struct Row {
 // Tells which share of an all-reduce's time is hidden by computation that runs at the same time.
 struct OverlapRow {
   std::int64_t bytes;
-  // Mean microseconds of one operation of the computation without communication.
+  // Mean microseconds of one operation while nothing is communicated.
   double operation;
   double communication, computation, together;  // median microseconds
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
@@ -98,7 +99,8 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
-      // NCCL always sums the smaller bucket. On one host the copy engines sum the larger bucket.
+      // Measure one bucket that NCCL sums with thread blocks, and a larger one. If all ranks are on
+      // one host, the copy engines move the larger bucket and take no multiprocessors.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }
@@ -114,7 +116,8 @@ class Bench {
            options_.operations.end();
   }
 
-  // Returns how many calls fit into the requested time. The count is the same on all ranks.
+  // Returns how many calls of `microseconds` fit into --milliseconds, from 3 to 200. All ranks get
+  // the least count of any rank, because every rank must take part in each call.
   int times_for(double microseconds) const {
     const double times = options_.milliseconds * 1e3 / microseconds;
     return ranks_.all_reduce(static_cast<std::int32_t>(std::clamp(times, 3.0, 200.0)), comm::ReduceOp::min,
@@ -129,7 +132,7 @@ class Bench {
                                              way == Way::own ? "Convoy" : meter_->library()));
     const int times = times_for(meter_->microseconds(movement, bytes, Way::library, 3));
     std::vector<double> own, library;
-    // Measures own and library calls alternately, so that changes on the machine affect both.
+    // Measure Convoy's and the library's calls in turns, so that other load affects both alike.
     for (int sample = 0; sample < kSamples; ++sample) {
       own.push_back(meter_->microseconds(movement, bytes, Way::own, times));
       library.push_back(meter_->microseconds(movement, bytes, Way::library, times));

@@ -55,11 +55,11 @@ CompiledSteps with_delay(const CompiledSteps& steps, const StepOptions& options,
   return {assigned(*steps.train), assigned(steps.evaluate), options};
 }
 
-// A way of running the step, and the milliseconds of a step in each round.
+// A row of the table: one way of running the step, with its milliseconds per step in each round.
 struct Row {
   std::string name;
   std::string note;
-  std::optional<Program> program;  // none: launched by the host
+  std::optional<Program> program;  // nothing: the host launches every kernel
   std::vector<double> ms = {};
 };
 
@@ -96,7 +96,7 @@ class ConcurrencyBench {
 
   void run() {
     fill_batch(session_, classes_, 1);
-    session_.prepare_timing();  // the first row runs before any step has brought the control values
+    session_.prepare_timing();  // kernels need control values, and no step has set them yet
     for (std::int64_t round = 0; round < options_.rounds; ++round)
       for (Row& row : rows_) row.ms.push_back(time(row, round == 0 ? options_.warmup : 1));
     run_sample_streams();
@@ -104,7 +104,7 @@ class ConcurrencyBench {
   }
 
  private:
-  static constexpr double kLaunchMs = 3e-3;  // of the host, a kernel
+  static constexpr double kLaunchMs = 3e-3;  // the time that the host takes to launch a kernel
 
   void add(std::string name, std::string note, const Program& plain, LaneOrder lanes) {
     Program program = plain;
@@ -112,7 +112,8 @@ class ConcurrencyBench {
     rows_.push_back({std::move(name), std::move(note), std::move(program)});
   }
 
-  // Random changes of the bottom levels, of the number of lanes and of the caution.
+  // Adds the fastest of many random list schedules. They differ in the seed, the number of lanes
+  // and the caution (ListOptions).
   void add_best_of_tries(const Program& plain) {
     using Clock = std::chrono::steady_clock;
     const SideBySide side_by_side(load_.ops);
@@ -151,7 +152,8 @@ class ConcurrencyBench {
     return run(options_.steps) / static_cast<double>(options_.steps);
   }
 
-  // They come last: after a dozen streams have run kernels, graphs captured later are slower.
+  // Adds the row of GLP4NN's streams. Call this after all other rows are timed: graphs that are
+  // captured after a dozen streams have run kernels are slower.
   void run_sample_streams() {
     const std::unique_ptr<SampleStreams> samples = make_sample_streams(session_, *steps_.train, load_);
     Row row{"GLP4NN's streams",

@@ -1,4 +1,5 @@
-// `convoy bench concurrency`: a training step by every way of running its operations side by side.
+// `convoy bench concurrency`: times a training step with different schedules, which let its
+// operations run one by one or several at the same time.
 #pragma once
 
 #include <CLI/CLI.hpp>

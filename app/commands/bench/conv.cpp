@@ -29,7 +29,7 @@ using conv::Task;
 struct Options {
   std::string model = "resnet50";
   gemm::Math precision = gemm::Math::bf16;
-  // Size and channels: 0 takes the model's default.
+  // If size or channels is 0, the model's default is used.
   std::int64_t batch = 256, size = 0, channels = 0;
   int candidates = 4;
   double milliseconds = 3;
@@ -42,7 +42,7 @@ struct Group {
   Task forward;
   std::string layer;  // the first layer with this shape
   int count = 0;
-  // The layer reads the images, so the gradient of its input is not needed.
+  // Whether the layer reads the images. Then the gradient of its input is not needed.
   bool first = false;
 };
 
@@ -193,8 +193,8 @@ class Session {
     std::fflush(stdout);
   }
 
-  // Prints geometric means of the ratio to cuDNN. In the output "first plan" is the plan that is
-  // expected to be best and would run if nothing was timed.
+  // Prints geometric means of the time of cuDNN divided by the time of the fastest plan. "first
+  // plan" in the output is the plan that would run if nothing was timed.
   void print_means() const {
     if (options_.json || ratios_.empty()) return;
     fmt::print("\ngeometric mean of x cuDNN over shapes; sums over layers\n");

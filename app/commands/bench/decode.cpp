@@ -39,8 +39,8 @@ struct Task {
   int reduction = 1;
 };
 
-// Makes the task of this number: a square of 8 % to 100 % of the image, as random resized crops
-// take.
+// Makes a task from a random number. Its region is a square of 8 % to 100 % of the image's area, as
+// in random resized crops.
 Task make_task(const Flags& flags, std::uint64_t number) {
   Task task;
   task.file = data::encode_jpeg_file(data::draw_photograph(flags.height, flags.width, number), flags.quality,
@@ -105,8 +105,8 @@ double thread_seconds() {
 }
 
 struct Rates {
-  // Images per second on one core, medians over the rounds. `ratio` is the median of decoder over
-  // bare.
+  // Images per second on one core by BareDecoder and by ImageDecoder, as medians over the rounds.
+  // `ratio` is the median of decoder / bare.
   double bare = 0, decoder = 0, ratio = 0;
 };
 

@@ -127,7 +127,8 @@ class Session {
       if (plans[i].rung == Rung::cublas) cublas = timings[i].microseconds;
       const Row row = judged(math, shape, plans[i], checks[i], timings[i]);
       const bool contest = !options_.all && !rows.empty() && rows.back().plan.rung == row.plan.rung;
-      // A faster plan does not replace a plan whose result is wrong, so that the error is shown.
+      // Show only the fastest plan of a kernel family. But a plan with a wrong result stays shown,
+      // so that the error is not hidden.
       if (!contest)
         rows.push_back(row);
       else if (rows.back().check.correct &&

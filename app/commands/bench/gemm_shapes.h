@@ -25,8 +25,8 @@ std::vector<GemmShape> listed_gemm_shapes();
 // Returns the gradients of the layers of ResNet-50 at batch 256: dX = dY W of the data, and dW =
 // dY^T X of the weights. The matrix X of a convolution is its im2col matrix.
 std::vector<GemmShape> gradient_gemm_shapes();
-// Parses MxNxK, which may follow letters and a colon, such as "NT:8192x8192x8192". The letters say
-// for A and B whether they are transposed (T) or not (N); the default is NT. Throws UsageError.
+// Parses MxNxK, such as "8192x8192x8192". Two letters and a colon may come first, such as "NN:".
+// They say whether A and B are transposed (T) or not (N); the default is NT. Throws UsageError.
 GemmShape parse_gemm_shape(const std::string& text);
 
 }  // namespace convoy::app

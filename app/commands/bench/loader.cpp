@@ -40,7 +40,7 @@ data::Augmentation augmentation_of(const std::string& text) {
 struct Measurement {
   // Images per second: the median, the least and the greatest over the windows of time.
   double images_per_second = 0, slowest = 0, fastest = 0;
-  // Megabytes per second that are written into batches.
+  // Megabytes of batches per second.
   double megabytes_per_second = 0;
   // Processor time of all threads per image, in microseconds.
   double cpu_us = 0;
@@ -55,7 +55,8 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Takes batches as fast as they come. Measures in several windows of time, which show the spread.
+// Takes batches from the loader as fast as they come. Measures the rate in several windows of time,
+// so that its spread is known.
 Measurement measure(data::Loader& loader, double seconds) {
   constexpr int kWindows = 5;
   for (int i = 0; i < 8; ++i) loader.next();

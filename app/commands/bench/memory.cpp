@@ -39,7 +39,7 @@ struct BenchMemoryOptions {
   bool json = false;
 };
 
-// The limits to measure, as shares of the memory that a step takes without a limit.
+// The memory limits to measure, as fractions of the memory that a step takes without a limit.
 constexpr double kShares[] = {0.9, 0.75, 0.5, 0.33, 0.25};
 
 StepOptions step_options_of(const BenchMemoryOptions& options) {
@@ -96,8 +96,8 @@ class MemoryBench {
     return found;
   }
 
-  // Returns the tensors that forward computes and backward reads, as far as they can be copied.
-  // With `of_convolutions`, returns only those that a forward convolution reads.
+  // Returns the tensors that forward computes, backward reads, and a schedule may copy to host
+  // memory. With `of_convolutions`, returns only those that a forward convolution reads.
   std::vector<int> copied(bool of_convolutions) const {
     std::vector<char> chosen(model_.tensor_bytes.size(), 0), read(model_.tensor_bytes.size(), 0);
     for (std::size_t i = 0; i < model_.operations.size(); ++i)
@@ -132,8 +132,8 @@ class MemoryBench {
     compare(name + ", on demand", copies.on_demand());
   }
 
-  // Measures a schedule. Then measures Convoy's own plan for a limit of as many bytes as the
-  // schedule takes.
+  // Measures a schedule of another method. Then measures Convoy's own plan with the bytes of that
+  // schedule as its limit, so that the two times can be compared.
   void compare(const std::string& name, const partition::StepSchedule& schedule) {
     const std::int64_t bytes =
         measure(name, with_schedule(*steps_.train, schedule, step_.backend, reuse_delay_of(step_)),
@@ -199,7 +199,7 @@ class MemoryBench {
   const MemoryFitter fitter_;
   const partition::StepModel model_;
   const partition::StepBlocks blocks_;
-  // The bytes of the first measured step, which has no limit; 0 before it.
+  // The bytes of the first measured step, which has no limit. 0 until that step is measured.
   std::int64_t all_bytes_ = 0;
   double all_ms_ = 0;
 };

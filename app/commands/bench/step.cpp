@@ -66,7 +66,7 @@ std::vector<InstructionTime> time_instructions(const Session& session, kernels::
   return result;
 }
 
-// The rates of a device that limit how fast an operation can be.
+// The peak rates of a device, which give the least possible time of an operation.
 struct Limits {
   double flops, bytes;  // operations and bytes per second
   double ms(double operations, double moved) const {
@@ -88,7 +88,7 @@ void print_layers(const std::vector<InstructionTime>& times, const std::optional
   const auto row = [&](const std::string& layer, const std::string& kind, double ms, double flops,
                        double bytes) {
     const double seconds = std::max(ms, 1e-9) * 1e-3;
-    // JSON writes a NaN as null.
+    // If the limits are unknown, this is NaN, which JSON shows as null.
     const double of_limit = limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");
     if (json)
       fmt::print("{}\n", nlohmann::json({{"layer", layer},
@@ -147,8 +147,8 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
   const MemoryFit& fit = session.memory_fit();
   const std::size_t ranks = places.size();
   const double ms = median(timed.ms);
-  // The rate uses the mean of wall times: if processes share a device, a median hides the time
-  // slices of the other processes.
+  // Compute the rate from the mean time, not the median: if other processes share the device, the
+  // median may leave out the time that they take.
   const double rate =
       static_cast<double>(options.batch * options.members) * static_cast<double>(ranks) / timed.mean() * 1e3;
   if (options.json) {

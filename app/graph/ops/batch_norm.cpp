@@ -37,8 +37,8 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.append(BatchNormForward{norm}, inputs, {emitter.output()});
 }
 
-// Appends forward of a frozen batch norm. An activation gets a node of its own, because backward
-// must differentiate it.
+// Appends forward of a frozen batch norm. A fused activation becomes a node of its own, so that its
+// input is kept: backward may need it to differentiate the activation.
 void BatchNorm::forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem norm,
                                   const std::vector<TensorId>& inputs) const {
   if (!activation) return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});
@@ -96,8 +96,8 @@ void BatchNorm::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   if (norm.synchronised) emitter.all_reduce(dsums);
   std::vector<TensorId> last_inputs{x, sums, gamma, beta, gradient, dsums};
-  // In a pre-activation block a shortcut leads x around this layer. The kernel adds the gradient
-  // that came back over the shortcut.
+  // In a pre-activation block a shortcut also reads x. The kernel can add the shortcut's gradient
+  // of x to its own, which saves a node.
   const TensorId other = emitter.take_contribution(0);
   norm.second_input_gradient = other >= 0;
   if (norm.second_input_gradient) last_inputs.push_back(other);

@@ -5,7 +5,7 @@
 namespace convoy::app {
 
 void Dropout::forward(Emitter& emitter) const {
-  // In evaluation the rate is 0, so the node copies its input. Training at rate 0 does the same.
+  // In evaluation the rate is 0. The node then copies its input unchanged.
   const float used = emitter.options().training ? rate : 0.0f;
   emitter.append(DropoutForward{{used, emitter.layer_key(), whole_samples}}, {emitter.input()},
                  {emitter.output()});

@@ -14,9 +14,9 @@ struct StoredInput {
   // Bytes of all stored pixels, which are a ring of batches or a whole image set.
   std::int64_t bytes = 0;
   std::int64_t channels = 0;  // channels of a stored pixel
-  // y = scale * pixel + shift, with one value per channel.
+  // Normalisation y = scale * pixel + shift, with one value per channel.
   std::vector<float> scale, shift;
-  // The value of pixels outside the image, per channel.
+  // For each channel: the value of pixels outside the image.
   std::vector<std::uint8_t> fill;
   int most_image_ops = 0;  // the most image operations in a transform
 };

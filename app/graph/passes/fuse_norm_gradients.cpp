@@ -7,16 +7,16 @@
 namespace convoy::app {
 namespace {
 
-// Returns whether a convolution may do the work of this node. The node must have two gradients to
-// add. With one gradient the fused convolution loses as much time as the saved pass over memory
-// takes (docs/results/training.md).
+// Returns whether the node's work should move into a convolution. It should only if the node adds
+// two gradients. Otherwise the convolution becomes slower by as much time as the move saves
+// (docs/results/training.md).
 bool can_be_given(const Node& node) {
   const auto* reduce = std::get_if<BatchNormBackwardReduce>(&node.op);
   return reduce != nullptr && reduce->problem.relu && reduce->problem.second_gradient;
 }
 
-// Returns whether the node can also do the work of a BatchNormBackwardReduce. No kernel can do so
-// with a stride, or if it already applies a ReLU.
+// Returns whether the node is a convolution's backward that can also do the work of a
+// BatchNormBackwardReduce. No kernel can with a stride, or if it already applies a ReLU.
 bool can_take(const Node& node) {
   const auto* convolution = std::get_if<Conv2dBackwardData>(&node.op);
   if (convolution == nullptr) return false;
@@ -36,7 +36,7 @@ class NormGradients {
   }
 
   void fuse() {
-    std::set<TensorId> given;  // sums that a convolution writes now
+    std::set<TensorId> given;  // the sums that are now written by a convolution
     for (const Node& node : graph_.nodes)
       if (can_be_given(node) && give_to_convolution(node)) given.insert(node.outputs[0]);
     std::erase_if(graph_.nodes, [&](const Node& node) {
@@ -45,12 +45,12 @@ class NormGradients {
   }
 
  private:
-  // Moves the work of `reduce` into the convolution that writes the later of the two gradients that
-  // `reduce` adds. Returns false if no such convolution writes it, or if another node reads that
-  // gradient, too.
+  // Moves the work of `reduce` into the node that writes the later of the two gradients that
+  // `reduce` adds. Returns false if that node is no suitable convolution, or if another node reads
+  // the later gradient, too.
   bool give_to_convolution(const Node& reduce) {
     // Inputs and outputs of `reduce`: {x, sums, gamma, beta, dy, [the output or its mask], dy2} ->
-    // {dsums, dgamma, dbeta, g}.
+    // {dsums, dgamma, dbeta, g}. dy and dy2 are the two gradients; g is their sum before the ReLU.
     TensorId first = reduce.inputs[4], last = reduce.inputs.back();
     if (writer_.at(last) < writer_.at(first)) std::swap(first, last);
     Node& convolution = graph_.nodes[writer_.at(last)];

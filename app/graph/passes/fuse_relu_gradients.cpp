@@ -21,7 +21,8 @@ void fuse_relu_gradients(StepGraph& graph) {
     for (const TensorId input : node.inputs) ++readers[input];
   // For each tensor: the node that writes it and can also apply a ReLU's derivative.
   std::map<TensorId, std::size_t> writer;
-  // Gradients that no node writes any more, because the derivative of the ReLU is applied at once.
+  // Gradients after a ReLU that no node writes any more. Their former writers apply the ReLU's
+  // derivative and write the gradient before the ReLU instead.
   std::set<TensorId> replaced;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

@@ -7,8 +7,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns whether the node can write sums over its output. A convolution with a bias or a ReLU
-// cannot. It need not, since no batch norm follows it.
+// Returns whether the node can also write the sums over its output that a batch norm needs. Kernels
+// for this exist only without a bias and a ReLU, which do not occur before a batch norm.
 bool can_sum(const Node& node) {
   if (const auto* convolution = std::get_if<Conv2dForward>(&node.op))
     return !convolution->problem.bias && !convolution->problem.relu && !convolution->problem.statistics;
@@ -24,8 +24,8 @@ void let_sum(Node& node, TensorId sums) {
   node.outputs.push_back(sums);
 }
 
-// Tells for which tensors the sums of a batch norm are known, or can be written by the tensor's
-// producer. The nodes must be visited in order.
+// Finds the tensor with the sums over a given tensor. These sums are known if a node writes them
+// already, and can be had if the tensor's writer can also write them. Visit the nodes in order.
 class KnownSums {
  public:
   explicit KnownSums(StepGraph& graph) : graph_(graph) {}
@@ -56,11 +56,11 @@ class KnownSums {
   std::map<TensorId, std::size_t> writer_;
 };
 
-// Joins the sums over the parts of a concatenation, if all of them are known. They are the sums
-// over the concatenation.
+// Replaces the pass of a batch norm over a concatenation, if the sums over all parts can be had.
+// The sums are per channel, so the joined sums of the parts are the sums over the concatenation.
 void join_sums_of_parts(StepGraph& graph) {
   KnownSums known(graph);
-  std::map<TensorId, std::size_t> joined;  // concatenations by their outputs
+  std::map<TensorId, std::size_t> joined;  // for each output of a concatenation: its node
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
     if (node.is<ConcatForward>()) joined[node.outputs[0]] = i;
@@ -79,20 +79,21 @@ void join_sums_of_parts(StepGraph& graph) {
 void fuse_statistics(StepGraph& graph) {
   // For each tensor: the node that writes it and can also write sums over it.
   std::map<TensorId, std::size_t> writer;
-  std::set<TensorId> written;  // sums that a convolution or an addition writes now
+  std::set<TensorId> written;  // the sums that another node now writes
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (can_sum(node)) writer[node.outputs[0]] = i;
     if (!node.is<BatchNormStatistics>() || !writer.contains(node.inputs[0])) continue;
     let_sum(graph.nodes[writer[node.inputs[0]]], node.outputs[0]);
     written.insert(node.outputs[0]);
-    // Another batch norm of the same tensor keeps its own pass over memory.
+    // A node can write its sums only once. Another batch norm of this tensor keeps its own pass.
     writer.erase(node.inputs[0]);
   }
   std::erase_if(graph.nodes, [&](const Node& node) {
     return node.is<BatchNormStatistics>() && written.contains(node.outputs[0]);
   });
-  // Sums over all ranks must not be joined, because each covers parts of other ranks.
+  // With several ranks sums are all-reduced in place. The sums of a part may then already include
+  // other ranks, and the all-reduce of the joined sums would count these twice.
   if (std::ranges::none_of(graph.nodes, &Node::is<AllReduce>)) join_sums_of_parts(graph);
 }
 

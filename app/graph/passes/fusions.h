@@ -7,8 +7,9 @@
 
 namespace convoy::app {
 
-// Joins the gradients of slices if these slices make up a whole tensor. Without this pass each
-// gradient would be widened with zeros, and the results added. The results have the same bits.
+// Concatenates the gradients of slices if the slices make up a whole tensor. Without this pass each
+// gradient is extended with zeros to all channels, and the extended gradients are added. Both ways
+// give the same bits.
 void join_slice_gradients(StepGraph& graph);
 
 // Lets a convolution or an addition also write the sums that the next batch norm needs. The sums
@@ -23,8 +24,9 @@ void fuse_relu_gradients(StepGraph& graph);
 // not the output.
 void fuse_relu_masks(StepGraph& graph);
 
-// Lets the backward of a convolution do the first pass of a batch norm's backward, if its input is
-// the output of that batch norm with a ReLU. It then adds the other gradient, applies the ReLU and
+// Lets the backward of a convolution do the first pass of a batch norm's backward. The convolution
+// must read the output of the batch norm, which must have a ReLU. Its backward then also adds the
+// second gradient of that output, applies the derivative of the ReLU, and writes the batch norm's
 // sums. This is faster on some devices only (kernels::conv2d_fuses_input_norm).
 void fuse_norm_gradients(StepGraph& graph);
 
@@ -32,8 +34,8 @@ void fuse_norm_gradients(StepGraph& graph);
 // none yet.
 TensorId kept_relu_mask(StepGraph& graph, Node& forward);
 
-// Runs the passes above for a GPU, except the first one. Runs fuse_norm_gradients() only if
-// `input_norm` is set.
+// Runs the passes above for a GPU, except join_slice_gradients(), which suits every backend and is
+// called separately. Runs fuse_norm_gradients() only if `input_norm` is set.
 inline void fuse_for_gpu(StepGraph& graph, bool input_norm) {
   fuse_statistics(graph);
   fuse_relu_gradients(graph);

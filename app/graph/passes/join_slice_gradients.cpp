@@ -60,7 +60,7 @@ class SliceGradients {
 
   StepGraph& graph_;
   std::map<TensorId, int> readers_;
-  std::map<TensorId, const Node*> slices_;  // slice nodes by their outputs
+  std::map<TensorId, const Node*> slices_;  // for each output of a slice node: the node
 };
 
 }  // namespace

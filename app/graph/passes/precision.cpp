@@ -7,7 +7,7 @@ namespace {
 
 using kernels::DType;
 
-// Returns whether the node computes products, whose factors may be rounded.
+// Returns whether the node multiplies matrices or convolves. Only then may its inputs be rounded.
 bool multiplies(const Node& node) {
   return std::visit(
       [](const auto& op) {
@@ -35,8 +35,8 @@ void store_in_bf16(StepGraph& graph) {
     parameter.copy = static_cast<TensorId>(graph.tensors.size());
     graph.tensors.push_back({weight.name, TensorRole::parameter_copy, DType::bf16, weight.shape});
     copies[parameter.tensor] = parameter.copy;
-    // The parameter and its gradient must have the layout of the copy, so the copy becomes the
-    // partner.
+    // Make the copy the partner of the gradient, so that the gradient gets the layout of the copy.
+    // The parameter gets that layout, too.
     for (Tensor& tensor : graph.tensors)
       if (tensor.partner == parameter.tensor) tensor.partner = parameter.copy;
   }

@@ -58,8 +58,8 @@ class LayerWriter {
   // Returns the name of a value or constant that is part of the layer.
   std::string part(const char* name) const { return layer().name + "/" + name; }
   const ParameterSpec& spec(std::string_view key) const;
-  // Adds a parameter as an initialiser and returns its name. `dims` is its shape in the file; empty
-  // means its own shape.
+  // Writes a parameter as an initialiser and returns its name. `dims` is the shape in the file; if
+  // it is empty, the shape of the parameter is used.
   std::string parameter(std::string_view key, Dims dims = {});
   // Returns the shape with which a parameter [C] is broadcast over the channels of this layer's
   // input.

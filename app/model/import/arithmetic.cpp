@@ -6,8 +6,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Imports a node with a constant as one input. The constant is `neutral`, so that the node changes
-// nothing, or a weight with one value per channel.
+// Imports a sum or a product of a tensor and a constant, which is input `which`. The constant must
+// be `neutral` (0 or 1), so that nothing changes, or a weight with one value per channel.
 void give_with_constant(Importer& importer, const FileNode& node, std::size_t which, double neutral) {
   const Constant constant = importer.constant(node, which);
   const bool is_sum = neutral == 0;

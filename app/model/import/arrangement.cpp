@@ -12,7 +12,7 @@ std::int64_t product(const std::vector<Factor>& factors) {
   return size;
 }
 
-// Appends a factor. If it continues the last factor on the same axis, joins the two.
+// Appends a factor. If it and the last factor are consecutive parts of one axis, joins the two.
 void append(std::vector<Factor>& factors, const Factor& next) {
   if (!factors.empty()) {
     Factor& last = factors.back();

@@ -1,6 +1,7 @@
-// Describes how a value of a file shows the output of a layer. Reshape and Transpose move no data
-// at import. They only change the arrangement, until an operation needs the image itself. So a
-// channel shuffle, a flattened image or channels in the last place are recognised in any notation.
+// Describes in which shape and order of axes a value of a file presents the output of a layer. At
+// import Reshape and Transpose add no layer and only change this arrangement, until an operation
+// needs the image itself. So a channel shuffle, a flattened image, or channels on the last axis are
+// recognised whichever nodes a file uses for them.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,9 @@
 
 namespace convoy::app::onnx_import {
 
-// A factor of one of the layer's axes N, C, H, W (0 to 3). `stride` is the distance of neighbouring
-// indices of the factor, in elements of the axis.
+// A part of one of the layer's axes N, C, H, W (0 to 3). For example C = 6 can be split into a
+// factor of size 2 and stride 3, and one of size 3 and stride 1. `stride` is how far a step of one
+// along the factor goes along the axis.
 struct Factor {
   int axis = 0;
   std::int64_t stride = 1, size = 1;
@@ -20,33 +22,32 @@ struct Factor {
 class Arrangement {
  public:
   Arrangement() = default;
-  // Makes the arrangement that shows the layer's output unchanged: [N, C, H, W] or [N, C].
+  // Makes the arrangement that presents the layer's output unchanged: [N, C, H, W] or [N, C].
   explicit Arrangement(const Dims& layer);
 
   const Dims& layer() const { return layer_; }
   Dims dims() const;
   int rank() const { return static_cast<int>(axes_.size()); }
-  // Return the arrangement after Reshape or Transpose. Return nothing if there is none, because an
-  // axis would be cut at a place that is not a factor, or because `order` is no permutation.
+  // Return the arrangement after Reshape or Transpose. Return nothing if an axis would have to be
+  // split where it cannot be split into factors, or if `order` is no permutation.
   std::optional<Arrangement> reshaped(const Dims& dims) const;
   std::optional<Arrangement> transposed(const std::vector<std::int64_t>& order) const;
 
-  bool is_plain() const;  // whether it shows the layer's output unchanged
+  bool is_plain() const;  // whether it presents the layer's output unchanged
   bool is_flat() const;   // whether it is [N, C H W]
-  // Returns g if the layer is shown unchanged except that its channels are shuffled in g groups;
-  // else 0.
+  // Returns g if the only change is a channel shuffle with g groups, else 0.
   int shuffle_groups() const;
-  // Returns which axis of the value is the whole axis `layer_axis` of the layer, or -1 if none is.
-  // H and W of extent 1 have no place.
+  // Returns which axis of the value is the whole axis `layer_axis` (0 to 3) of the layer. Returns
+  // -1 if none is, as for H and W of extent 1.
   int place_of(int layer_axis) const;
-  // Returns whether `other` shows its layer in the same order. The extents may differ.
+  // Returns whether `other` has the same order of axes and factors. The extents may differ.
   bool has_order_of(const Arrangement& other) const;
 
   // Returns the same arrangement for a layer with another number of channels. Requires that the
   // axis of channels is whole.
   Arrangement with_channels(std::int64_t channels) const;
 
-  // A range of the layer's channels, and how a value shows it.
+  // A range of the layer's channels, and its arrangement in the value.
   struct ChannelRange;
   // Returns the part of a value that has `count` indices from `begin` on in axis `place`. Returns
   // nothing if these are not consecutive channels.

@@ -11,7 +11,7 @@ namespace {
 // The most elements of a computed constant; shapes have only a few.
 constexpr std::int64_t kMostComputed = 1 << 16;
 
-// Computes with integers. They wrap as on every machine, but without undefined behaviour.
+// Computes with integers, which wrap around on overflow. Signed overflow would be undefined in C++.
 std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b) {
   const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
   const std::string& op = node.op;
@@ -91,7 +91,7 @@ std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
   if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
-  // Weights must stay as they are to be trained. An expression of weights is not evaluated.
+  // Do not evaluate arithmetic with weights: the result would replace the weights that are trained.
   if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
     return std::nullopt;
   const bool for_integers = node.op != "Pow",

@@ -248,8 +248,8 @@ const std::map<std::string, Evaluator>& evaluators() {
            const Constant& from = need(node, in, 0);
            return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
          }},
-        // A copy of an initialiser becomes a parameter of its own, because exporters merge
-        // parameters with equal values.
+        // Give a copy of an initialiser a name of its own, and so make it a separate parameter:
+        // exporters merge parameters that merely have equal values.
         {"Identity", [](const FileNode& node, const Inputs& in) {
            Constant copy = need(node, in, 0);
            if (!copy.name.empty()) copy.name = node.outputs.at(0);

@@ -10,7 +10,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Stands for a batch that the file leaves open.
+// The batch size during the import if the file leaves it open.
 constexpr std::int64_t kOpenBatch = 2;
 
 kernels::Shape shape_of(const Dims& dims) {
@@ -104,7 +104,7 @@ void Importer::read_input() {
 }
 
 Network Importer::run() {
-  // A bias may come after the layer that takes it, so constants are read first.
+  // Read all constants first: the constant of a bias may come after the layer that uses it.
   for (const FileNode& node : graph_.nodes)
     if (node.op == "Constant" || node.op == "Identity") try_constant(node);
   for (const FileNode& node : graph_.nodes)

@@ -18,10 +18,11 @@ struct Value {
   std::optional<Constant> constant;
   LayerId layer = 0;
   Arrangement view;
-  // A pad that no layer does yet, because the node that reads the value may do it itself.
+  // A pad that is postponed: no layer does it yet, because the convolution or pool that reads the
+  // value may do it itself.
   std::optional<kernels::PadProblem> pad = std::nullopt;
 
-  // Returns the extents in the file. Must not be called while `pad` is set.
+  // Returns the shape that the value has in the file. Must not be called while `pad` is set.
   Dims dims() const;
 };
 
@@ -34,7 +35,7 @@ class Importer {
 
   // Return an input of a node. Fail if it is absent or not a constant.
   const Constant& constant(const FileNode& node, std::size_t index) const;
-  // Returns null if the input is absent.
+  // Does the same as constant(), but returns null if the input is absent.
   const Constant* optional_constant(const FileNode& node, std::size_t index) const;
   bool is_constant(const FileNode& node, std::size_t index) const;
   // Returns an input that is the output of a layer. A pad or a channel shuffle that was postponed
@@ -47,31 +48,32 @@ class Importer {
   Value unpadded_image(const FileNode& node, std::size_t index);
   Dims shape(LayerId layer) const;
 
-  // Appends a layer that reads these inputs. Its name is that of the weight, if that has a name;
-  // else that of the node.
+  // Appends a layer that reads these inputs. The layer is named after the weight if that has a
+  // name, else after the node.
   LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs,
               const Constant* weight = nullptr);
-  // Gives a layer's parameter or state the name and values of a constant, which must have as many
-  // elements.
+  // Gives a layer's parameter or state the name and the values of a constant. Both must have the
+  // same number of elements.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
-  // Sets the output of a node: the output of a layer, unchanged or as the value's `view` shows it.
+  // Record what output number `output` of a node is, for the nodes that read it. The first function
+  // records a layer's output unchanged, the second any value.
   void give(const FileNode& node, LayerId layer, std::size_t output = 0);
   void give(const FileNode& node, Value value, std::size_t output = 0);
-  // Appends a layer that reads the node's first input and keeps its shape. Sets the output of the
-  // node, in the arrangement of the input.
+  // Appends an elementwise layer that reads the node's first input. Records its output as the
+  // output of the node, in the arrangement of the input.
   LayerId give_elementwise(const FileNode& node, LayerOp op, const Constant* weight = nullptr);
 
   // Returns the only node that reads a value; reading its shape does not count. Returns null if
   // several nodes read it or if it is an output of the file.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
-  // Looks for a bias: a vector that the node's only reader adds to its output. It must have one
-  // value per channel on axis `place`. If there is one, the reader counts as imported, and the
-  // vector is returned; else null.
+  // Looks for a bias: a constant that the only reader of the node's output adds to the output, with
+  // one value per channel on axis `place`. If there is one, returns the constant and takes the
+  // reader as imported, since the caller's layer adds the bias. Else returns null.
   const Constant* take_bias(const FileNode& node, int place, int rank, std::int64_t channels);
   // Returns whether only changes of shape come between the node and the file's output.
   bool is_last(const FileNode& node) const;
-  // Does the same as give(). Also sets the output of the node whose bias take_bias() took.
+  // Does the same as give(), also for the output of the node whose bias take_bias() returned.
   void give_with_bias(const FileNode& node, Value value);
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const FileGraph& graph() const { return graph_; }
@@ -93,7 +95,7 @@ class Importer {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> layer_names_;
-  // For each name of a parameter: the label of the node that uses the parameter.
+  // For each name of a parameter: the label of the node that uses it. A second use is an error.
   std::map<std::string, std::string> claimed_;
   // For each node: the node after it whose bias take_bias() took.
   std::map<const FileNode*, const FileNode*> bias_of_;

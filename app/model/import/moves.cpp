@@ -18,12 +18,12 @@ void give_reshaped(Importer& importer, const FileNode& node, Value input, const 
   importer.give(node, std::move(input));
 }
 
-// Returns the input of a node. A channel shuffle is a Reshape, a Transpose and a Reshape; it
-// becomes a layer when its result is read.
+// Returns the input of a node. If the input is a channel shuffle, which a file writes as Reshape,
+// Transpose and Reshape, it becomes a layer first.
 Value input_of(Importer& importer, const FileNode& node) { return importer.activation(node, 0); }
 
-// Sets the output to a range of a value along one axis, which must be the channels, or the rows or
-// columns of an image.
+// Imports a node whose output number `output` is `count` indices from `begin` on along one axis of
+// the input. The axis must be the channels, or the rows or columns of an image.
 void give_range(Importer& importer, const FileNode& node, const Value& input, std::int64_t axis,
                 std::int64_t begin, std::int64_t count, std::size_t output = 0) {
   const Dims dims = input.dims();
@@ -110,7 +110,7 @@ void import_split(Importer& importer, const FileNode& node) {
   const auto outputs = std::ssize(node.outputs);
   Dims counts = node.integers("split").value_or(Dims{});
   if (const Constant* listed = importer.optional_constant(node, 1)) counts = listed->integers;
-  // Parts of equal size, except that the last may be smaller.
+  // Without given sizes all parts have the same size, except that the last may be smaller.
   if (counts.empty()) {
     const std::int64_t each = (extent + outputs - 1) / outputs;
     for (std::int64_t i = 0; i < outputs; ++i) counts.push_back(std::min(each, extent - i * each));
@@ -141,7 +141,7 @@ void import_slice(Importer& importer, const FileNode& node) {
   if (starts.empty() || ends.size() != starts.size() || axes.size() != starts.size() ||
       steps.size() != starts.size())
     node.fail("has starts, ends, axes and steps that do not belong together");
-  FileNode part = node;  // one axis is cut after the other
+  FileNode part = node;  // slice one axis after the other
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const Value input = importer.activation(part, 0);
     const std::int64_t axis = axis_of(node, axes[i], input.view.rank());

@@ -34,7 +34,8 @@ struct Constant {
   std::vector<std::int64_t> integers;
   std::shared_ptr<const std::vector<float>> reals;
   std::string name;  // name of the initialiser; empty if the tensor was computed
-  // The initialiser's extents, if the elements still have its order; else empty.
+  // The extents that the initialiser has in the file, if its elements still have the same order
+  // here; else empty.
   Dims stored;
 
   std::int64_t size() const {

@@ -12,11 +12,11 @@ namespace convoy::app::onnx_import {
 struct Operation {
   std::string_view op;
   void (*import)(Importer& importer, const FileNode& node);
-  // A node with any other attribute is refused.
+  // The attributes that the import understands. A node with any other attribute is refused.
   std::vector<std::string_view> attributes;
 };
 
-// Returns null if the operation is not known.
+// Returns how to import the ONNX operation `op`, or null if it is not supported.
 const Operation* find_operation(std::string_view op);
 // Throws std::runtime_error that says which operations are supported.
 [[noreturn]] void refuse(const FileNode& node);

@@ -12,7 +12,7 @@ namespace convoy::app::onnx_import {
 namespace {
 
 constexpr std::size_t kMostFactors = 6;
-// The deepest nesting of products that is searched.
+// The deepest nesting of products that is searched. It bounds the recursion.
 constexpr int kDeepest = 16;
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
@@ -45,8 +45,8 @@ class Recogniser {
     return {{}, std::move(op), {}, std::move(inputs), {}, std::move(attributes), 0};
   }
 
-  // Returns the node that computes a value, looking through casts. Returns null if it is not of the
-  // type `op`.
+  // Returns the node that computes a value. If that is a Cast, goes on to the node before it.
+  // Returns null if the node is not of the type `op`.
   const FileNode* maker(const std::string& value, std::string_view op) const {
     auto found = maker_.find(value);
     for (int casts = 0; found != maker_.end() && graph_.nodes[found->second].op == "Cast" && casts < 4;

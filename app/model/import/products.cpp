@@ -31,8 +31,8 @@ Constant matrix_of(const FileNode& node, const Constant& weight, bool is_transpo
   return is_transposed ? transposed(weight, {1, 0}) : weight;
 }
 
-// Returns whether a later node makes an image from the output, as for the gates of
-// squeeze-and-excitation.
+// Returns whether a later node reshapes the node's output to an image, as for the gates of
+// squeeze-and-excitation. The product is then imported as a convolution and not as a linear layer.
 bool becomes_image(const Importer& importer, const FileNode& node) {
   const FileNode* at = &node;
   for (int steps = 0; at != nullptr && steps < 16; ++steps) {

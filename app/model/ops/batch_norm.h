@@ -1,7 +1,7 @@
 // Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
-// give it a residual as a second input, which is added to the result, and a ReLU after the sum. Or
-// fuse() may give it another activation and no second input. If weight and bias are frozen,
-// training uses the running statistics and does not change them.
+// add a ReLU, and before it the addition of a residual, which is then the second input. Or fuse()
+// may add another activation, without a residual. If weight and bias are frozen, training uses the
+// running statistics and does not change them.
 #pragma once
 
 #include "app/model/layer.h"
@@ -20,11 +20,12 @@ struct BatchNorm {
   using Nodes = std::tuple<BatchNormStatistics, BatchNormForward, BatchNormInference, BatchNormBackwardReduce,
                            BatchNormBackward>;
   double epsilon = 1e-5;
-  // The weight of the batch in the running statistics.
+  // Running statistics become (1 - momentum) * old + momentum * those of the batch.
   double momentum = 0.1;
-  // With 0 a residual block starts as the identity.
+  // The initial value of the weights. A residual block whose last batch norm has 0 here starts as
+  // the identity.
   double initial_scale = 1.0;
-  // fuse() sets this or `activation`.
+  // Whether a ReLU follows. fuse() sets either this or `activation`.
   bool relu = false;
   std::optional<kernels::ActivationProblem> activation = std::nullopt;
 

@@ -23,8 +23,8 @@ struct Conv2d {
   int groups = 1;
   bool bias = false;
   bool relu = false;  // set by fuse()
-  // By default weights are normal with a variance by fan-out, for a ReLU after the layer (He et al.
-  // 2015).
+  // If not set, weights are drawn from a normal distribution with variance 2 / fan-out. This suits
+  // a ReLU after the layer (He et al. 2015).
   std::optional<Initializer> weight_initializer = std::nullopt;
   Initializer bias_initializer = Initializer::constant(0);
 

@@ -14,8 +14,8 @@ struct Dropout {
   static constexpr std::string_view kKind = "dropout";
   using Nodes = std::tuple<DropoutForward, DropoutBackward>;
   float rate = 0.5f;
-  // Stochastic depth (Huang et al. 2016): all elements of a sample are kept or become zero
-  // together.
+  // Whether all elements of a sample are kept or become zero together. This is stochastic depth
+  // (Huang et al. 2016).
   bool whole_samples = false;
 
   Shape infer(Shapes inputs) const;

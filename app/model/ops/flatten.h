@@ -1,5 +1,5 @@
-// Flatten layer: makes rows [N, C H W] of images [N, C, H, W]. A linear layer needs none, since it
-// does the same.
+// Flatten layer: makes rows [N, C H W] of images [N, C, H, W]. It is not needed before a linear
+// layer, which flattens its input itself.
 #pragma once
 
 #include "app/model/layer.h"

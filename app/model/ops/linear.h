@@ -18,7 +18,7 @@ struct Linear {
   using Nodes = std::tuple<LinearForward, LinearBackwardData, LinearBackwardWeights>;
   std::int64_t outputs = 0;
   bool bias = true;
-  // By default weights and bias are uniform in ±1/sqrt(inputs), as in LeCun et al. 1998.
+  // If not set, weights and bias are uniform in ±1/sqrt(inputs), as in LeCun et al. 1998.
   std::optional<Initializer> weight_initializer = std::nullopt, bias_initializer = std::nullopt;
 
   Shape infer(Shapes inputs) const;

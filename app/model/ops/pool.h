@@ -15,12 +15,12 @@ struct Pool {
   static constexpr std::string_view kKind = "pool";
   using Nodes = std::tuple<PoolForward, PoolBackward>;
   kernels::PoolKind kind = kernels::PoolKind::max;
-  // Each is {height, width}. A window of 0 is the whole image.
+  // Each is {height, width}. A window of 0 stands for the whole image.
   std::array<int, 2> window{2, 2}, stride{2, 2}, padding{0, 0};
   bool ceil_mode = false;  // keeps a last window that is only partly inside the image
-  // An average counts the zeros of the padding.
+  // Whether an average also counts the zeros of the padding as pixels.
   bool count_include_pad = true;
-  // The ReLU is applied to the maxima. Set by fuse().
+  // Whether a ReLU is applied to the maxima. Set by fuse().
   bool relu = false;
 
   static Pool max(int window, int stride, int padding = 0, bool ceil_mode = false) {

@@ -16,7 +16,7 @@
 namespace convoy::app {
 namespace {
 
-// Longer names are not translated, because std::regex is recursive.
+// Longer names are not translated: std::regex is recursive and would overflow the stack.
 constexpr std::size_t kLongestName = 256;
 
 using Names = std::vector<std::string>;
@@ -76,8 +76,8 @@ std::string by_rules(const std::string& name) {
   return name;
 }
 
-// Translates timm's names by the rules. `head` is the last layer's name here, which timm calls
-// "head.fc" in several families.
+// Translates timm's names by the rules above. `head` is the name of the last layer in our network.
+// timm calls that layer "head.fc" in several families.
 Names by_rules(const Names& names, const std::string& head) {
   Names translated;
   for (const std::string& name : names)
@@ -92,7 +92,8 @@ std::pair<std::string, std::string> layer_and_key(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-// The place of a layer of timm's EfficientNet family in its network: part, stage, block, place in
+// The position of a layer in timm's networks of the EfficientNet family. It is the part of the
+// network (0 stem, 1 blocks, 2 head, 3 classifier), then the stage, the block, and the position in
 // the block.
 using Place = std::tuple<int, int, int, int>;
 

@@ -11,9 +11,9 @@
 
 namespace convoy::app {
 
-// Returns one name per given name: the name itself or its translation, whichever list has most
-// names in common with the network. Removes the prefixes "module." and "_orig_mod." of wrapped
-// models.
+// Translates all names in several ways, and returns the list that has the most names in common with
+// the network; one of the ways leaves the names as they are. First removes the prefixes "module."
+// and "_orig_mod.", which PyTorch adds to wrapped models.
 std::vector<std::string> translated_names(const std::vector<std::string>& names, const Network& network);
 
 }  // namespace convoy::app

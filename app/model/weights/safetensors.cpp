@@ -39,7 +39,8 @@ std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   return found->second;
 }
 
-// Parses the header. Refuses a name that occurs twice, which JSON allows.
+// Parses the header. Throws if a tensor's name occurs twice, which the JSON parser alone would
+// allow.
 json parse_header(std::string_view text) {
   std::set<std::string> names;
   const auto refuse_second = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -189,7 +190,7 @@ std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file) {
   std::vector<FileTensor> tensors;
   for (const auto& [name, entry] : header.items())
     if (name != "__metadata__") tensors.push_back(read_entry(name, entry, data));
-  // Sort an empty tensor before the tensor that starts at the same place.
+  // Sort by address for check_places(). An empty tensor comes before a tensor at the same address.
   std::ranges::stable_sort(tensors, {}, [](const FileTensor& tensor) {
     return std::pair(tensor.bytes.data(), tensor.bytes.size());
   });

@@ -15,7 +15,8 @@
 
 namespace convoy::app {
 
-// A tensor of a file: its elements are in row-major order, little-endian, at any address.
+// A tensor of a file. Its elements are in row-major order and little-endian; their address need not
+// be aligned.
 struct FileTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // empty for a scalar

@@ -35,15 +35,15 @@ Extents without_ones(Extents extents) {
   return extents;
 }
 
-// Returns whether two shapes have the same elements in the same order. A linear layer's weights may
-// be those of a convolution over its whole input.
+// Returns whether tensors of these two shapes have the same elements in the same order. For example
+// a convolution over its whole input and a linear layer have the same weights in different shapes.
 bool same_elements(const Extents& a, const Extents& b) {
   if (without_ones(a) == without_ones(b)) return true;
   const bool flattened = std::min(a.size(), b.size()) == 2 && a[0] == b[0];
   return flattened && elements_of(a) == elements_of(b);
 }
 
-// Returns a text with at most three names and the number of the others.
+// Returns a text with the first three names and the number of the remaining names.
 std::string shortened(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 3;
   const std::span shown(names.data(), std::min(kMost, names.size()));

@@ -26,7 +26,7 @@ struct WeightOptions {
   // For each class of the network: the row of the file's head that belongs to it. The head is the
   // last layer with parameters. If this is empty, the rows keep their order.
   std::vector<std::int64_t> head_rows;
-  // The classes of the file differ, so the head gets new initial values.
+  // Whether the classes of the file differ from the network's, so that the head is drawn anew.
   bool redraw_head = false;
 };
 
@@ -42,10 +42,11 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 // tensor fits.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
 
-// Adapts the weights [filters, from, ...] of a first convolution to `to` input channels, as timm
-// does for three. One channel gets the sum over all channels. Otherwise channels are repeated in
-// turn, times from / to. So an image with equal channels gives the same result. `pixels` is the
-// number of elements in one channel of a filter.
+// Adapts the weights [filters, from, ...] of a first convolution from `from` to `to` input
+// channels, as timm does for `from` = 3. If `to` is 1, the weights are summed over the channels.
+// Otherwise the channels are repeated in turn and multiplied by from / to. So an image whose
+// channels are all equal gives the same result as before. `pixels` is the number of elements in one
+// channel of a filter.
 std::vector<float> adapt_channels(const std::vector<float>& values, std::int64_t from, std::int64_t to,
                                   std::int64_t pixels);
 

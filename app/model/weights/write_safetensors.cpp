@@ -13,7 +13,7 @@
 namespace convoy::app {
 namespace {
 
-// The data start at a multiple of this many bytes. The header is padded with spaces.
+// The tensors' data start at a multiple of these bytes. Spaces fill the header up to there.
 constexpr std::size_t kAlignment = 8;
 
 std::span<const std::byte> bytes_of(const TensorToWrite& tensor) {

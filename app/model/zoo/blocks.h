@@ -19,9 +19,9 @@ void add_inception_conv(Builder& net, const std::string& name, Conv2d conv, doub
 // Returns a convolution with a separate kernel for every channel, without a bias.
 Conv2d depthwise(std::int64_t channels, int kernel, int stride);
 
-// Adds squeeze-and-excitation (Hu et al. 2018) after the last layer. The average of every channel
-// goes through PREFIX.fc1, an activation, PREFIX.fc2 and a gate. The result is a factor on the
-// channel.
+// Adds squeeze-and-excitation (Hu et al. 2018) after the last layer. The averages of the channels
+// go through PREFIX.fc1, an activation, PREFIX.fc2 and a gate. Each channel is multiplied by its
+// result.
 void add_squeeze_excitation(Builder& net, const std::string& prefix, std::int64_t squeezed,
                             const LayerOp& activation, const LayerOp& gate);
 

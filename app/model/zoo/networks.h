@@ -1,5 +1,5 @@
-// Declares the networks, each of which has a file. `name` is the name in --model, by which the
-// function of a family chooses the network.
+// Declares the functions that make the networks. Each has a file of its own. A function that makes
+// a whole family chooses the network by `name`, which is the name in --model.
 #pragma once
 
 #include <string>

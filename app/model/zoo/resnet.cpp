@@ -1,8 +1,8 @@
 // Residual networks (He et al. 2016), ResNeXt (Xie et al. 2017) and wide ResNet-50 (Zagoruyko &
 // Komodakis 2016), with torchvision's names and initial weights. Networks up to depth 34 have basic
 // blocks. Deeper networks have bottlenecks with the stride in their 3x3 convolution ("v1.5"), which
-// ResNeXt splits into groups. NAME_cifar starts as the networks for small images in section 4.2 of
-// He et al.: with a 3x3 convolution without stride, and without a max pool.
+// ResNeXt splits into groups. NAME_cifar is for small images. As in section 4.2 of He et al., its
+// first convolution is 3x3 without stride, and there is no max pool.
 #include <fmt/format.h>
 
 #include <algorithm>

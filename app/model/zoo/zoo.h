@@ -14,9 +14,9 @@ namespace convoy::app {
 // the input.
 Network make_network(const std::string& name, const Shape& input, int classes);
 
-// A network as a verb's flags request it. 0 means that a flag is not given. A model file then
-// decides about images and classes. Other networks get images of 3 channels and 224 x 224 pixels,
-// and 1000 classes for images of more than 64 x 64 pixels, else 10.
+// A network as the flags of a verb request it. 0 means that a flag is not given. Then a model file
+// keeps its own images and classes. A network of the zoo gets 3 channels, 224 x 224 pixels, and
+// 1000 classes if images have more than 64 x 64 pixels, else 10.
 struct NetworkRequest {
   std::string name;
   std::int64_t batch = 1, channels = 0, size = 0, classes = 0;
