@@ -1,4 +1,5 @@
-// Compiles steps that keep to a memory limit. Measured times of the operations decide how.
+// Compiles steps that keep to a memory limit. Some operations then run again, or tensors wait in
+// host memory; measured times of the operations decide which.
 #pragma once
 
 #include <vector>
@@ -16,8 +17,9 @@ namespace convoy::app {
 std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups);
 
-// Returns the rates of copies to and from host memory. On a GPU that may use host memory the rates
-// are measured with page-locked memory; else they are estimated.
+// Returns the rates of copies to and from host memory, and how much host memory the options allow.
+// If a GPU may use host memory, the rates are measured with page-locked memory; else they are
+// estimated.
 partition::HostLink host_link_of(const StepOptions& options);
 
 // Compiles the steps of a network that is not partitioned. If the steps of any rank exceed its
