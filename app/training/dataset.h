@@ -41,16 +41,16 @@ class Dataset {
   // Returns the number of training images that are used, at most --limit-train.
   std::int64_t train_size() const { return size_[0]; }
   std::int64_t test_size() const { return size_[1]; }
-  // Return the SHA-256 of all labels of a split that are used, and of 16 stored images that are
-  // spread evenly over the split. On a rank that does not read the split, both return an empty
-  // text.
+  // Return the SHA-256 of the used labels of a split, and of 16 stored images that are spread
+  // evenly over the split. Ranks compare them to find out whether they read the same data. On a
+  // rank that does not read the split, both return an empty text.
   std::string labels_sha256(data::Split split) const;
   std::string images_sha256(data::Split split) const;
   // Renumbers the labels so that class i is names[i]. `names` must have the data set's own names,
   // in any order.
   void reorder_classes(const std::vector<std::string>& names);
-  // Removes the labels of all images and gives the data set other classes, because the labels are
-  // of none of these.
+  // Gives the data set other classes. Removes the labels of all images, because they are numbers of
+  // the old classes.
   void drop_labels(std::vector<std::string> classes);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
@@ -67,7 +67,7 @@ class Dataset {
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
     std::pmr::memory_resource* memory = nullptr;  // memory of the batches; null: the heap
-    // The number of batches that the receiver keeps while it requests the next.
+    // The number of batches that the caller still holds when it requests the next one.
     int held = 0;
   };
   // Return a source of batches without end. Training images are shuffled and augmented, from the

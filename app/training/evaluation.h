@@ -20,8 +20,8 @@ struct EvaluationOptions {
   std::string checkpoint;
   bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;
-  // These options are used: data, global batch, backend, precision, feed, threads and timeout.
-  // Without a checkpoint size and test_resize are used, too.
+  // Only these options are used: data, global batch, backend, precision, feed, threads and timeout.
+  // Without a checkpoint, which has its own, size and test_resize are used, too.
   TrainOptions run;
 };
 

@@ -43,7 +43,7 @@ class ConfigurationTable {
 };
 
 // Returns names and values of the rows on optimizer, learning rate, loss, tests and checkpoints.
-// The values are the effective ones; for example the learning rate is the scaled one.
+// The values are those that the run uses: for example the learning rate after scaling.
 std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
                                                                std::int64_t steps_per_epoch);
 

@@ -47,8 +47,9 @@ struct RunPlan {
 
 class RunReport {
  public:
-  // Says whether this rank writes the files and prints (`all`), only writes the files (`files`), or
-  // does neither (`none`). Members use `files`; a training alone uses `all` on rank 0.
+  // What this rank does: it writes the files and prints (`all`), only writes the files (`files`),
+  // or does neither (`none`). A member uses `files` on the rank that trains it. A training alone
+  // uses `all` on rank 0 and `none` on the others.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
@@ -59,7 +60,7 @@ class RunReport {
   // Reports a test. `average` is the result of the moving average, if there is one.
   void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
-  // Returns whether the run was resumed after its last step.
+  // Returns whether the run was resumed after its last step, so that no step is left.
   bool nothing_to_do() const;
   bool has_summary() const;
   // Writes the summary. `ranks` are the times of all ranks, which only rank 0 uses.

@@ -32,7 +32,7 @@ class Trace {
   Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
         std::int64_t total_steps);
 
-  // Several steps may begin before the first of them ends.
+  // Notes that a step begins. On a device the next steps may begin before this one ends.
   void begin_step(std::int64_t step);
   // Notes that a batch has arrived for which the rank has waited since the time `since`.
   void loaded(Clock::time_point since);
@@ -42,7 +42,7 @@ class Trace {
 
  private:
   struct Event {
-    std::int64_t begin, end;  // nanoseconds of this rank's clock
+    std::int64_t begin, end;  // in nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
     // The number of the gradient bucket that the event shows; -1 if the event is in a lane.
@@ -66,7 +66,7 @@ class Trace {
   // The texts that events point to.
   std::vector<std::string> step_names_, layers_, kinds_;
   std::vector<Event> events_;
-  // Indices into events_ of this step's buckets, in the order in which they start.
+  // This step's bucket events, as indices into events_, in the order in which the buckets start.
   std::vector<std::size_t> open_buckets_;
   std::size_t closed_buckets_ = 0;
 };
