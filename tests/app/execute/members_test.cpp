@@ -32,7 +32,7 @@ TEST(Members, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// A member that is not computed any more must not change the others.
+// One member stops during the run and is no longer computed. The others must keep their bits.
 TEST(Members, GoOnWhenOneRetires) {
   MembersRun all(residual(), {}, 0, 3), rest(residual(), {}, 0, 3);
   all.train(2), rest.train(2);
@@ -51,8 +51,8 @@ TEST(Members, ShareOneStrideAndEachHasItsControl) {
   EXPECT_EQ(&run.session().control(2), memory.of_member(memory.control(), 2));
 }
 
-// With a limit under which operations run again, all members together must fit and get the same
-// bits as before.
+// The memory limit is so low that operations must run again. All members together must keep to it
+// and get the same bits as without a limit.
 TEST(Members, FitIntoAMemoryLimitTogether) {
   StepOptions limited;
   MembersRun roomy(residual(), limited, 0, 4);

@@ -61,8 +61,8 @@ TEST(FrozenParameters, ComeLastInTheFlatBuffers) {
     EXPECT_EQ(graph.parameters[static_cast<std::size_t>(order[i])].gradient < 0, i + 2 >= order.size()) << i;
 }
 
-// Freezes the parameters of one kind (weights, biases, …) at a time, and then every other layer as
-// a whole.
+// Freezes all parameters of one kind (weights, biases, …) at a time, and then all parameters of
+// every second layer.
 TEST(FrozenParameters, LeaveTheOtherGradientsAsTheyAre) {
   using Choice = std::function<bool(const Layer&, const ParameterSpec&)>;
   const std::vector<Choice> choices{

@@ -1,4 +1,5 @@
-// Tests convolutions that also do the work of backward_reduce of the batch norm before them.
+// Tests the pass that saves the backward_reduce of a batch norm: the convolution that computes the
+// batch norm's gradient also computes the sums that backward_reduce would.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +35,9 @@ Network chain(int stride, bool residual) {
   return net;
 }
 
-// The gradient for bn1 is a sum of two: from conv2, and from the path around conv2. Either may be
-// computed first. The gradients for bn2 and bn3 have one source.
+// The gradient for bn1 is a sum of two, from conv2 and from the path around it. The convolution
+// that comes last must compute the sums. The pass leaves the reduces of bn2 and bn3, whose
+// gradients have one source.
 TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
   for (const bool residual : {true, false})
     for (const int stride : {1, 2}) {
@@ -87,7 +89,8 @@ TEST(FuseNormGradients, GradientsStayTheSame) {
   }
 }
 
-// If another node also reads a gradient, the pass must not change it.
+// The fused convolution no longer writes one of the gradients alone. So if another node reads it,
+// the pass must change nothing.
 TEST(FuseNormGradients, LeavesWhatOthersRead) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   const auto reduce = std::ranges::find_if(graph.nodes, [](const Node& node) {
