@@ -51,8 +51,8 @@ class TrainAverage : public TrainJob {
   }
 };
 
-// An epoch of 600 images has 11 steps of 52 images and one step of 28 images, which has parts of
-// 13, 13 and 2.
+// An epoch of 600 images has 11 steps of 52 images, in four parts of 13. Its last step has 28
+// images, in parts of 13, 13 and 2.
 TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
   ASSERT_EQ(run(command(1, plain("whole", "--global-batch 52 --steps 15"))).status, 0);
   for (const int ranks : {1, 2}) {

@@ -15,7 +15,8 @@ class TrainMemoryJob : public TrainJob {
   static std::string limited(const std::string& name, std::int64_t bytes, const std::string& model) {
     return train(name, "--epochs 1 --limit-test 8 --memory-limit " + std::to_string(bytes), model);
   }
-  // Returns the least memory that is possible, as the message about a limit says it.
+  // Returns the number of bytes that a run needs at least, from the message that a limit is too
+  // low.
   static std::int64_t least_in(const std::string& text) {
     const std::string before = "at least ";
     const auto at = text.find(before);

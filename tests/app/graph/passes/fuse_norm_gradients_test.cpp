@@ -1,5 +1,5 @@
-// Tests the pass that saves the backward_reduce of a batch norm: the convolution that computes the
-// batch norm's gradient also computes the sums that backward_reduce would.
+// Tests the pass that removes the backward_reduce of a batch norm: the convolution that computes
+// the gradient for the batch norm then also computes the sums of backward_reduce.
 #include <gtest/gtest.h>
 
 #include <algorithm>

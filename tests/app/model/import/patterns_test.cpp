@@ -1,5 +1,5 @@
-// Tests the recognition of operations that files write as several nodes, and of nodes that only
-// look like such an operation.
+// Files write some operations as several nodes. Tests that such patterns become one layer, and that
+// nodes which only look like a pattern do not.
 #include <gtest/gtest.h>
 
 #include "tests/app/model/import/model_maker.h"
