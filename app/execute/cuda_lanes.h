@@ -11,7 +11,7 @@
 
 namespace convoy::app {
 
-// The events and extra streams of captured graphs. They must live until the captures have ended.
+// The events and extra streams that captures use. They must live until the captures have ended.
 struct LaneResources {
   std::vector<kernels::CudaEvent> edges;
   std::deque<kernels::CudaStream> urgent;  // indexed by lane: its high-priority stream

@@ -80,7 +80,7 @@ class Executor {
 };
 
 struct HostExecution {
-  std::span<const float> probabilities;  // probabilities of the running step
+  std::span<const float> probabilities;  // written by the running step
   std::function<void()> between;         // called after every instruction; may be empty
   // Points to the milliseconds that this rank has waited for other ranks since the run began.
   const double* exposed_ms = nullptr;
@@ -88,12 +88,13 @@ struct HostExecution {
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
 struct DeviceExecution {
-  // Probabilities of the running step, in device memory.
+  // The probabilities that a running step writes, in device memory.
   std::span<const float> probabilities;
-  // Images arrive through a ring that has places for kRingSlots times `batches` batches.
+  // Whether the images of each step are copied to the device. If so, they go into a ring that has
+  // places for kRingSlots times `batches` batches.
   bool streamed = false;
   int batches = 1;
-  // The most lanes for computing that a program may have.
+  // The largest number of lanes for computing that a program may have.
   int lanes = 1;
   // The number of lanes for computing of a program whose lanes were not chosen (LaneOrder).
   int fixed_lanes = 1;

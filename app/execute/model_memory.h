@@ -80,8 +80,8 @@ class ModelMemory {
   bool has_labels() const { return has_labels_; }
   bool has_transforms() const { return plan_.has(Region::transforms); }
   bool has_mix() const { return plan_.has(Region::mix); }
-  // The values that the ranks sum at the end of a step: four sums of the loss, then the number of
-  // ranks that want to stop.
+  // The fields of StepMetrics: four sums over the samples, then the number of ranks that want to
+  // stop. The ranks sum these values at the end of a step.
   double* metrics() const { return reinterpret_cast<double*>(base(Region::metrics)); }
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
@@ -101,8 +101,7 @@ class ModelMemory {
   // if the optimizer keeps averages.
   float* flat_averages() const { return reinterpret_cast<float*>(base(Region::averages)); }
   float* statistics_averages() const { return flat_averages() + flat_.trained_elements; }
-  // Returns all running statistics in one buffer. Each statistic is padded to kStateAlignment
-  // bytes.
+  // Returns the buffer of all running statistics. Each of them is padded to kStateAlignment bytes.
   float* statistics() const { return reinterpret_cast<float*>(base(Region::statistics)); }
   std::int64_t statistics_elements() const { return statistics_elements_; }
   // Returns the parameters in bf16, or null if no kernel reads them.
@@ -111,7 +110,7 @@ class ModelMemory {
   }
   std::int64_t flat_elements() const { return flat_.elements; }
   std::int64_t trained_elements() const { return flat_.trained_elements; }
-  // Returns the segments of the trained parameters in the flat buffers.
+  // Returns where the trained parameters are in the flat buffers: one segment per parameter.
   std::span<const kernels::ParameterSegment> segments() const {
     return std::span(flat_.segments).first(flat_.trained);
   }
@@ -140,7 +139,7 @@ class ModelMemory {
 
   kernels::Arena arena_, host_;
   std::shared_ptr<std::byte> transfer_memory_;  // replaces arena_ if it is not null
-  // Replaces the last regions of the arena if it is not null.
+  // If it is not null, it holds the gradients instead of the last regions of the arena.
   std::shared_ptr<std::byte> shared_gradients_;
   MemoryPlan plan_;
   FlatLayout flat_;

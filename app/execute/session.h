@@ -21,7 +21,7 @@ namespace convoy::app {
 
 // A finished batch of Session::evaluate(). Each vector has one element per row of the batch.
 struct EvaluatedBatch {
-  // Index of the image in the image set; -1 in a row without an image.
+  // Index of the image in the image set; -1 in a row without an image, as in a short last batch.
   std::vector<std::int64_t> samples;
   std::vector<std::int32_t> labels;      // -1 if the image has no label
   std::span<const float> probabilities;  // [capacity, classes]; valid during the visit
@@ -34,7 +34,7 @@ class Session {
   // outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
-  // rank's stage of a partitioned step. A session with several members must be on a single rank.
+  // rank's stage of a partitioned step. A session with several members must have no other ranks.
   // Collective over the ranks of `groups`.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
@@ -121,17 +121,17 @@ class Session {
   // test the averages. A second call restores the parameters. Requires that no step is in flight.
   void exchange_averages();
 
-  // Trace training steps on a device (executor.h).
+  // Trace training steps on a device. These functions do the same as those of the executor.
   void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
   void begin_trace() { executor_->begin_trace(); }
   std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
 
   const Program& train_program() const { return programs_.train; }
   const Program& train_part_program() const { return programs_.train_part; }
-  // Sets the lanes of train_program(), or of train_part_program(), before its first step.
+  // Set the lanes of train_program() and of train_part_program(). Call them before the first step.
   void arrange_training(LaneOrder lanes) { programs_.train.arrange(std::move(lanes)); }
   void arrange_training_part(LaneOrder lanes) { programs_.train_part.arrange(std::move(lanes)); }
-  // The most lanes for computing that a program may have.
+  // Returns the largest number of lanes for computing that a program of this session may have.
   int lanes() const;
   // Starts a train step with a copy of one of this session's programs, whose lanes may be changed.
   void start_copy(const Program& program) { start(program, false); }

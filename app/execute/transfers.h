@@ -15,7 +15,7 @@ namespace convoy::app {
 
 class Transfers {
  public:
-  // `stages` are the ranks of one replica, by stage. The communicator must outlive the transfers.
+  // `stages` are the ranks of one replica: rank i runs stage i. They must outlive the transfers.
   explicit Transfers(comm::Collectives& stages) : stages_(stages) {}
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;

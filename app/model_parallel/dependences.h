@@ -9,8 +9,8 @@
 
 namespace convoy::app {
 
-// A use of a tensor inside the step. The producer is the last node that wrote the tensor; the
-// consumer reads it.
+// A tensor inside the step that one node, the producer, writes, and another, the consumer, reads.
+// The producer is the last node that wrote the tensor before.
 struct TensorUse {
   int producer = -1, consumer = -1;  // positions in StepGraph::nodes
   TensorId tensor = -1;

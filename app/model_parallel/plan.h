@@ -1,4 +1,4 @@
-// The plan of a training step that is partitioned over the ranks of a replica (--partition).
+// Plans which rank of a replica runs which operations of a training step (--partition).
 #pragma once
 
 #include <cstdint>

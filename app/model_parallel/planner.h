@@ -58,7 +58,7 @@ class Planner {
   const std::int64_t memory_limit_;
   const int stages_;
   const StepDependences dependences_;
-  std::int64_t one_rank_bytes_ = 0;  // bytes of an arena for the whole step
+  std::int64_t one_rank_bytes_ = 0;  // bytes of the arena if one rank runs the whole step
 };
 
 }  // namespace convoy::app

@@ -15,7 +15,7 @@ CompiledGraph stage_of_step(const CompiledGraph& whole, const StagePrograms& pro
                             int reuse_delay = 0);
 
 // Tells which rank of a replica runs each operation of a training step, and when operations are
-// expected to run. All ranks have the same.
+// expected to run. All ranks must have the same placement.
 struct StepPlacement {
   int stages = 1;
   std::vector<int> stage_of;  // the stage of each node of the training step

@@ -24,8 +24,8 @@ partition::HostLink host_link_of(const StepOptions& options);
 
 // Compiles the steps of a network that is not partitioned. If the steps of any rank exceed its
 // limit, rank 0 times the operations, and all ranks time their copies to host memory at once. Every
-// rank that exceeds its limit plans with the times of rank 0 and the slowest copies (fit_memory.h).
-// Collective over `ranks`, which are the ranks of groups.world.
+// rank that exceeds its limit plans with the times of rank 0 and the slowest copies of any rank
+// (fit_memory.h). Collective over `ranks`, which are the ranks of groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);
 

@@ -61,8 +61,8 @@ double measure_message(const Exchange& exchange) {
   return best;
 }
 
-// Returns the milliseconds that an operation takes in a captured graph, as a step is. A graph has
-// several runs, of which it takes the mean, and the result is the median of some graphs.
+// Returns the milliseconds that an operation takes in a captured graph, because a step is one, too.
+// The graph runs the operation several times.
 double measure_captured(const kernels::Launch& operation) {
   constexpr int kTimes = 8;
   operation({});  // The first run makes connections, which cannot be made during capture.

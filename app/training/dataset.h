@@ -28,13 +28,14 @@ OpenedData open_data(const TrainOptions& options);
 
 class Dataset {
  public:
-  // Opens the data; with --feed scatter only rank 0 does so. Batches are loaded by `threads`
-  // threads of this rank. Collective.
+  // Opens the data with `open`. With --feed scatter only rank 0 does so. Batches are loaded by
+  // `threads` threads of this rank. Collective.
   Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads,
           const std::function<OpenedData(const TrainOptions&)>& open = open_data);
 
   const data::StoreInfo& info() const { return info_; }
-  // Replaces the mean and deviation of the data by those that the network was trained with.
+  // Sets the mean and deviation that images are normalised with. An evaluation uses those that the
+  // network was trained with.
   void set_normalisation(std::vector<float> mean, std::vector<float> std);
   // Returns the shape of the images that the network gets.
   data::ImageShape input_shape() const { return input_; }
@@ -54,7 +55,8 @@ class Dataset {
   void drop_labels(std::vector<std::string> classes);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // Return the most image operations that the transform of a training sample can hold.
+  // Return the largest number of image operations (such as brightness) that the augmentation of one
+  // training image may have.
   int most_image_ops() const { return most_image_ops(options_); }
   static int most_image_ops(const TrainOptions& options);
   // Throws std::runtime_error if the images are too small for the options' augmentation.
@@ -79,7 +81,8 @@ class Dataset {
   // and with another number of threads.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
                                            const TrainOptions& options, int threads) const;
-  // `skip` is LoaderOptions::skip, which needs --feed slice.
+  // `skip` gets the messages about images that cannot be read (LoaderOptions::skip). It needs
+  // --feed slice.
   std::unique_ptr<data::BatchSource> test(const Delivery& delivery,
                                           std::function<void(const std::string&)> skip = nullptr) const;
 

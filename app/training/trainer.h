@@ -145,7 +145,7 @@ class Trainer {
   std::deque<StartedStep> in_flight_;  // in the order of their starts
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
-  // The number of members that train, over all ranks.
+  // The number of members that still train, counted over all ranks.
   std::int64_t all_live_ = 1;
   // The step of the checkpoint from which the run was resumed; 0 if there is none.
   std::int64_t resumed_ = 0;

@@ -81,7 +81,7 @@ class Training {
   const std::string structure_sha256_;
   Schedule schedule_;
   std::unique_ptr<RunLock> lock_;  // set only on rank 0
-  // Set on rank 0, and on all ranks if the run resumes.
+  // Null on all ranks but rank 0, unless the run resumes.
   std::unique_ptr<CheckpointFolder> checkpoints_;
   std::unique_ptr<SessionState> state_;
   bool captures_ = true;

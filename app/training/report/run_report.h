@@ -39,9 +39,9 @@ struct RunPlan {
   std::optional<PartitionPlan> partition;
   std::int64_t frozen_parameters = 0;
   FitRows initial_weights;  // empty without --init
-  // Describes the members that train together; empty if one training runs alone.
+  // A text that describes the members that train together; empty if one training runs alone.
   std::string members;
-  // Describes the lanes that --lanes auto chose; empty if it did not.
+  // A text that describes the lanes that --lanes auto chose; empty if it chose none.
   std::string lanes;
 };
 
@@ -51,7 +51,7 @@ class RunReport {
   // or does neither (`none`). A member uses `files` on the rank that trains it. A training alone
   // uses `all` on rank 0 and `none` on the others.
   enum class Output : std::uint8_t { none, files, all };
-  // Writes manifest.json and prints the configuration.
+  // Writes manifest.json and prints the configuration, as far as `output` allows.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
             Output output);
   void print_configuration(const Dataset& dataset, const Session& session) const;

@@ -2,9 +2,9 @@
 // (chrome://tracing, ui.perfetto.dev). All times are on the clock of rank 0.
 //
 // Each rank is a process with four threads: steps, compute (one event per operation, with layer and
-// kind), communication (waiting for other ranks) and loader. A gradient bucket is an event that
-// lasts from its start until the rank saw that it was finished. On a GPU each lane is a thread,
-// with times of the device.
+// kind), communication (waiting for other ranks) and loader. The sum of a gradient bucket over the
+// ranks is an event that lasts from its start until the rank saw that it was finished. On a GPU
+// each lane is a thread, with times of the device.
 //
 // Operations are timed only during the traced steps, so other steps and runs without --trace have
 // no cost. A GPU captures the traced steps again with time stamps around every operation. They cost

@@ -191,7 +191,8 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   }
 }
 
-// Between two exchanges evaluations must test the averages. The exchanges must change nothing else.
+// Between two calls of exchange_averages() evaluations must test the averages. After the second
+// call the parameters must be the same as before the first.
 TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   for (const Precision precision : precisions()) {
     StepOptions options;

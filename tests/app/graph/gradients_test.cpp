@@ -139,7 +139,7 @@ TEST(Fusion, ChangesNoEvaluation) {
 }
 
 // If two tensors that are needed at the same time shared memory, one would overwrite the other. So
-// steps with planned memory must have the bits of steps in which every tensor has a buffer.
+// a step with planned memory must have the bits of a step in which no tensors share memory.
 TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
   for (const Network& network : {every_op(), residual(), rectifying(), modern()})
     for (const Network& variant : {network, fuse(network)})

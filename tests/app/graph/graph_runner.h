@@ -1,5 +1,6 @@
 // Runs a step graph on one host backend, for tests of the graph itself. Every persistent tensor has
-// a buffer of its own. Activations are at the offsets of the memory plan or in separate buffers.
+// a buffer of its own. Activations are either where the memory plan puts them, and then share
+// memory, or in separate buffers.
 #pragma once
 
 #include <algorithm>

@@ -11,8 +11,8 @@ namespace {
 
 class TrainAverage : public TrainJob {
  protected:
-  // Returns the command for a network without batch norm, whose statistics would be those of each
-  // part.
+  // Returns the arguments that train a network without batch norm. With batch norm a step in parts
+  // would differ from a whole step, because statistics are those of each part.
   static std::string plain(const std::string& name, const std::string& flags) {
     return "train --model cifar10_quick --data " + data() +
            " --seed 1 --threads 1 --log-every 1 --learning-rate 0.01 --flip --crop-padding 4 --out " +

@@ -46,7 +46,8 @@ TEST_F(TrainMemoryJob, AnyLimitDownToTheLeastChangesNoBit) {
   }
 }
 
-// Runs with dropout and augmentation, on one and two ranks, resumed in the middle of an epoch.
+// Runs whose activations wait in host memory must end with the same bits as runs without a limit:
+// with dropout and augmentation, on one and two ranks, and resumed in the middle of an epoch.
 TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   for (const auto& [model, ranks] : {std::pair{"googlenet", 1}, {"wrn10_1", 2}}) {
     const std::string common = "--limit-test 8 --flip --crop-padding 4 --overwrite --steps ";
@@ -70,7 +71,8 @@ TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   }
 }
 
-// The limits of ranks may differ, and a resumed run may have another limit.
+// Ranks may have different limits, and a resumed run may have another limit than before. The result
+// must not change.
 TEST_F(TrainMemoryJob, RanksMayHaveLimitsOfTheirOwnAndAResumedRunAnother) {
   ASSERT_EQ(run(command(2, train("whole", "--epochs 1 --limit-test 8"))).status, 0);
   const auto most = summary("whole")["peak_device_bytes"].get<std::int64_t>();

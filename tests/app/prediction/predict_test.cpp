@@ -199,8 +199,8 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // measured with the next larger count
-  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // measured with the largest count
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // 2 ranks: uses the rows of 4
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // 8 ranks: uses the rows of 4, too
   // The operations take 4, 3, 3 and 2 ms. Weighted by its time, an operation takes 38/12 ms on
   // average. The computation is delayed by the part of the bucket's 50 us that is not hidden.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
@@ -340,7 +340,7 @@ TEST(Prediction, AMaskIsABitAnElement) {
   for (const TimedOperation& operation : estimate_profile(network, Precision::fp32, slow).operations)
     if (operation.layer == "layer1.0.bn2" && operation.kind == "batch_norm_forward") {
       const double bytes = operation.ms * slow.gbytes_per_second * 1e6;
-      // The tolerance covers the constants of the channels.
+      // The tolerance is for the values per channel, such as mean and scale.
       EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);
       return;
     }

@@ -115,8 +115,9 @@ TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// In resnet50, 15 of 53 reduces have two gradients: those after every block except the last.
-// Parameters must keep their order, on which checkpoints rely.
+// In resnet50, 15 of the 53 batch norms get two gradients: the last one of every block except the
+// final block. The pass must remove these 15 reduces. It must keep the order of the parameters, on
+// which checkpoints rely.
 TEST(FuseNormGradients, TheZoosParametersKeepTheirOrder) {
   for (const std::string name : {"resnet18", "resnet50", "wrn28_10", "googlenet"}) {
     StepGraph graph = build_step_graph(fuse(make_network(name, {2, 3, 64, 64}, 10)), {});
