@@ -107,7 +107,7 @@ void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
     before[at(step.lane)] = previous;
     std::vector<int> waits;
     for (const int of : dependences[i]) waits.push_back(position[at(of)]);
-    std::ranges::sort(waits, std::ranges::greater());  // latest first
+    std::ranges::sort(waits, std::ranges::greater());  // latest first: others may follow from it
     for (const int of : waits) {
       LanePlan::Step& other = plan.steps[at(plan.order[at(of)])];
       if (before[at(other.lane)] >= of) continue;  // follows from other waits

@@ -40,9 +40,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Connects the stages of a partitioned step. This must happen before the first step, since
-  // connections cannot be made while a GPU step is captured, and after all stages have made their
-  // sessions. Collective over the stages.
+  // Connects the stages of a partitioned step. Call it after all stages have made their sessions.
+  // Call it before the first step, since connections cannot be made while a GPU step is captured.
+  // Collective over the stages.
   void connect();
 
   const ModelMemory& memory() const { return *memory_; }
@@ -165,7 +165,7 @@ class Session {
   std::vector<int> all_members_;
   StepCommunication communication_;
   StepPrograms programs_;
-  kernels::Launch copy_parameters_;  // updates the bf16 copies; empty if there are none
+  kernels::Launch copy_parameters_;  // makes the bf16 copies; empty if there are none
   // Whether parameters have changed since copy_parameters_ ran.
   bool copies_are_stale_ = false;
   // Declared last, so that it is destroyed first: steps in flight use all fields above.

@@ -32,7 +32,7 @@ struct TransferTime {
 
 struct ProgramCosts {
   std::vector<Work> nodes;  // the work of each node of the step
-  // The update of each stage, which runs at the end of the stage.
+  // The optimizer's update of each stage, which runs after all nodes of the stage.
   std::vector<Work> updates;
   std::vector<TransferTime> transfers;  // in the order of StagePrograms::transfers
   SharedProcessors processors;

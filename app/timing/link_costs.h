@@ -24,7 +24,7 @@ struct LinkCost {
 // Measures the links between the first `among` ranks. Every pair sends small and large messages in
 // both directions, one pair at a time, from memory with the fastest transfers. Returns a matrix
 // whose elements [a][b] and [b][a] are the link between ranks a and b, the same on every rank. The
-// links of a rank to itself cost nothing. Collective over all of `ranks`.
+// elements [a][a] cost nothing. Collective over all of `ranks`.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
                                                  int among);
 

@@ -78,9 +78,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // An operation that does not fit into the rest of the ring starts again at offset 0, so the
-    // ring must hold the largest. Its size must be aligned, because the other tensors come after
-    // it.
+    // An operation that does not fit into the rest of the ring starts at offset 0, so the largest
+    // must fit. The other tensors come after the ring, so its size must be aligned.
     size_ = padded(std::max(shared, largest)) + padded(64);
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);

@@ -39,8 +39,8 @@ class Evaluation {
   // those of the model file, and mean and deviation are those of the data. Throws
   // std::runtime_error if there are no test images.
   void prepare();
-  // Runs over the test images once. Returns the sums over all ranks. `skip` gets the messages about
-  // images that cannot be read (LoaderOptions::skip).
+  // Runs over the test images once. Returns the metrics, summed over all ranks. `skip` gets the
+  // messages about images that cannot be read (LoaderOptions::skip).
   StepMetrics run(const Session::VisitBatch& visit = nullptr,
                   std::function<void(const std::string&)> skip = nullptr);
 
@@ -48,7 +48,7 @@ class Evaluation {
   bool has_checkpoint() const { return !options_.checkpoint.empty(); }
   const CheckpointState& checkpoint() const { return state_; }
   const comm::Communicator& ranks() const { return ranks_; }
-  // Returns, for example, "resnet18 after step 300" or "net.onnx".
+  // Returns the name of what is evaluated, for example "resnet18 after step 300" or "net.onnx".
   std::string describe() const;
 
  private:

@@ -141,7 +141,7 @@ struct TrainOptions {
 
   // The specification of trainings that run together (--members); empty: one training runs alone.
   std::string members;
-  // The number of epochs after which the worse half of the members stops; 0: off.
+  // After every so many epochs the worse half of the members stops; 0: off.
   std::int64_t halving = 0;
 
   bool resume = false, overwrite = false;

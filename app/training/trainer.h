@@ -133,7 +133,7 @@ class Trainer {
   // The members' tensors. make_trainings() moves each to its training.
   std::vector<std::unique_ptr<SessionState>> states_;
   std::vector<std::unique_ptr<Training>> trainings_;
-  std::vector<char> live_;  // false if the member diverged
+  std::vector<char> live_;  // 0 if the member diverged
   // Whether the last test was the member's best.
   std::vector<char> better_;
   // With members, on rank 0: the lock of the whole run's folder.

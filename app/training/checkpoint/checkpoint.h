@@ -3,7 +3,7 @@
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
 //                    best_accuracy, mean and std [C], options (JSON text)
 //   /parameters/NAME, /statistics/NAME, /optimizer/NAME
-//                    float32 in row-major order; groups in the order of the model
+//                    float32 in row-major order; each group keeps the order of the model
 //   /averages/NAME   with --ema: moving averages of all parameters, then of all statistics
 //   /class_names     fixed-length UTF-8 strings by label; absent in files of older versions
 #pragma once

@@ -229,9 +229,8 @@ void CheckpointImage::write_texts(const std::string& dataset, const std::vector<
 
 std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
-  // Use the buffer of HDF5's core driver instead of copying the file. The handle points to the
-  // buffer, which starts with the user block. H5Fget_file_image returns the length without that
-  // block.
+  // Use the buffer of HDF5's core driver, without a copy. It starts with the user block, which is
+  // not counted in the length that H5Fget_file_image returns.
   void* handle = nullptr;
   hdf5::check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), file_name_);
   const ssize_t bytes = H5Fget_file_image(file_.get(), nullptr, 0);

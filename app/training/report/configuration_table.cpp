@@ -84,7 +84,7 @@ std::string learning_rate_row(const TrainOptions& o, std::int64_t steps_per_epoc
   return text;
 }
 
-// Returns, for example, "every epoch", "every 5 epochs" or "at the end".
+// Returns an interval as text: "every epoch" for 1, "every 5 epochs" for 5, or "at the end" for 0.
 std::string every(std::int64_t count, const char* unit) {
   if (count == 0) return "at the end";
   return count == 1 ? fmt::format("every {}", unit) : fmt::format("every {} {}s", count, unit);

@@ -18,9 +18,9 @@
 
 namespace convoy::app {
 
-// Returns, for example, "11,173,962".
+// Returns a number with a comma before every three digits, for example "11,173,962".
 std::string with_thousands(std::int64_t number);
-// Returns, for example, "512 B" or "1.50 GiB".
+// Returns a number of bytes in a suitable unit, for example "512 B" or "1.50 GiB".
 std::string format_bytes(std::uint64_t bytes);
 
 class ConfigurationTable {

@@ -4,7 +4,8 @@
 // Each rank is a process with four threads: steps, compute (one event per operation, with layer and
 // kind), communication (waiting for other ranks) and loader. The sum of a gradient bucket over the
 // ranks is an event that lasts from its start until the rank saw that it was finished. On a GPU
-// each lane is a thread, with times of the device.
+// operations run in several lanes at once, and each lane is a thread of the trace. The device
+// measures their times.
 //
 // Operations are timed only during the traced steps, so other steps and runs without --trace have
 // no cost. A GPU captures the traced steps again with time stamps around every operation. They cost

@@ -143,7 +143,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
       for (const TensorId output : node.outputs) {
         const auto at = static_cast<std::size_t>(output);
         written[at] = true;
-        // Only weights may have an opaque layout, which belongs to the backend's library.
+        // Only the backend's library can read an opaque layout. It is allowed for weights only.
         const bool in_step = compiled.graph.tensors[at].role == TensorRole::activation;
         const bool opaque = compiled.descs[at].layout == kernels::Layout::opaque;
         EXPECT_FALSE(in_step && opaque) << compiled.graph.tensors[at].name;

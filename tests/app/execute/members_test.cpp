@@ -6,8 +6,8 @@ namespace {
 
 using kernels::OptimizerKind;
 
-// The runs have batch norm, dropout, augmentation, clipping, averages and different values of every
-// hyperparameter.
+// Every member must get the bits of a training alone, although the members have different values of
+// every hyperparameter. The runs have batch norm, dropout, augmentation, clipping and averages.
 TEST(Members, HaveTheBitsOfATrainingAlone) {
   for (const Network& network : {every_op(), residual()})
     for (const int count : {1, 7}) expect_members_as_alone(network, {}, count, 5);

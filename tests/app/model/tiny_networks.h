@@ -127,7 +127,7 @@ inline Network modern() {
   return net;
 }
 
-// Returns a network with an auxiliary classifier in the middle.
+// Returns a network with two outputs: the second is an auxiliary classifier in the middle.
 inline Network auxiliary() {
   Network net("auxiliary", {4, 3, 8, 8});
   const LayerId x = net.add("relu", Relu{}, net.add("conv", Conv2d::square(8, 3, 1, 1), net.input()));

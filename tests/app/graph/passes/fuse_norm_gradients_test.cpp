@@ -55,8 +55,8 @@ TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
     }
 }
 
-// Returns a network in which three convolutions read the same ReLU. An addition sums the first two
-// of the three gradients.
+// Returns a network in which three convolutions read the same ReLU. Backward adds the first two of
+// their three gradients with an addition. The pass must leave such a sum as it is.
 Network three_ways() {
   Network net("three_ways", {4, 3, 8, 8});
   const LayerId norm = net.add("bn", BatchNorm{}, net.add("conv", Conv2d::square(6, 3, 1, 1), net.input()));
