@@ -1,7 +1,7 @@
 // Runs each step on a GPU as one launch of a captured graph. Values that change from step to step
-// go through a StepRing. A copy stream brings the next batch of images to a ring of batches while
-// the current step computes. The host starts up to two steps before it needs the metrics of the
-// first.
+// go through a StepRing. A separate stream copies the images of the next batch to the GPU while the
+// current step computes. The host may start the next two steps before it reads the metrics of a
+// step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class CudaExecutor final : public Executor {
 
   kernels::StepControl& control(int member) override { return input_of(member).control; }
   std::span<std::int32_t> labels(int member) override { return input_of(member).labels; }
-  // The captured graph computes the member until the session ends.
+  // Does nothing: the captured graph computes all members and cannot leave one out.
   void retire(int) override {}
 
   void load(data::BatchLease lease, std::span<const int> members, std::int64_t first_byte) override {
@@ -64,8 +64,8 @@ class CudaExecutor final : public Executor {
       Input& input = input_of(member);
       if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, input.labels.data());
       if (!input.transforms.empty()) std::copy_n(batch.transforms, batch.capacity, input.transforms.data());
-      // The kernel's pointer to the images is shifted by the member's stride, but all members read
-      // the images at one place. The samples' offsets undo the shift.
+      // A kernel adds a member's stride to every address, also to that of the images, which all
+      // members share. Subtract it here from the offsets of the samples.
       for (kernels::SampleTransform& transform : input.transforms)
         transform.offset += base - member * memory_.stride();
       input.mix = batch.mix;
@@ -79,7 +79,7 @@ class CudaExecutor final : public Executor {
                                 static_cast<std::size_t>(batch.cut_bytes), cudaMemcpyHostToDevice, copies));
     copied_[slot].record(copies);
     copied_[slot].make_wait(compute());
-    // The copy may read the batch until the step is finished.
+    // Keep the lease until the step is finished, because the copy may still read the batch.
     leases_[slot].push_back(std::move(lease));
   }
 
@@ -159,8 +159,8 @@ class CudaExecutor final : public Executor {
 
   Input& input_of(int member) { return inputs_.at(static_cast<std::size_t>(member)); }
 
-  // Returns the byte offset in the images at which the next batch's pixels are stored. A slot of
-  // the ring has places for `batches_` batches.
+  // Returns the byte offset in the image memory for the pixels of the next batch. Each slot of the
+  // ring, which serves one step, has places for `batches_` batches.
   std::int64_t place_of_batch(std::size_t slot) {
     if (loaded_ == batches_) throw std::logic_error("a step takes more batches than there are places for");
     const std::int64_t place = static_cast<std::int64_t>(slot) * batches_ + loaded_++;
@@ -202,16 +202,16 @@ class CudaExecutor final : public Executor {
     captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
       ring_.fetch(stream);
       captured.waits = record(program, stream, clock);
-      // No work may remain when the step counts as finished.
+      // publish() marks the step as finished, so all work of the capture must end before it.
       CapturedGraph::join(stream.get());
       ring_.publish(stream);
     });
     return captured;
   }
 
-  // Records the program on `stream` (lane 0) and on the streams of the other lanes. Returns how
-  // many instructions wait for other ranks. `waits_` times these instructions; `all`, if it is not
-  // null, times every instruction.
+  // Records the program on `stream` (lane 0) and on the streams of the other lanes. Returns the
+  // number of instructions that wait for other ranks, which `waits_` times. If `all` is not null,
+  // it times every instruction.
   int record(const Program& program, kernels::Stream stream, ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
@@ -228,13 +228,13 @@ class CudaExecutor final : public Executor {
   std::span<const float> probabilities_;  // the probabilities in device memory
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
-  // The events and streams of the captured graphs.
+  // The events and streams that the captured graphs use. They must live as long as the graphs.
   LaneResources lane_resources_;
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
   int loaded_ = 0;  // the number of batches loaded for the next step
   std::int64_t started_ = 0, finished_ = 0;
-  // For each slot: Captured::waits of the step in flight.
+  // For each slot of the ring: the number of instructions that wait for other ranks in its step.
   std::array<int, kRingSlots> waits_of_{};
   std::vector<Interval> waited_;
   double exposed_comm_ms_ = 0;
@@ -285,8 +285,8 @@ double CudaExecutor::waited_ms(std::int64_t number) {
   return covered_ms(std::span(waited_).first(waits));
 }
 
-// Waits until the step is finished. Polls host memory, since a call to the CUDA runtime would delay
-// other threads. Every 200 ms it asks the runtime whether the device failed.
+// Waits until the step is finished. Polls a flag in host memory, since calls to the CUDA runtime
+// would delay other threads. Only asks the runtime every 200 ms whether the device failed.
 void CudaExecutor::wait_for(std::int64_t number) const {
   using Clock = std::chrono::steady_clock;
   auto ask_again = Clock::now() + std::chrono::milliseconds(200);

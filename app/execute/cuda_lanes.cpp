@@ -16,7 +16,7 @@ void record_lanes(const LanePlan& plan, cudaStream_t first, const kernels::Strea
     while (std::ssize(resources.urgent) < plan.lanes)
       resources.urgent.emplace_back(kernels::CudaStream::Priority::high);
   const auto plain = [&](int lane) { return lane == 0 ? first : streams.compute(lane).get(); };
-  std::vector<cudaStream_t> now;  // by lane: the stream of its latest instruction
+  std::vector<cudaStream_t> now;  // indexed by lane: the stream of its latest instruction
   std::vector<kernels::CudaEvent> events(static_cast<std::size_t>(plan.events));
   for (int lane = 0; lane < plan.lanes; ++lane) {
     if (lane > 0) edge(first, plain(lane));

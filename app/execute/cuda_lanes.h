@@ -1,4 +1,5 @@
-// Records a program in a capture, on the streams of its lanes. CUDA builds only.
+// Records the instructions of a program in a captured graph. Each lane (lane_plan.h) has its own
+// stream. CUDA builds only.
 #pragma once
 
 #include <deque>
@@ -10,16 +11,16 @@
 
 namespace convoy::app {
 
-// Objects that captures need until they have ended.
+// The events and extra streams that captures use. They must live until the captures have ended.
 struct LaneResources {
   std::vector<kernels::CudaEvent> edges;
-  std::deque<kernels::CudaStream> urgent;  // by lane: of high priority, for urgent instructions
+  std::deque<kernels::CudaStream> urgent;  // indexed by lane: its high-priority stream
 };
 
-// Calls launch(instruction, lane, stream) for all instructions in the plan's order, on streams that
-// wait for each other as the plan says. Lane 0 is `first`, the others are streams of the pool,
-// which fork from it and join it at the end. Kernels take their priority from the stream, so that
-// urgent instructions of a lane have a stream of their own.
+// Calls launch(instruction, lane, stream) for all instructions in the plan's order, and makes the
+// streams wait for each other as the plan says. Lane 0 has the stream `first`. The other lanes have
+// streams of the pool, which fork from `first` and join it at the end. A kernel takes its priority
+// from its stream, so the urgent instructions of a lane have a second stream.
 void record_lanes(const LanePlan& plan, cudaStream_t first, const kernels::StreamPool& streams,
                   LaneResources& resources,
                   const std::function<void(int instruction, int lane, cudaStream_t stream)>& launch);

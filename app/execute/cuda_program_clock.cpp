@@ -5,8 +5,8 @@ namespace convoy::app {
 ProgramClock::ProgramClock(int lanes, int intervals)
     : stamps_(2 * intervals), used_(static_cast<std::size_t>(2 * lanes + 1), false) {
   if (intervals == 0) return;
-  // With high priority a time stamp does not wait for the thread blocks of a kernel that starts at
-  // the same time.
+  // Without high priority a time stamp could wait for the thread blocks of a kernel that starts at
+  // the same time, and would then be too late.
   for (std::size_t branch = 0; branch < used_.size(); ++branch)
     branches_.emplace_back(kernels::CudaStream::Priority::high);
 }

@@ -21,8 +21,8 @@ class ProgramClock {
   // lane must come in the order of its instructions.
   void begin(int interval, int lane, cudaStream_t stream) { take(2 * interval, 2 * lane, stream); }
   void end(int interval, int lane, cudaStream_t stream) { take(2 * interval + 1, 2 * lane + 1, stream); }
-  // Ends the interval when a communication is done. `follow` makes a given stream wait for that
-  // communication.
+  // Ends the interval when a communication is done, without making a lane wait for it. `follow`
+  // (Instruction::follow) makes a stream wait for that communication.
   void end_after(int interval, const std::function<void(kernels::Stream)>& follow);
   // Makes `stream` wait for all time stamps taken so far. Call it before the capture ends. Call it
   // also before a kernel that fills the device, since the stamps would otherwise wait for thread
@@ -36,11 +36,11 @@ class ProgramClock {
   void take(int stamp, int branch, cudaStream_t stream);
 
   kernels::DeviceStamps stamps_;
-  // Two streams per lane, for begins and for ends, and a last stream for end_after().
+  // The streams of the time stamps: two per lane, for begins and for ends, and one for end_after().
   std::vector<kernels::CudaStream> branches_;
-  // For each stream: whether it has time stamps since the last join().
+  // For each of branches_: whether it has taken time stamps since the last join().
   std::vector<bool> used_;
-  // The events of the captured graphs, which use them at each launch.
+  // The events between lanes and branches_. Captured graphs use them at each launch.
   std::deque<kernels::CudaEvent> edges_;
 };
 

@@ -15,9 +15,9 @@ std::int64_t host_ns() {
       .count();
 }
 
-// Returns the nanoseconds to add to the device's times to get the host's. Each attempt takes a time
-// stamp on the device between two reads of the host's clock. The attempt with the closest two reads
-// is the most exact.
+// Returns the nanoseconds to add to a time of the device to get the host's time. Each attempt takes
+// a time stamp on the device between two reads of the host's clock. The shorter the time between
+// the two reads, the smaller the error, so the attempt with the shortest time counts.
 std::int64_t offset_to_host(const kernels::CudaStream& stream) {
   const kernels::DeviceStamps stamp(1);
   std::int64_t closest = std::numeric_limits<std::int64_t>::max(), offset = 0;

@@ -16,8 +16,8 @@ class StepTraces {
   const Program& program() const { return program_; }
   ProgramClock& clock(int step) { return clocks_.at(static_cast<std::size_t>(step)); }
 
-  // Returns the times of the traced steps, in the order of their clocks. All of these steps must be
-  // finished. `idle` must be a stream without work.
+  // Returns the times of the traced steps, in their order. All of these steps must be finished.
+  // `idle` must be a stream without work, because the two clocks are compared on it.
   std::vector<TracedStep> read(const kernels::CudaStream& idle, int lanes) const;
 
  private:

@@ -48,8 +48,8 @@ class Executor {
   virtual kernels::StepControl& control(int member) = 0;
   virtual std::span<std::int32_t> labels(int member) = 0;
   // Makes `batch` the input of the next step of these members. A step takes at most
-  // InputOptions::batches different batches. If images are resident, `first_byte` is the offset of
-  // the batch's image set among them.
+  // InputOptions::batches different batches. If all images are stored on the device, `first_byte`
+  // is the byte at which the images of the batch's split (training or test) begin.
   virtual void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_byte) = 0;
   // Tells the executor that it need not compute this member any more.
   virtual void retire(int member) = 0;
@@ -71,8 +71,8 @@ class Executor {
   virtual double exposed_comm_ms() const = 0;
 
   // Prepares a trace, which times every instruction of the first `steps` steps that are started
-  // after begin_trace(). Tracing does not change results. An executor that runs instructions one by
-  // one needs no preparation, so by default these functions do nothing.
+  // after begin_trace(). Tracing does not change results. On a host the program itself can be
+  // instrumented, so there these functions do nothing.
   virtual void prepare_trace(const Program&, int) {}
   virtual void begin_trace() {}
   // Returns the traced steps in their order. All of them must be finished.
@@ -80,24 +80,25 @@ class Executor {
 };
 
 struct HostExecution {
-  std::span<const float> probabilities;  // probabilities of the running step
+  std::span<const float> probabilities;  // written by the running step
   std::function<void()> between;         // called after every instruction; may be empty
-  // Milliseconds waited for other ranks since the run began.
+  // Points to the milliseconds that this rank has waited for other ranks since the run began.
   const double* exposed_ms = nullptr;
 };
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
 struct DeviceExecution {
-  // Probabilities of the running step, in device memory.
+  // The probabilities that a running step writes, in device memory.
   std::span<const float> probabilities;
-  // Images arrive through a ring that has places for kRingSlots times `batches` batches.
+  // Whether the images of each step are copied to the device. If so, they go into a ring that has
+  // places for kRingSlots times `batches` batches.
   bool streamed = false;
   int batches = 1;
-  // The most lanes for computing that a program may have.
+  // The largest number of lanes for computing that a program may have.
   int lanes = 1;
-  // The lanes for computing of a program that has none of its own.
+  // The number of lanes for computing of a program whose lanes were not chosen (LaneOrder).
   int fixed_lanes = 1;
-  // The most instructions of one program that wait for other ranks.
+  // The largest number of instructions in one program that wait for other ranks. Each is timed.
   int waits = 0;
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);

@@ -1,4 +1,4 @@
-// An interval of time, and the time that several intervals cover.
+// Computes the time that several intervals cover together.
 #pragma once
 
 #include <cstdint>

@@ -9,11 +9,11 @@
 namespace convoy::app {
 namespace {
 
-// Remembers which instructions last wrote and read each piece of memory. Pieces are cut where
-// ranges begin or end.
+// Remembers which instruction last wrote each piece of memory, and which have read it since then.
+// Pieces are cut at both ends of every range, so a range consists of whole pieces.
 class Touched {
  public:
-  // Appends to `waits` the instructions that `reader` must wait for.
+  // Notes that `reader` reads a range. Appends to `waits` the instructions that it must wait for.
   void read(const MemoryRange& range, int reader, std::vector<int>& waits) {
     for_each_piece(range, [&](Piece& piece) {
       if (piece.writer >= 0) waits.push_back(piece.writer);
@@ -67,7 +67,7 @@ class Touched {
 
 constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Returns the number of lanes for computing.
+// Returns the number of lanes that compute, without the lanes for copies.
 int compute_lanes(const Program& program, const LaneOrder& lanes) {
   int count = 1;
   for (std::size_t i = 0; i < lanes.lane.size(); ++i)
@@ -90,12 +90,12 @@ void check(const LaneOrder& lanes, const std::vector<std::vector<int>>& dependen
   if (!complete) throw std::logic_error("internal error: a program's lanes lack some of its instructions");
 }
 
-// Adds the waits between lanes to a plan that has all lanes. A wait that other waits imply is left
-// out.
+// Adds the waits between lanes to a plan in which every instruction has a lane. Leaves out a wait
+// that follows from other waits.
 void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
-  std::vector<int> position(plan.steps.size());  // in the order, by instruction
+  std::vector<int> position(plan.steps.size());  // indexed by instruction: its place in plan.order
   for (std::size_t p = 0; p < plan.order.size(); ++p) position[at(plan.order[p])] = static_cast<int>(p);
-  std::vector<int> last(at(plan.lanes), -1);  // by lane: the position of its latest instruction
+  std::vector<int> last(at(plan.lanes), -1);  // indexed by lane: its latest position
   // seen[p][lane]: the latest position in a lane that is known to end before position p starts.
   std::vector<std::vector<int>> seen;
   for (std::size_t p = 0; p < plan.order.size(); ++p) {
@@ -107,10 +107,10 @@ void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
     before[at(step.lane)] = previous;
     std::vector<int> waits;
     for (const int of : dependences[i]) waits.push_back(position[at(of)]);
-    std::ranges::sort(waits, std::ranges::greater());  // latest first
+    std::ranges::sort(waits, std::ranges::greater());  // latest first: others may follow from it
     for (const int of : waits) {
       LanePlan::Step& other = plan.steps[at(plan.order[at(of)])];
-      if (before[at(other.lane)] >= of) continue;  // other waits order the two already
+      if (before[at(other.lane)] >= of) continue;  // follows from other waits
       if (other.records < 0) other.records = plan.events++;
       step.waits.push_back(other.records);
       const std::vector<int>& theirs = seen[at(of)];
@@ -141,11 +141,12 @@ std::vector<std::vector<int>> dependences_of(const Program& program) {
 
 LaneOrder fixed_lanes(const Program& program, const std::vector<std::vector<int>>& dependences, int lanes) {
   LaneOrder result;
-  std::vector<int> last(at(std::max(lanes, 1)), -1);  // by lane: its latest instruction
+  std::vector<int> last(at(std::max(lanes, 1)), -1);  // indexed by lane: its latest instruction
   for (int i = 0; i < std::ssize(dependences); ++i) {
     result.order.push_back(i);
     int best = -1;
-    // Prefer a lane whose last instruction this one must wait for, the latest of them.
+    // Prefer a lane whose last instruction this one must wait for anyway, because the wait is then
+    // free. If there are several, take the lane whose last instruction is the latest.
     for (int lane = 0; lane < std::ssize(last); ++lane) {
       const int tail = last[at(lane)];
       const bool follows = tail >= 0 && std::ranges::binary_search(dependences[at(i)], tail);

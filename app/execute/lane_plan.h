@@ -1,6 +1,6 @@
-// Decides which instructions of a program may run at the same time, and which must wait for which.
-// Two instructions depend on each other if one of them writes memory that the other reads or
-// writes. This rule also orders buffers that share memory in the arena.
+// Plans the lanes of a program: sequences of instructions that run at the same time, and the waits
+// between them. Two instructions must keep their order if one of them writes memory that the other
+// reads or writes. This also holds for buffers that share memory in the arena.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ struct LanePlan {
     std::vector<int> waits;
     // Number of the event that is recorded after the instruction; -1 if there is none.
     int records = -1;
-    // A device gives the instruction multiprocessors before others.
+    // A device gives free multiprocessors to this instruction first.
     bool urgent = false;
   };
   std::vector<Step> steps;  // one element per instruction, in the program's order
@@ -24,20 +24,22 @@ struct LanePlan {
   int lanes = 1, events = 0;
 };
 
-// The lanes that a program with copies to or from host memory has in addition, one per direction.
+// The number of additional lanes of a program that copies to or from host memory: one for each
+// direction.
 inline constexpr int kCopyLanes = 2;
 
-// Returns for every instruction those before it that it must wait for, ascending.
+// Returns for every instruction the earlier instructions that it must wait for, in ascending order.
 std::vector<std::vector<int>> dependences_of(const Program& program);
 
-// Takes the instructions in the program's order. Each follows the last instruction of a lane that
-// it must wait for, or takes the lane that has been idle for longest. Deterministic.
+// Assigns lanes to the instructions in the program's order. An instruction gets a lane whose last
+// instruction it must wait for, else the lane that got no instruction for the longest time.
+// Deterministic.
 LaneOrder fixed_lanes(const Program& program, const std::vector<std::vector<int>>& dependences, int lanes);
 
-// Plans the program's own lanes, or fixed_lanes() if it has none. Copies to and from host memory
-// have lanes of their own, after those for computing. A plan with one lane needs no events. Throws
-// std::logic_error if the program's own lanes are not those of its instructions, or if their order
-// has an instruction before one that it depends on.
+// Plans the lanes that were chosen for the program (Program::lanes), or fixed_lanes() if there are
+// none. Copies to and from host memory get additional lanes after those for computing. A plan with
+// one lane has no events. Throws std::logic_error if the chosen lanes do not cover exactly the
+// program's instructions, or if an instruction comes before one that it depends on.
 LanePlan plan_lanes(const Program& program, int lanes);
 
 }  // namespace convoy::app

@@ -28,20 +28,21 @@ struct PersistentTensor {
 };
 
 // Functions that reserve memory together with other ranks. Each function is collective over its
-// ranks. If a function is empty or returns null, the arena has space for the same data.
+// ranks. If a function is empty or returns null, the data are in this rank's own arena.
 struct SharedMemory {
   // Reserves gradients that the ranks of a host share.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> gradients;
   // Returns the bytes of scratch memory that summing `bytes` bytes of shared gradients needs.
   std::function<std::size_t(std::size_t bytes)> scratch;
-  // Reserves the whole arena in the memory from which transfers between stages are fastest.
+  // Reserves the whole arena in memory from which transfers between stages are fastest.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> arena;
 };
 
 class ModelMemory {
  public:
-  // Reserves host memory for waiting activations, then the gradients, then the arena. Throws
-  // std::runtime_error if the plan exceeds options.memory_limit or the host has too little memory.
+  // Reserves host memory for activations that wait there, then the gradients, then the arena.
+  // Throws std::runtime_error if the plan exceeds options.memory_limit or the host has too little
+  // memory.
   ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared = {});
 
   int members() const { return plan_.members(); }
@@ -52,8 +53,8 @@ class ModelMemory {
                                 static_cast<std::uintptr_t>(member * stride()));
   }
   // Returns whether the address is in the stored images, which all members share. A kernel of
-  // member m still gets the pointer of_member(images(), m). The offsets in the member's samples
-  // undo that shift.
+  // member m still gets the pointer of_member(images(), m), which is too large. The offsets in the
+  // member's samples are smaller by as much, so the kernel reads the shared images.
   bool is_shared(const void* address) const;
   kernels::StepControl* control() const {
     return reinterpret_cast<kernels::StepControl*>(base(Region::control));
@@ -68,8 +69,8 @@ class ModelMemory {
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base(Region::labels)); }
   void* transforms() const { return base(Region::transforms); }
   kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base(Region::mix)); }
-  // Describes the input of the first layer; or, as bytes, the whole ring or the whole set of stored
-  // images.
+  // Describes the tensor at images(). It is the input of the first layer. If the device makes that
+  // input from stored pixels, it is a vector of bytes: the ring of batches or all stored images.
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
   // Returns the number of samples in a full batch. It is 0 in a stage that has neither labels nor
   // transforms.
@@ -79,8 +80,8 @@ class ModelMemory {
   bool has_labels() const { return has_labels_; }
   bool has_transforms() const { return plan_.has(Region::transforms); }
   bool has_mix() const { return plan_.has(Region::mix); }
-  // The values that the ranks sum at the end of a step: four sums of the loss, then the number of
-  // ranks that want to stop.
+  // The fields of StepMetrics: four sums over the samples, then the number of ranks that want to
+  // stop. The ranks sum these values at the end of a step.
   double* metrics() const { return reinterpret_cast<double*>(base(Region::metrics)); }
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
@@ -100,8 +101,7 @@ class ModelMemory {
   // if the optimizer keeps averages.
   float* flat_averages() const { return reinterpret_cast<float*>(base(Region::averages)); }
   float* statistics_averages() const { return flat_averages() + flat_.trained_elements; }
-  // Returns all running statistics in one buffer. Each statistic is padded to kStateAlignment
-  // bytes.
+  // Returns the buffer of all running statistics. Each of them is padded to kStateAlignment bytes.
   float* statistics() const { return reinterpret_cast<float*>(base(Region::statistics)); }
   std::int64_t statistics_elements() const { return statistics_elements_; }
   // Returns the parameters in bf16, or null if no kernel reads them.
@@ -110,7 +110,7 @@ class ModelMemory {
   }
   std::int64_t flat_elements() const { return flat_.elements; }
   std::int64_t trained_elements() const { return flat_.trained_elements; }
-  // Returns the segments of the trained parameters in the flat buffers.
+  // Returns where the trained parameters are in the flat buffers: one segment per parameter.
   std::span<const kernels::ParameterSegment> segments() const {
     return std::span(flat_.segments).first(flat_.trained);
   }
@@ -139,7 +139,7 @@ class ModelMemory {
 
   kernels::Arena arena_, host_;
   std::shared_ptr<std::byte> transfer_memory_;  // replaces arena_ if it is not null
-  // Replaces the last regions of the arena if it is not null.
+  // If it is not null, it holds the gradients instead of the last regions of the arena.
   std::shared_ptr<std::byte> shared_gradients_;
   MemoryPlan plan_;
   FlatLayout flat_;

@@ -1,5 +1,5 @@
-// A program is the flat list of instructions that one rank runs. Each instruction is bound to its
-// addresses. Running a program makes no decisions and allocates nothing.
+// A program is the flat list of instructions that one rank runs in a step. Each instruction already
+// knows its addresses, so running a program makes no decisions and allocates nothing.
 #pragma once
 
 #include <functional>
@@ -24,10 +24,11 @@ struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
   double flops = 0;
-  // Bytes of the operands: the least that the instruction reads and writes.
+  // The bytes of all operands, which the instruction reads or writes at least once.
   std::int64_t bytes = 0;
   bool communicates = false;
-  // The memory that the instruction reads and writes, from which lane_plan.h finds the order.
+  // The memory that the instruction reads and writes. lane_plan.h finds from it which instructions
+  // must keep their order.
   std::vector<MemoryRange> reads = {}, writes = {};
   // Whether the instruction has more thread blocks than fit on the device. Work that starts later
   // then waits until most of the blocks are done.
@@ -35,10 +36,12 @@ struct Instruction {
   // Makes a stream wait until a communication has ended. Set only for an instruction that starts
   // one and does not wait for it.
   std::function<void(kernels::Stream)> follow = nullptr;
-  // The first member that the instruction computes. On a host it computes only this member.
+  // The first member (training) that the instruction computes. On a host it computes only this one;
+  // on a device it may compute further members.
   int member = 0;
   Engine engine = Engine::compute;
-  // It reads indices that the step has computed, so that it may only run in its place in the step.
+  // The instruction reads indices that the step has computed. It must not be timed alone, because
+  // other values in their place could point outside of the memory.
   bool reads_indices = false;
 };
 
@@ -46,10 +49,11 @@ struct Instruction {
 // Every lane runs its instructions in that order.
 struct LaneOrder {
   std::vector<int> order;  // all instructions, each after those that it depends on (lane_plan.h)
-  std::vector<int> lane;   // by instruction; lanes count from 0
-  // (a, b): instruction b waits for a, although no memory orders them.
+  std::vector<int> lane;   // indexed by instruction; lanes count from 0
+  // Pairs (a, b): instruction b waits for a, although they do not use the same memory.
   std::vector<std::pair<int, int>> holds = {};
-  // By instruction, 1: a device gives it multiprocessors before the others. Empty: none is urgent.
+  // Indexed by instruction: 1 if a device gives free multiprocessors to it first, else 0. If the
+  // vector is empty, no instruction is urgent.
   std::vector<char> urgent = {};
   bool empty() const { return order.empty(); }
   bool operator==(const LaneOrder&) const = default;
@@ -60,10 +64,12 @@ class Program {
   void add(Instruction instruction) { instructions_.push_back(std::move(instruction)); }
   const std::vector<Instruction>& instructions() const { return instructions_; }
 
-  // An executor runs the program so from its next first step on; an empty one leaves it the choice.
+  // Sets the lanes. Call it before an executor runs the program for the first time. If `lanes` is
+  // empty, the executor chooses lanes itself.
   void arrange(LaneOrder lanes) { lanes_ = std::move(lanes); }
   const LaneOrder& lanes() const { return lanes_; }
-  // Calls visit(instruction) for each, in the order of the lanes if there are any.
+  // Calls visit(instruction) for every instruction, in the launch order of the lanes if they are
+  // set.
   template <typename Visit>
   void for_each_launched(const Visit& visit) const {
     for (std::size_t i = 0; i < instructions_.size(); ++i)

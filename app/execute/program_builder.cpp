@@ -14,8 +14,8 @@ std::int64_t operand_bytes(const CompiledGraph& compiled, const Node& node) {
   return bytes;
 }
 
-// Notes which memory the instruction reads and writes. Running statistics are updated in place;
-// every other input is only read.
+// Notes which memory the instruction reads and writes. Running statistics are inputs that the
+// kernel updates in place, so they count as written; every other input is only read.
 void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std::size_t index,
                    const ModelMemory& memory) {
   const Node& node = compiled.graph.nodes[index];

@@ -2,9 +2,10 @@
 // becomes an instruction with its addresses. The builder adds gradient buckets, sums over the
 // ranks, transfers between stages, and the optimizer.
 //
-// On a device the members' instructions for one node are neighbours, or one instruction if the
-// kernel takes members. On a host a program runs one member after the other, which suits the
-// caches.
+// A session may have several members (trainings that run together). On a device a node becomes one
+// instruction for all members if its kernel can do that, else one instruction per member, next to
+// each other. On a host the program runs the whole step of one member after the other, so that the
+// data of a member stay in the caches.
 #pragma once
 
 #include <functional>
@@ -21,17 +22,17 @@
 
 namespace convoy::app {
 
-// The prepared communication of a rank's programs with other ranks. The programs refer to it, so it
-// must outlive them.
+// The communication of a rank's programs with other ranks. It is prepared once, and the programs
+// refer to it, so it must outlive them.
 struct StepCommunication {
   std::unique_ptr<comm::GradientBuckets> buckets;  // null if there is one replica
   std::unique_ptr<Transfers> transfers;            // null without --partition
-  // Sums of statistics and metrics.
+  // The sums of statistics and metrics over the ranks.
   std::vector<std::unique_ptr<comm::PreparedOperation>> all_reduces;
   // The sum of a training step's metrics over the ranks, which a GPU starts before backward ends.
   // It is null if the metrics are summed after the update.
   std::unique_ptr<comm::PreparedOperation> early_metrics;
-  double exposed_ms = 0;  // milliseconds waited for other ranks since the run began
+  double exposed_ms = 0;  // milliseconds that this rank has waited for others
 };
 
 struct StepPrograms {
@@ -63,8 +64,9 @@ class ProgramBuilder {
   void append_train(Program& program);
   void append_train_part(Program& program);
   void bind(Program& program, const CompiledGraph& compiled, bool last_part);
-  // Appends a kernel for the members that for_members() has chosen. `one` describes the instruction
-  // for member 0 and has no launch yet. The operands are those of member 0.
+  // Appends the instructions of a kernel for the members that for_members() has chosen. `one`
+  // describes the instruction for member 0 and has no launch yet. `inputs`, `outputs` and
+  // `workspace` are the addresses of member 0.
   void append_kernel(Program& program, Instruction one, const kernels::Kernel& kernel,
                      const std::vector<void*>& inputs, const std::vector<void*>& outputs,
                      void* workspace = nullptr);
@@ -99,7 +101,7 @@ class ProgramBuilder {
   const RankGroups& groups_;
   const ModelMemory& memory_;
   StepCommunication& communication_;
-  // The members that instructions are being appended for.
+  // Instructions are being appended for `members_` members from number `first_member_` on.
   int first_member_ = 0, members_ = 1;
 };
 

@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// Starts the sum of each bucket whose last gradient the node finishes. So gradients are summed
-// while backward goes on.
+// Starts the sum of each gradient bucket that is complete after this node. So gradients are summed
+// over the ranks while backward goes on.
 void ProgramBuilder::append_finished_buckets(Program& program, const CompiledGraph& compiled,
                                              std::size_t node) {
   const auto& outputs = compiled.graph.nodes[node].outputs;
@@ -59,9 +59,9 @@ void ProgramBuilder::append_communication(Program& program, Instruction instruct
   program.add(std::move(instruction));
 }
 
-// Starts the sum of the metrics over the ranks while backward goes on. Only a whole step on a
-// device does so: a host would have to drive the sum in the meantime, and the stages of a
-// partitioned step have their metrics at different times.
+// Starts the sum of the metrics over the ranks while backward goes on. Only an unpartitioned step
+// on a GPU does so. On a host the computing thread would have to work on the sum, and the stages of
+// a partitioned step have their metrics at different times.
 void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node) {
   if (options_.backend != kernels::Backend::cuda || partitioned()) return;
   const auto& outputs = compiled.graph.nodes[node].outputs;
@@ -75,8 +75,8 @@ void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph&
   program.add(std::move(start));
 }
 
-// Sets the sums of the loss to zero in a stage without labels. Does not change the value after the
-// sums, which says whether this rank wants to stop.
+// Sets this rank's metrics to zero in a stage without labels, which computes no loss. The last
+// value of the metrics says whether this rank wants to stop, so it stays.
 void ProgramBuilder::append_no_loss(Program& program) {
   constexpr std::int64_t kSums = ModelMemory::kMetrics - 1;
   Instruction nothing{"metrics", "no_loss",

@@ -38,7 +38,8 @@ void ProgramBuilder::append_update(Program& program) {
   for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
   for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
-  // Gradients are only read and bf16 copies only written, so each counts once.
+  // Parameters and optimizer states are read and written, so their bytes count twice. Gradients are
+  // only read and bf16 copies only written, so theirs count once.
   update.bytes -= update.writes[1].bytes;
   for (std::size_t i = inputs.size(); i < update.writes.size(); ++i) update.bytes -= update.writes[i].bytes;
   if (options_.clip) update.reads.push_back({gradient_scale(), sizeof(float)});
@@ -81,8 +82,8 @@ void ProgramBuilder::append_statistics_average(Program& program) {
                 {});
 }
 
-// Replaces clipping and update in a stage without trained parameters. The stage still contributes a
-// zero to the norm of all gradients.
+// Replaces clipping and update in a stage without trained parameters. All stages sum the norm of
+// the gradients together, so this stage must take part, with zero.
 void ProgramBuilder::append_no_update(Program& program) {
   if (!options_.clip) return;
   Instruction nothing{"gradients", "squared_norm",

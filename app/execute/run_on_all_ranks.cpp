@@ -19,8 +19,8 @@ void run_on_all_ranks(const comm::Communicator& ranks, const std::function<void(
   } catch (const std::exception&) {
     failure = std::current_exception(), status = 1;
   }
-  // Encode the failing rank and its status in one number, so that the minimum over the ranks gives
-  // both for the lowest failing rank.
+  // Put the failing rank and its status into one number, the rank in the higher digits. So the
+  // minimum over all ranks tells the lowest failing rank and its status.
   const std::int64_t mine =
       failure ? std::int64_t{ranks.rank()} * 1000 + status : std::int64_t{ranks.size()} * 1000;
   const std::int64_t first = ranks.all_reduce(mine, comm::ReduceOp::min, label);

@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// Reserves memory together with other ranks. If a rank fails before its reservation, the destructor
-// requests 0 bytes, so that the other ranks do not wait.
+// Reserves memory in a collective call, which all ranks must make. If this rank fails before its
+// call, the destructor makes it with 0 bytes, so that the other ranks do not wait forever.
 class CollectiveMemory {
  public:
   using Ask = std::shared_ptr<std::byte> (comm::Collectives::*)(std::size_t bytes);
@@ -25,7 +25,7 @@ class CollectiveMemory {
     if (!owed_) return;
     try {
       reserve(0);
-      // The failure that caused the unwinding is reported instead.
+      // Ignore this error: the first failure, which led to the destructor, is reported.
     } catch (const std::exception&) {
     }
   }
@@ -46,7 +46,8 @@ class CollectiveMemory {
 
 namespace {
 
-// Launches of single members leave a device's multiprocessors free for others.
+// Returns the number of lanes. If some kernels compute only one member per launch, such a launch
+// leaves multiprocessors free, so several members run in parallel lanes.
 int lanes_of_members(const CompiledSteps& steps, int lanes, int members) {
   constexpr int kMostOfMembers = 16;
   const auto alone = [](const CompiledGraph& compiled) {
@@ -91,9 +92,8 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   copy_parameters_ = builder.copy_parameters();
 }
 
-// Reserves all memory. A rank that succeeds reserves the gradients first and then the arena. If a
-// rank fails, the destructors of these two objects take part in the other ranks' reservations in
-// the same order.
+// Reserves all memory: first the gradients and then the arena, both in collective calls. If this
+// rank fails, the destructors of `gradients` and `arena` make the same calls in the same order.
 void Session::reserve_memory() {
   CollectiveMemory arena(groups_.stages, &comm::Collectives::transfer_memory, groups_.stages != nullptr);
   CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());
@@ -110,8 +110,8 @@ void Session::connect() {
   kernels::synchronize(options_.backend);
 }
 
-// Returns the most instructions of a program that wait for other ranks: all-reduces of statistics,
-// ends of transfers, and three for the buckets, the metrics and the norm of the gradients.
+// Returns the largest number of instructions in a program that wait for other ranks: all-reduces of
+// statistics, ends of transfers, and three more for the buckets, the metrics and the gradient norm.
 int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const CompiledGraph& compiled) {
@@ -139,8 +139,8 @@ void Session::make_executor() {
     executor_ = make_cuda_executor(
         *memory_, {probabilities, streamed, options_.input.batches, lanes(), fixed, most_waits()});
   } else {
-    // A rank may have no other thread than this one. So buckets and transfers go on when `progress`
-    // is called between kernels.
+    // A rank may have only this thread, and then communication proceeds only when the thread drives
+    // it. So `progress` is called between kernels.
     const auto progress = [this] {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();
@@ -232,7 +232,8 @@ void Session::start(const Program& program, bool stop_requested) {
 StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident,
                               const VisitBatch& visit) {
   StepMetrics sum;
-  // The batches in flight; the queue stays empty unless `visit` is set.
+  // Samples and labels of the batches in flight, for `visit`. Without `visit` the queue stays
+  // empty.
   std::deque<EvaluatedBatch> started;
   const auto finish = [&] {
     sum += finish_step();
@@ -314,7 +315,8 @@ void Session::average_states() {
   }
 }
 
-// Swaps through host memory. This is slow but rare, and the programs keep their addresses.
+// Swaps the values through host memory, which is slow but rare. Swapping the addresses instead
+// would make all programs invalid, which hold these addresses.
 void Session::exchange_averages() {
   const auto exchange = [&](float* a, float* b, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);

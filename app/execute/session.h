@@ -21,7 +21,7 @@ namespace convoy::app {
 
 // A finished batch of Session::evaluate(). Each vector has one element per row of the batch.
 struct EvaluatedBatch {
-  // Index of the image in the image set; -1 in a row without an image.
+  // Index of the image in the image set; -1 in a row without an image, as in a short last batch.
   std::vector<std::int64_t> samples;
   std::vector<std::int32_t> labels;      // -1 if the image has no label
   std::span<const float> probabilities;  // [capacity, classes]; valid during the visit
@@ -29,19 +29,20 @@ struct EvaluatedBatch {
 
 class Session {
  public:
-  // Compiles the steps of a network that takes this rank's batch. Fits the steps into
-  // options.memory_limit by estimated times. `ranks` must outlive the session.
+  // Compiles the steps of a network whose batch is this rank's part of the global batch. If the
+  // steps exceed options.memory_limit, fits them by estimated times of the operations. `ranks` must
+  // outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
-  // rank's stage of a partitioned step. A session with several members must be on a single rank.
+  // rank's stage of a partitioned step. A session with several members must have no other ranks.
   // Collective over the ranks of `groups`.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Connects the stages of a partitioned step. This must happen before the first step, since
-  // connections cannot be made while a GPU step is captured, and after all stages have made their
-  // sessions. Collective over the stages.
+  // Connects the stages of a partitioned step. Call it after all stages have made their sessions.
+  // Call it before the first step, since connections cannot be made while a GPU step is captured.
+  // Collective over the stages.
   void connect();
 
   const ModelMemory& memory() const { return *memory_; }
@@ -58,17 +59,18 @@ class Session {
 
   // Makes `batch` the input of the next step of the given members, or of all members. The batch
   // must have the capacity of the network. A device may hold the batch until the step is finished.
-  // `first_resident` is the index of the batch's image set among the resident images.
+  // If all images are stored on the device, `first_resident` is the index of the first image of the
+  // batch's split (training or test).
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0) {
     executor_->load(std::move(batch), members, first_resident * options_.input.stored.bytes());
   }
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
     load(std::move(batch), all_members_, first_resident);
   }
-  // Tells that no step need compute this member any more. The values in its memory become
-  // undefined.
+  // Tells the session that it need not compute this member any more. The values in the member's
+  // memory become undefined.
   void retire(int member) { executor_->retire(member); }
-  // Writes `count` resident images, of which `index` is the first. `pixels` are as stored.
+  // Stores `count` images on the device, from number `index` on. `pixels` are as in the data set.
   void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);
 
   // Start one step on the loaded batch. A training step updates the parameters. Every rank gets the
@@ -94,8 +96,8 @@ class Session {
   using VisitBatch = std::function<void(const EvaluatedBatch& batch)>;
   StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0,
                        const VisitBatch& visit = nullptr);
-  // Evaluates all members. Each group of members has a source of its own. Returns the metrics by
-  // member.
+  // Evaluates all members. The members of a group get the batches of the group's source. Returns
+  // one StepMetrics per member.
   struct MemberBatches {
     data::BatchSource* source = nullptr;
     std::vector<int> members;
@@ -112,33 +114,34 @@ class Session {
   // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);
-  // Replaces the running statistics by their mean over the replicas. Without synchronised batch
-  // norm every replica has statistics of its own.
+  // Replaces the running statistics by their mean over the replicas. It changes nothing with
+  // synchronised batch norm, because all replicas then have the same statistics.
   void average_states();
   // Swaps parameters and statistics with their moving averages, for all members. Evaluations then
   // test the averages. A second call restores the parameters. Requires that no step is in flight.
   void exchange_averages();
 
-  // Trace training steps on a device (executor.h).
+  // Trace training steps on a device. These functions do the same as those of the executor.
   void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
   void begin_trace() { executor_->begin_trace(); }
   std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
 
   const Program& train_program() const { return programs_.train; }
   const Program& train_part_program() const { return programs_.train_part; }
-  // Sets the lanes of train_program(), or of train_part_program(), before its first step.
+  // Set the lanes of train_program() and of train_part_program(). Call them before the first step.
   void arrange_training(LaneOrder lanes) { programs_.train.arrange(std::move(lanes)); }
   void arrange_training_part(LaneOrder lanes) { programs_.train_part.arrange(std::move(lanes)); }
-  // The most lanes for computing that a program may have.
+  // Returns the largest number of lanes for computing that a program of this session may have.
   int lanes() const;
-  // Runs a copy of a program of this session, whose lanes may differ, as a train step.
+  // Starts a train step with a copy of one of this session's programs, whose lanes may be changed.
   void start_copy(const Program& program) { start(program, false); }
 
-  // Gives kernels the control values of a full batch and numbers to compute with, so that a
-  // program's launches can be timed without a step. They spoil the memory: call reset() afterwards.
+  // Fills the memory with the control values of a full batch and with numbers to compute with, so
+  // that instructions can be timed one by one. Timing spoils parameters and states: call reset()
+  // afterwards.
   void prepare_timing();
-  // Brings the memory back to its state after the constructor, but for the images. No step may have
-  // run.
+  // Brings all memory except the images back to its state after the constructor. Call it only if no
+  // step has run.
   void reset();
   void instrument_training(const Program::Wrap& wrap) { programs_.train.instrument(wrap); }
   std::size_t finished_buckets() const {
@@ -162,10 +165,10 @@ class Session {
   std::vector<int> all_members_;
   StepCommunication communication_;
   StepPrograms programs_;
-  kernels::Launch copy_parameters_;  // updates the bf16 copies; empty if there are none
+  kernels::Launch copy_parameters_;  // makes the bf16 copies; empty if there are none
   // Whether parameters have changed since copy_parameters_ ran.
   bool copies_are_stale_ = false;
-  // The last member, because steps in flight use all members above.
+  // Declared last, so that it is destroyed first: steps in flight use all fields above.
   std::unique_ptr<Executor> executor_;
 };
 

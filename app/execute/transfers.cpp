@@ -4,8 +4,8 @@ namespace convoy::app {
 
 comm::PreparedOperation* Transfers::prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
                                             std::string_view label) {
-  // Transfer the whole buffer, including channel padding. Both ranks have the tensor in the same
-  // layout.
+  // Transfer the whole buffer, including channel padding, without converting it: both ranks have
+  // the tensor in the same layout.
   const auto count = static_cast<std::int64_t>(desc.bytes() / kernels::bytes_of(desc.dtype));
   operations_.push_back(end.action == Transfer::Action::send_begin
                             ? stages_.prepare_send(data, count, desc.dtype, end.peer, label)

@@ -1,5 +1,6 @@
-// Holds the transfers of a rank's programs between stages. A transfer is prepared when a program is
-// bound. Instructions begin and finish it. Between instructions progress() is called.
+// Holds the transfers of tensors between the stages of a partitioned step. A transfer is prepared
+// once, when a program is built. In a step one instruction begins it and a later one finishes it.
+// Between instructions the caller calls progress(), which keeps the transfers moving.
 #pragma once
 
 #include <map>
@@ -14,12 +15,13 @@ namespace convoy::app {
 
 class Transfers {
  public:
-  // `stages` are the ranks of one replica, by stage. The communicator must outlive the transfers.
+  // `stages` are the ranks of one replica: rank i runs stage i. They must outlive the transfers.
   explicit Transfers(comm::Collectives& stages) : stages_(stages) {}
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // Restarts the numbering of transfers. Call it before each program is bound.
+  // Forgets the numbers of the last program's transfers. Call it before each program is built,
+  // because every program numbers its transfers from 0.
   void new_program() { of_program_.clear(); }
   // Prepares a transfer for the instruction that begins it. The instruction that finishes it gets
   // the same transfer from prepared().
@@ -35,7 +37,7 @@ class Transfers {
     operation->wait(stream);
     std::erase(in_flight_, operation);
   }
-  // Runs every transfer of all programs once, on the null stream, and so connects both ends.
+  // Runs every transfer of all programs once, so that both ends connect before a step is captured.
   // Collective.
   void run_all();
   // Lets the transfers in flight make progress.

@@ -39,8 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // In evaluation nothing mixes, and the first layer reads the images themselves. So the first
-    // layer must be on the same device as the images and the mixing.
+    // In evaluation nothing mixes: the first layer reads the images, which only the device of the
+    // mixing node has. So the first layer must be on that device.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }
@@ -73,7 +73,7 @@ class DependenceFinder {
   void number_groups() {
     result_.group.assign(graph_.nodes.size(), -1);
     for (int node = 0; node < std::ssize(graph_.nodes); ++node) {
-      int& number = result_.group[at(find(node))];  // the leader is the first node of its group
+      int& number = result_.group[at(find(node))];  // the number of this node's group
       if (number < 0) number = result_.groups++;
       result_.group[at(node)] = number;
     }
@@ -86,7 +86,7 @@ class DependenceFinder {
   // For each TensorId: the nodes that read the tensor after its last writer.
   std::vector<std::vector<int>> readers_;
   std::vector<int> leader_;
-  // For each name that lasting_name() returns: the first node that uses a tensor of this name.
+  // For each lasting_name(): the first node that uses this memory. All other users join its group.
   std::map<std::string, int> holder_;
 };
 
@@ -113,7 +113,7 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
     case TensorRole::gradient:
       return graph.tensors[at(tensor.partner)].name;
     case TensorRole::parameter:
-    case TensorRole::parameter_copy:  // a copy has the name of its parameter
+    case TensorRole::parameter_copy:  // named like its parameter
     case TensorRole::state:
       return tensor.name;
   }

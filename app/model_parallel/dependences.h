@@ -1,5 +1,5 @@
-// Finds the dependences in a training step that decide where and in which order its operations may
-// run.
+// Finds what restricts the placement of a training step on several devices: which operations need
+// the outputs of which others, and which must be on the same device.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace convoy::app {
 
-// A use of a tensor inside the step. The producer is the last node that wrote the tensor; the
-// consumer reads it.
+// A tensor inside the step that one node, the producer, writes, and another, the consumer, reads.
+// The producer is the last node that wrote the tensor before.
 struct TensorUse {
   int producer = -1, consumer = -1;  // positions in StepGraph::nodes
   TensorId tensor = -1;
@@ -19,8 +19,8 @@ struct TensorUse {
 struct StepDependences {
   // The uses are sorted by consumer. There is one use per pair of consumer and tensor.
   std::vector<TensorUse> uses;
-  // Pairs of nodes of which the first must run before the second, although no tensor moves: the
-  // first reads a tensor that the second updates in place.
+  // Pairs (reader, writer) of nodes: the second overwrites a tensor in place that the first reads.
+  // So the first must run before the second.
   std::vector<std::pair<int, int>> order;
   // The group of every node. Nodes of one group must run on one device, because they share data
   // that stay there: a parameter with its gradient and optimizer state, running statistics, the

@@ -15,7 +15,8 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
   MachineProfile profile;
   profile.links = measure_links(*groups.stages, backend, groups.stages->size());
   if (groups.replicas->size() > 1) {
-    // A GPU sums gradients during backward, so their bytes cost no time of their own.
+    // A GPU sums gradients over the replicas while backward computes, so only the fixed cost of a
+    // sum counts, and no time per byte.
     if (backend == kernels::Backend::cuda) {
       profile.reduce_ms = measure_small_sum(*groups.replicas);
     } else {
@@ -25,7 +26,7 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
     }
   }
   const int stages = groups.stages->size();
-  if (backend == kernels::Backend::cuda) {  // every rank has a GPU of its own
+  if (backend == kernels::Backend::cuda) {  // ranks share no GPU, so processors are separate
     profile.device_bytes =
         world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
     profile.processors = separate_processors(stages);

@@ -15,14 +15,14 @@
 namespace convoy::app {
 
 struct MachineProfile {
-  std::vector<std::vector<LinkCost>> links;  // the link between each pair of stages
+  std::vector<std::vector<LinkCost>> links;  // indexed by both stages
   // Free bytes of the device with the least free memory; 0 if there are no devices.
   std::int64_t device_bytes = 0;
   // The cost of an all-reduce over the replicas: per all-reduce and per byte.
   double reduce_ms = 0, reduce_ms_per_byte = 0;
   SharedProcessors processors;  // only set on rank 0
-  // The factor by which an operation's processor time grows while the other ranks of the host run:
-  // by node of the step, and for the update by stage.
+  // The factor by which an operation's processor time grows while the other ranks of the host run.
+  // `slowdown` is indexed by node of the step, `update_slowdown` by stage.
   std::vector<double> slowdown, update_slowdown;
 };
 
@@ -34,8 +34,9 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links);
 
-// Returns the costs of the programs' instructions on this machine. `tasks` are the result of
-// make_step_tasks(), with the times of a rank that runs alone. `tensors` is indexed by TensorId.
+// Returns what each instruction of the programs costs on this machine, for simulate_programs().
+// `tasks` are the result of make_step_tasks() with times that were measured while the other ranks
+// waited. `tensors` is indexed by TensorId.
 ProgramCosts costs_of_programs(const MachineProfile& profile, const StagePrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& stage_of,

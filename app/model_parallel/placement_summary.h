@@ -1,5 +1,5 @@
-// Converts a simulated placement of a step's tasks for the ranks, into orders, expected times and a
-// short summary of each stage.
+// Converts the partitioner's placement of a step into what the ranks need: the order of each
+// stage's tasks, expected times, and a short summary of each stage.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ std::vector<std::vector<partition::NodeIndex>> updates_last(
     std::vector<std::vector<partition::NodeIndex>> order, int nodes);
 
 // Returns when operations are expected to start and to finish, and when a sender can reuse the
-// buffer of a tensor. It can do so when the receiver has taken the tensor, which happens between
-// two of the receiver's operations.
+// buffer of a tensor that it sends. That is when the receiver has taken the tensor. A receiver
+// takes tensors only between two of its operations.
 ExpectedTimes expected_times(const partition::Simulation& simulation,
                              const std::vector<partition::DeviceIndex>& device_of, int nodes);
 

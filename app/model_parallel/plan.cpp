@@ -18,7 +18,7 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
   std::optional<CompiledSteps> whole;
   run_on_all_ranks(world, [&] { whole = compile_steps(network, options, groups); });
 
-  // 2. Place the step on rank 0.
+  // 2. Rank 0 decides the placement of the step.
   std::optional<Planner> planner;
   WholeStepTimes times;
   PartitionPlan plan;
@@ -36,7 +36,7 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
   // 3. Time the stages on all ranks.
   const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, times.ops.rounds);
 
-  // 4. Predict the step and decide on rank 0.
+  // 4. Rank 0 predicts the time of the step and decides whether to keep the stages.
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
     const double predicted_ms = planner->predict(plan, times, of_stages);

@@ -1,4 +1,4 @@
-// The plan of a training step that is partitioned over the ranks of a replica (--partition).
+// Plans which rank of a replica runs which operations of a training step (--partition).
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ struct StageSummary {
   int operations = 0;
   std::int64_t parameters = 0;  // elements of the stage's parameters
   std::int64_t arena_bytes = 0;
-  double busy_ms = 0;  // milliseconds of a step in which the stage computes
+  double busy_ms = 0;  // milliseconds per step in which the stage computes
   // The first and the last layer, for example "conv1 … layer2.0.conv1".
   std::string layers;
-  // Peak bytes by the partitioner's model; only on rank 0.
+  // The peak bytes that the partitioner expects; set only on rank 0.
   std::int64_t task_bytes = 0;
 };
 
 struct PartitionPlan {
   StepPlacement placement;
-  // Milliseconds of the programs alone, without loading and without work between steps.
+  // The predicted milliseconds of a step, without loading images and without work between steps.
   double predicted_step_ms = 0;
-  double one_rank_ms = 0;  // milliseconds of the undivided step on one rank
+  double one_rank_ms = 0;  // milliseconds of the whole step on one rank
   std::int64_t one_rank_bytes = 0;
   std::int64_t cut_bytes = 0;  // bytes that move between stages in a training step
   int transfers = 0;
   double seconds = 0;  // duration of the planning
-  // The worst values of all links between stages.
+  // The longest latency and the lowest rate of all links between stages.
   double link_latency_ms = 0, link_bytes_per_ms = 0;
   std::vector<StageSummary> stages;
   // For each task of make_step_tasks(): its stage. Only on rank 0.

@@ -21,13 +21,14 @@ using partition::Bytes;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// The tasks state up to 1.5 times the memory that a stage needs, because kernels work in place.
+// The tasks that the partitioner gets count up to 1.5 times the memory that a stage really needs,
+// because they do not know that kernels work in place.
 constexpr double kSlack = 1.5;
 
 // Returns the memory limit of a stage's arena in bytes; 0 if there is none.
 std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
   if (device_bytes == 0) return requested;
-  // Leave a sixteenth of the device's memory for the reuse delay of buffers and for libraries.
+  // Leave a sixteenth of the device's memory for libraries, and for buffers that are reused late.
   return requested > 0 && requested <= device_bytes ? requested : device_bytes / 16 * 15;
 }
 
@@ -83,9 +84,9 @@ double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
       programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
 }
 
-// Keeps the stages only if they are predicted to be at least 5 % faster than one rank. On GPUs the
-// predictions have been 1 to 21 % too short, most of all for small kernels, because they leave out
-// some waits for tensors.
+// Keeps the stages only if they are predicted to be at least 5 % faster than one rank. The margin
+// is needed since predictions leave out some waits for tensors: on GPUs they have been 1 to 21 %
+// too short, most of all for small kernels.
 PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const {
   constexpr double kWorthwhile = 0.95;
   plan.predicted_step_ms = predicted_ms;
@@ -97,7 +98,8 @@ PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const Who
   return plan;
 }
 
-// Returns the number of flat buffers of an update other than parameters and gradients.
+// Returns the number of buffers that the optimizer updates besides the parameters, such as momenta.
+// Each has as many bytes as the parameters.
 int Planner::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
 
 partition::TaskGraph Planner::tasks_of(const OpTimes& times) const {
@@ -131,23 +133,24 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
   options.seed = options_.members[0].seed;
-  options.threads = 1;  // the other ranks use the other cores
-  // Only one plan is made per job, in a few attempts.
+  options.threads = 1;  // the other cores belong to other ranks
+  // A job makes only one plan, in at most a few attempts, so it may spend this time on each.
   options.time_limit = std::chrono::milliseconds(250);
-  // place() may then try other limits.
+  // The time to search for a placement that fits. If there is none, place() tries other limits.
   options.repair_time = std::chrono::milliseconds(500);
   return partition::partition_graph(cost, options);
 }
 
-// Finds a placement that fits. The tasks leave out workspaces, gaps in the arena and work in place.
-// So the limits that the partitioner gets are corrected until the real arenas fit.
+// Finds a placement whose arenas fit into memory. The tasks leave out workspaces, gaps in the arena
+// and work in place. So the partitioner's memory differs from the real one, and its limits are
+// corrected until the real arenas fit.
 PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
-  // Factor on the limit. It grows as long as the partitioner finds no placement.
+  // The limits are multiplied by this factor, which grows while the partitioner finds no placement.
   double most = 1;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const partition::PartitionResult result = partition_tasks(tasks, limits);
@@ -163,7 +166,8 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
     for (int stage = 0; stage < stages_; ++stage) {
       largest = std::max(largest, plan.stages[at(stage)].arena_bytes);
       const Bytes excess = plan.stages[at(stage)].arena_bytes - limit;
-      // Start from the peak that the partitioner expects, so that every correction has an effect.
+      // Subtract the excess from the memory that the partitioner expected for this stage. A limit
+      // above that would not exclude the same placement.
       if (excess > 0)
         limits[at(stage)] = std::min(limits[at(stage)], plan.stages[at(stage)].task_bytes) - excess;
     }

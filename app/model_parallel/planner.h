@@ -28,14 +28,14 @@ class Planner {
   // Throws std::runtime_error if no placement can fit into memory. This needs no times.
   void refuse_impossible() const;
 
-  // Returns the fastest placement by the times of the undivided step. Throws std::runtime_error if
-  // it finds no placement that keeps to the memory limit.
+  // Returns the fastest placement that the partitioner finds with the times of the undivided step.
+  // Throws std::runtime_error if it finds no placement that keeps to the memory limit.
   PartitionPlan plan(const WholeStepTimes& times) const;
   // Returns the predicted milliseconds of a step. `placed` are the times of the plan's stages,
   // measured on the ranks that will run them.
   double predict(const PartitionPlan& plan, const WholeStepTimes& times, const PlacedTimes& placed) const;
-  // Returns `plan` with its prediction. If the step fits on one rank and stages are predicted to be
-  // hardly faster, returns a plan that keeps the whole step on the first rank.
+  // Returns `plan` with the prediction as its time. But if the step fits on one rank, and `plan` is
+  // predicted to be hardly faster, returns a plan that keeps the whole step on the first rank.
   PartitionPlan decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const;
 
  private:
@@ -58,7 +58,7 @@ class Planner {
   const std::int64_t memory_limit_;
   const int stages_;
   const StepDependences dependences_;
-  std::int64_t one_rank_bytes_ = 0;  // bytes of an arena for the whole step
+  std::int64_t one_rank_bytes_ = 0;  // bytes of the arena if one rank runs the whole step
 };
 
 }  // namespace convoy::app

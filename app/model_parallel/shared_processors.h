@@ -12,12 +12,12 @@ namespace convoy::app {
 struct SharedProcessors {
   // For each stage: its group. Stages of a group run on the same cores.
   std::vector<int> group_of;
-  // For each group: the number of its stages that can run at once.
+  // For each group: how many of its stages its cores can run at full speed. It may be below 1,
+  // since other replicas may use the same cores.
   std::vector<double> processors;
-  // For each stage: its memory. Stages on one host have the same memory.
+  // For each stage: the number of the memory that it uses. Stages on one host use the same memory.
   std::vector<int> memory_of;
-  // For each memory: the number of replicas whose stages use it. The replicas do the same work at
-  // the same time.
+  // For each memory: the number of replicas that use it. They do the same work at the same time.
   std::vector<double> replicas;
 
   // Returns the speed of a stage while the stages in `running` run. A stage alone on a processor

@@ -10,7 +10,7 @@ namespace convoy::app {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kInstant = 1e-9;  // in milliseconds, the least duration of work
+constexpr double kInstant = 1e-9;  // in milliseconds; work takes at least this time
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class ProgramLoop {
@@ -29,8 +29,8 @@ class ProgramLoop {
 
   double run() {
     for (;;) {
-      // Repeat until no stage can do more: an action of one rank may be what another rank waits
-      // for.
+      // Repeat until no stage can do more at this time, because each action of a stage may be what
+      // another stage waits for.
       for (bool moved = true; moved;) {
         moved = false;
         for (int stage = 0; stage < std::ssize(stages_); ++stage) moved |= go_on(stage);
@@ -48,15 +48,15 @@ class ProgramLoop {
     // The index of the next instruction in the stage's program.
     std::size_t next = 0;
     Work work;
-    // Milliseconds of `work` that are left for a stage alone on a processor.
+    // Milliseconds that `work` still needs if the stage runs at full speed; 0 if it does not work.
     double left = 0;
-    // The transfer that `work` receives; -1 if there is none.
+    // The transfer that the stage is receiving, as its `work`; -1 if it does other work.
     int receiving = -1;
     bool updated = false, ended = false;
   };
   struct Transfer {
     bool offered = false, expected = false, taken = false;
-    // The time at which the background part ends, so that the receiver can take the tensor.
+    // The time at which the tensor has arrived, so that the receiver can take it.
     double here = kNever;
   };
 
@@ -79,13 +79,12 @@ class ProgramLoop {
 
   bool taken(int transfer) {
     Transfer& of = transfers_[at(transfer)];
-    // A transfer that needs no work of the receiver is taken when it arrives.
+    // If receiving needs no work, the tensor counts as taken as soon as it arrives.
     if (costs_.transfers[at(transfer)].receiver_ms <= 0 && of.here <= now_ + kInstant) of.taken = true;
     return of.taken;
   }
 
-  // Starts the receiver's work on a transfer that has arrived. Returns false if no transfer has
-  // arrived.
+  // Makes the stage take a tensor that has arrived, which is work. Returns false if there is none.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;
@@ -96,7 +95,7 @@ class ProgramLoop {
     return false;
   }
 
-  // Does everything that the stage can do at this moment. Returns whether it did anything.
+  // Starts instructions of the stage until it works or must wait. Returns whether it started any.
   bool go_on(int index) {
     Stage& stage = stages_[at(index)];
     bool moved = false;

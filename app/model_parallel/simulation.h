@@ -1,5 +1,5 @@
-// Simulates a step of the ranks' programs, instruction by instruction. The transport has these
-// rules:
+// Predicts the time of a partitioned step: simulates the ranks' programs instruction by
+// instruction. Transfers between ranks follow these rules:
 //   - A transfer can move when both ends have begun it and its link is free.
 //   - A receiver does its share of a transfer between two operations or while it waits.
 //   - A rank that finishes a send waits until the receiver has taken the tensor.
@@ -13,24 +13,26 @@
 namespace convoy::app {
 
 struct Work {
-  // Milliseconds alone on a processor while the host's other processors are idle.
+  // Milliseconds if the stage has a processor for itself and the host's other processors are idle.
   double ms = 0;
-  // Factor on `ms` while all processors of the host are busy.
+  // The factor by which `ms` grows while all processors of the host are busy.
   double slowdown = 1;
 };
 
 struct TransferTime {
-  // Milliseconds in which both ranks can do other work.
+  // Milliseconds from the start of the transfer to the arrival of the tensor, in which both ranks
+  // can do other work.
   double background_ms = 0;
-  // Milliseconds in which the receiving rank does nothing else.
+  // Milliseconds that the receiving rank then spends on taking the tensor, without doing other
+  // work.
   double receiver_ms = 0;
-  // Milliseconds until the next transfer between the same ranks can move.
+  // Milliseconds from the start of the transfer until the next one between these ranks can start.
   double link_ms = 0;
 };
 
 struct ProgramCosts {
   std::vector<Work> nodes;  // the work of each node of the step
-  // The update of each stage, which runs at the end of the stage.
+  // The optimizer's update of each stage, which runs after all nodes of the stage.
   std::vector<Work> updates;
   std::vector<TransferTime> transfers;  // in the order of StagePrograms::transfers
   SharedProcessors processors;

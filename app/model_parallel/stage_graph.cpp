@@ -41,7 +41,7 @@ Node transfer_node(const StepGraph& graph, const CutTensor& cut, ProgramStep ste
   return node;
 }
 
-// Removes the lasting tensors that no node uses.
+// Removes from the graph the parameters, states and inputs that no node of the stage uses.
 void keep_touched(StepGraph& graph) {
   std::vector<bool> touched(graph.tensors.size(), false);
   for (const Node& node : graph.nodes)

@@ -10,11 +10,12 @@ namespace convoy::app {
 
 // Cuts a stage out of the whole step. The stage has only the parameters and states that its nodes
 // use. Its images, labels, transforms and metrics are -1 if its nodes do not use them. Tensors keep
-// their numbers. `reuse_delay` is that of compile_graph().
+// their numbers. `reuse_delay` has the meaning of compile_graph()'s argument.
 CompiledGraph stage_of_step(const CompiledGraph& whole, const StagePrograms& programs, int stage,
                             int reuse_delay = 0);
 
-// Tells how a training step is placed on the ranks of a replica. It is the same on all of them.
+// Tells which rank of a replica runs each operation of a training step, and when operations are
+// expected to run. All ranks must have the same placement.
 struct StepPlacement {
   int stages = 1;
   std::vector<int> stage_of;  // the stage of each node of the training step
@@ -22,13 +23,13 @@ struct StepPlacement {
 };
 
 // Cuts a stage out of the training and the evaluation step. Throws std::runtime_error if the
-// placement was made for other steps.
+// placement has another number of nodes, as from a rank with another kind of processor.
 CompiledSteps stage_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int stage,
                              const StepOptions& options);
 
-// Returns the stage of every node of an evaluation step. A node runs on the stage of the lasting
-// tensors that it uses. If it uses none, it runs where the forward nodes of its layer begin in the
-// training step.
+// Returns the stage of every node of an evaluation step. A node that uses a lasting tensor
+// (lasting_name), such as a parameter, runs on the stage that has this tensor in the training step.
+// Any other node runs on the stage of the first forward node of its layer in the training step.
 std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,
                                   const std::vector<int>& stage_of_train);
 

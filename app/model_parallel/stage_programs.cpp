@@ -11,8 +11,8 @@ namespace {
 using Action = ProgramStep::Action;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Orders all events of the step. Events are numbered: first the nodes, then the beginnings of the
-// transfers, then the ends of the transfers at their senders.
+// Orders all events of the step: nodes run, transfers begin, and transfers end at their senders.
+// Events are numbered in this order: all nodes first, then all beginnings, then all ends.
 class Sequencer {
  public:
   Sequencer(const StepDependences& dependences, const std::vector<int>& stage_of, int stages,
@@ -29,8 +29,8 @@ class Sequencer {
     find_transfers();
     link_events();
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
-    // A transfer begins at the time at which its producer ends and the next node starts. Sort the
-    // transfer first; otherwise the tensor would leave one node later.
+    // A transfer has the time at which its producer ends, and the next node of the stage often has
+    // the same time. Put the transfer first, so that the tensor need not wait for that node.
     const auto add = [&](int event) { ready.emplace(time_[at(event)], event < nodes_, event); };
     for (int event = 0; event < std::ssize(waiting_); ++event)
       if (waiting_[at(event)] == 0) add(event);
@@ -46,7 +46,8 @@ class Sequencer {
   }
 
  private:
-  // A candidate has the expected time, whether the event is a node, and the number of the event.
+  // The expected time of an event, whether the event is a node, and its number. The queue takes the
+  // smallest candidate first.
   using Candidate = std::tuple<std::int64_t, bool, int>;
 
   void check_groups() const {
@@ -150,7 +151,7 @@ class Sequencer {
 
   std::vector<ProgramStep>& program(int stage) { return result_.stages[at(stage)]; }
 
-  // Numbers the transfers in the order in which they begin.
+  // Renumbers the transfers in the order in which they begin.
   void number_transfers() {
     std::vector<int> number(result_.transfers.size());
     std::vector<CutTensor> sorted;

@@ -2,10 +2,10 @@
 // all events of the step. In the sequence every node comes after its inputs, and every transfer
 // comes between its producer and its first consumer.
 //
-// The programs cannot deadlock, because the first event in the sequence that is not done can always
-// be done. This holds even if a send blocks until its receive is posted, and if a rank can have
-// only one transfer in flight. The transfers between two ranks begin in the same order at both
-// ends, and so they are matched.
+// The programs cannot deadlock: of the events that are not done, the earliest in the sequence can
+// always be done next. This holds even if a send blocks until its receive is posted, and if a rank
+// can have only one transfer in flight. The transfers between two ranks begin in the same order at
+// both ends, so each send meets its own receive.
 #pragma once
 
 #include <cstdint>

@@ -14,13 +14,14 @@ namespace convoy::app {
 
 struct WholeStepTimes {
   MeasuredOps ops;
-  // The time of a step divided by the sum of its operations' times; below 1 if lanes overlap.
+  // The time of a whole step divided by the sum of its operations' times. It is below 1 if
+  // operations run at the same time in lanes.
   double side_by_side = 1;
 };
 
-// Times the undivided step on this rank while the other ranks wait. Uses at most `memory_limit`
-// bytes (0: the bytes of all its tensors). On a GPU the step is also run as a whole if
-// `fits_one_rank` is set.
+// Times the operations of the undivided step on this rank while the other ranks wait. Uses at most
+// `memory_limit` bytes (0: the bytes of all its tensors). On a GPU it also times the step as a
+// whole if `fits_one_rank` is set.
 WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
                                const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank);
 
@@ -28,18 +29,18 @@ WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& op
 struct StageTimes {
   // Milliseconds while the host's other ranks wait.
   std::vector<double> alone_ms;
-  // The factor by which processor time grows while the other ranks run.
+  // The factor by which a node's processor time grows while the other ranks run.
   std::vector<double> slowdown;
 };
 
-// Times the stage alone and together with the other ranks. Both alternate round by round, so that
-// other work on the host disturbs both in the same way. Uses `arena_bytes` of memory, as the step
-// will. Collective over `world`.
+// Times the stage alone and together with the other ranks. Rounds alone and rounds together
+// alternate, so that other work on the host disturbs both in the same way. Uses as much memory as
+// the stage's arena will have: `arena_bytes`. Collective over `world`.
 StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
                       const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
                       const comm::Communicator& world);
 
-// The times of all stages together.
+// The measured times of all stages.
 struct PlacedTimes {
   // The times of each node of the whole step, as in StageTimes.
   std::vector<double> alone, slowdown;

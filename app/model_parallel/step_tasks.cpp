@@ -46,8 +46,8 @@ class TaskMaker {
           const Tensor& tensor = step_.graph.tensors[at(id)];
           if (tensor.role == TensorRole::activation || !known.insert(lasting_name(step_.graph, id)).second)
             continue;
-          // Products may read only the bf16 copy of a parameter, which has half the parameter's
-          // bytes.
+          // The nodes of a group may use only the bf16 copy of a parameter. The group still has the
+          // parameter itself, whose bytes are twice those of the copy.
           const bool copied = tensor.role == TensorRole::parameter_copy;
           if (!copied && tensor.role != TensorRole::parameter && tensor.role != TensorRole::gradient) {
             group_of(node).resident += bytes(id);
@@ -88,7 +88,8 @@ class TaskMaker {
       partition::TaskNode task;
       task.id = update_[at(group)] = node_count() + updates_++;
       task.name = fmt::format("update {}", group);
-      // The computing thread also sums gradients at some time in the step. Count that time here.
+      // On a host the computing thread also sums the gradients over the replicas, at various times
+      // of the step. Count that time as a part of the update.
       const auto size = static_cast<double>(load.parameter_bytes);
       task.time = nanoseconds(size / sizeof(float) * costs_.times.update_ms_per_element +
                               size * costs_.reduce_ms_per_byte);
@@ -113,7 +114,7 @@ class TaskMaker {
   partition::TaskGraphBuilder builder_{"training step"};
   std::vector<GroupLoad> groups_;
   std::set<int> seen_;
-  std::vector<int> update_;  // for each group: its update task; -1 without parameters
+  std::vector<int> update_;  // indexed by group: its update task; -1 if it has no parameters
   int updates_ = 0;
 };
 

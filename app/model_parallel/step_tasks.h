@@ -1,5 +1,6 @@
-// Describes a compiled training step to the partitioner. The description has one task per node, and
-// one per group of parameters for their update.
+// Describes a compiled training step as a graph of tasks, which the partitioner places on devices.
+// Each node is a task, and so is the optimizer's update of each group (StepDependences) with
+// parameters.
 #pragma once
 
 #include "app/compile/compiled_graph.h"
@@ -19,8 +20,9 @@ struct TaskCosts {
 
 // Returns the tasks. Task i is node i; the updates follow. Nodes of one group must be on one
 // device. Parameters with their gradients and optimizer states, running statistics and the batch
-// stay in memory; tensors inside the step are outputs of tasks. Workspaces are left out, and so is
-// the memory that work in place saves. So the caller must check the arenas of a placement.
+// need memory during the whole step; tensors inside the step are outputs of tasks. The tasks count
+// neither workspaces nor the memory that kernels save by working in place. So the caller must check
+// whether the arenas of a placement fit.
 partition::TaskGraph make_step_tasks(const CompiledGraph& step, const StepDependences& dependences,
                                      const TaskCosts& costs);
 

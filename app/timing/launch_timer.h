@@ -9,7 +9,8 @@
 namespace convoy::app {
 
 // The wall time of a launch in milliseconds (`passed`), and the processor time that all threads of
-// this process spent in it (`worked`). On a GPU both are the time between stamps before and after.
+// this process spent in it (`worked`). On a host they differ, for example if ranks share a core. On
+// a GPU both are the time between the stamps before and after the launch.
 struct LaunchTime {
   double passed = 0, worked = 0;
 };

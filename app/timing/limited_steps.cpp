@@ -26,7 +26,8 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
 
 namespace {
 
-// Takes the fastest of some copies, because other work has disturbed the slower ones.
+// Measures the rates of copies to and from host memory. Takes the fastest of some copies, because
+// other work has disturbed the slower ones.
 partition::HostLink measured_link(const StepOptions& options) {
   partition::HostLink link = estimated_link(options);
   constexpr std::size_t kBytes = 64 << 20;
@@ -84,8 +85,8 @@ CompiledSteps compile_within_limit(const Network& network, const StepOptions& op
     *rate = static_cast<double>(
         ranks.all_reduce(static_cast<std::int64_t>(*rate), comm::ReduceOp::min, "rates of links"));
   run_on_all_ranks(ranks, [&] {
-    // A rank with another kind of GPU may have another step, to which the times of rank 0 do not
-    // apply.
+    // A rank with another kind of GPU may have a step with other nodes, for which rank 0 has no
+    // times.
     if (node_ms.size() != steps->train->graph.nodes.size())
       node_ms = estimated_node_ms(*steps->train, options);
     fit_into_limit(*steps, options, *groups.replicas, node_ms, link);

@@ -1,4 +1,5 @@
-// Compiles steps that keep to a memory limit. Measured times of the operations decide how.
+// Compiles steps that keep to a memory limit. Some operations then run again, or tensors wait in
+// host memory; measured times of the operations decide which.
 #pragma once
 
 #include <vector>
@@ -16,14 +17,15 @@ namespace convoy::app {
 std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups);
 
-// Returns the rates of copies to and from host memory. On a GPU that may use host memory the rates
-// are measured with page-locked memory; else they are estimated.
+// Returns the rates of copies to and from host memory, and how much host memory the options allow.
+// If a GPU may use host memory, the rates are measured with page-locked memory; else they are
+// estimated.
 partition::HostLink host_link_of(const StepOptions& options);
 
 // Compiles the steps of a network that is not partitioned. If the steps of any rank exceed its
 // limit, rank 0 times the operations, and all ranks time their copies to host memory at once. Every
-// rank that exceeds its limit plans with the times of rank 0 and the slowest copies (fit_memory.h).
-// Collective over `ranks`, which are the ranks of groups.world.
+// rank that exceeds its limit plans with the times of rank 0 and the slowest copies of any rank
+// (fit_memory.h). Collective over `ranks`, which are the ranks of groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);
 

@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kSmall = 64;  // the bytes of a small message
 constexpr int kRounds = 7;
 
-// Returns the bytes of a large message. It is so large that the rate of the link dominates its
-// time, and that it does not fit into a device's caches.
+// Returns the bytes of a large message: so many that its time depends mainly on the rate of the
+// link, and that it does not fit into a device's caches.
 std::int64_t large_message(kernels::Backend backend) {
   return backend == kernels::Backend::cuda ? 64 << 20 : 1 << 20;
 }
@@ -61,8 +61,8 @@ double measure_message(const Exchange& exchange) {
   return best;
 }
 
-// Returns the milliseconds of an operation in a step: the mean of several runs in one captured
-// graph.
+// Returns the milliseconds that an operation takes in a captured graph, because a step is one, too.
+// The graph runs the operation several times.
 double measure_captured(const kernels::Launch& operation) {
   constexpr int kTimes = 8;
   operation({});  // The first run makes connections, which cannot be made during capture.
@@ -77,7 +77,7 @@ double measure_captured(const Exchange& exchange, const kernels::Launch& meanwhi
   return measure_captured([&](kernels::Stream stream) { exchange.run(stream, meanwhile); }) / 2;
 }
 
-// Keeps a device's memory busy, because its bandwidth limits most operations of a step.
+// Keeps a device's memory busy while messages are timed, as most operations of a step do.
 class MemoryLoad {
  public:
   MemoryLoad() : memory_(kernels::Backend::cuda, 3 * kBytes) {
@@ -91,8 +91,7 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Returns a launch of additions that takes at most about `ms` milliseconds. It has at most 200
-  // additions.
+  // Returns a launch of as many additions as fit into `ms` milliseconds, but at most 200.
   kernels::Launch lasting(double ms) const {
     constexpr double kMost = 200;
     return [this, times = static_cast<int>(std::min(ms / ms_, kMost))](kernels::Stream stream) {
@@ -107,9 +106,9 @@ class MemoryLoad {
   double ms_ = 0;
 };
 
-// Returns the milliseconds that a message still takes after both ends have been busy for long. This
-// is about 0 if the transport moves data by itself. It is the time of the whole message if the
-// receiver has to copy.
+// Starts a message, computes at both ends for longer than the message needs, and returns the
+// milliseconds that it still takes then. This is about 0 if the transport moves data by itself, and
+// the time of the whole message if the receiver has to copy.
 double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes,
                             double message_ms) {
   const bool sends = ranks.rank() == a;

@@ -15,16 +15,16 @@ struct LinkCost {
   // Bytes per millisecond of a large message. On GPUs both ends compute meanwhile, as in most of a
   // step.
   double bytes_per_ms = 1e9;
-  // The share of a large message's time that the receiver's processor spends on copying, from 0 to
-  // 1.
+  // The part of a large message's time in which the receiver's processor copies: 0 (none) to 1
+  // (all).
   double receiver_share = 0;
-  bool in_turn = false;  // whether a message waits until the previous message has arrived
+  bool in_turn = false;  // a message waits until the previous one has arrived
 };
 
 // Measures the links between the first `among` ranks. Every pair sends small and large messages in
-// both directions, one pair at a time, from transfer memory. Returns a matrix whose elements [a][b]
-// and [b][a] are the link between ranks a and b, the same on every rank. The links of a rank to
-// itself cost nothing. Collective over all of `ranks`.
+// both directions, one pair at a time, from memory with the fastest transfers. Returns a matrix
+// whose elements [a][b] and [b][a] are the link between ranks a and b, the same on every rank. The
+// elements [a][a] cost nothing. Collective over all of `ranks`.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
                                                  int among);
 

@@ -32,8 +32,9 @@ void scale_to(std::vector<LaunchTime>& times, double ms) {
   for (LaunchTime& time : times) time.passed *= ms / sum, time.worked *= ms / sum;
 }
 
-// Returns each node's median over the rounds. The medians are scaled to add up to the time of a
-// median round: some operation is disturbed in every round, as in every step.
+// Returns each node's median over the rounds, scaled so that the medians add up to the median of
+// the rounds' times. Without scaling the sum would be too small, because in every round, as in
+// every step, other work delays some operation.
 std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<double> OpSamples::*kind) {
   std::vector<double> medians, rounds;
   for (const OpSamples& samples : of_nodes) {
@@ -60,8 +61,9 @@ void OpSamples::add(const LaunchTime& time) {
   worked.push_back(time.worked);
 }
 
-// A ring buffer that floating-point tensors share. Indices, labels and sums have memory of their
-// own, since kernels trust the values that they read there.
+// A ring buffer in which floating-point tensors overwrite each other. Indices, labels and sums are
+// in separate memory, since other numbers in their place could make a kernel read outside of
+// memory.
 class OpTimer::Ring {
  public:
   Ring(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
@@ -76,8 +78,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // The ring can restart after any operation. The tensors with memory of their own come after the
-    // ring, so the size of the ring must be aligned too.
+    // An operation that does not fit into the rest of the ring starts at offset 0, so the largest
+    // must fit. The other tensors come after the ring, so its size must be aligned.
     size_ = padded(std::max(shared, largest)) + padded(64);
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);
@@ -87,7 +89,8 @@ class OpTimer::Ring {
     fill();
   }
 
-  // Binds a node to operands and a workspace that do not overlap.
+  // Binds a node to operands and a workspace in the ring. They do not overlap each other, but may
+  // overlap those of earlier nodes.
   kernels::Launch bind(std::size_t node) {
     const Node& of = step_.graph.nodes[node];
     std::vector<TensorId> operands = of.inputs;

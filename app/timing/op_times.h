@@ -1,7 +1,7 @@
 // Measures how long each operation of a compiled step takes on this rank. The operations run in the
-// order of the step. Tensors take turns in a buffer that keeps to a memory limit, so that a step
-// can be timed that does not fit into memory. The computed numbers are meaningless, but data come
-// from the same caches as in a real step.
+// order of the step. Tensors overwrite each other in a buffer of limited size, so a step that does
+// not fit into memory can be timed, too. The computed numbers are meaningless, but an operation
+// finds its inputs in caches as in a real step.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ struct OpTimes {
   double update_ms_per_element = 0;
 };
 
-// The times of the same operations as wall time (`passed`) and as processor time (`worked`). Ranks
-// that share a core prolong each other's wall time. Ranks that share caches and memory prolong also
-// each other's processor time.
+// The times of the same operations as wall time (`passed`) and as processor time (`worked`). The
+// difference shows what slows an operation down: ranks that share a core prolong only the wall
+// time, and ranks that share caches and memory prolong both.
 struct MeasuredOps {
   OpTimes passed, worked;
   int rounds = 0;
 };
 
 struct OpSamples {
-  std::vector<double> passed, worked;  // milliseconds of each round
+  std::vector<double> passed, worked;  // in milliseconds, one element per round
   void add(const LaunchTime& time);
 };
 using StepSamples = std::vector<OpSamples>;  // by node; empty for nodes that communicate
@@ -46,7 +46,8 @@ class OpTimer {
   OpTimer(const OpTimer&) = delete;
   OpTimer& operator=(const OpTimer&) = delete;
 
-  // Appends one sample per node. The caller should discard the samples of the first round.
+  // Runs all operations once and appends one sample per node. The caller should discard the samples
+  // of the first round, which is slower.
   void round(StepSamples& samples);
 
  private:

@@ -9,9 +9,9 @@
 namespace convoy::app {
 
 // Returns the milliseconds of each instruction: the median of `repeats` rounds. On a host each time
-// includes the cost of reading the clock, so the sum exceeds the time of a step. Requires that no
-// step is in flight. A GPU first runs one round without timing, which shows the layers' names to a
-// profiler.
+// includes the cost of reading the clock, so the sum exceeds the time of a step. A GPU first runs
+// one round without timing, in which a profiler sees the names of the layers. Requires that no step
+// is in flight.
 std::vector<double> time_program(const Program& program, kernels::Backend backend, int repeats);
 
 // Runs the program once on the current GPU, with an NVTX range around each instruction. The range

@@ -12,8 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns the same step without the nodes that make images from stored pixels and without sums over
-// ranks.
+// Returns the step without sums over ranks, and without the nodes that make images from stored
+// pixels: the images are in memory already.
 CompiledGraph alone_on_images(const CompiledGraph& whole, int reuse_delay) {
   StepGraph graph = whole.graph;
   std::vector<kernels::Kernel> kernels;

@@ -6,9 +6,9 @@
 
 namespace convoy::app {
 
-// Returns the milliseconds of a training step with its update. The step has no other replicas, and
-// its random images are in memory already. `steps` must have been compiled with `options`, for any
-// source of images. Needs memory for the whole step.
+// Returns the milliseconds of a training step with its update. The step communicates with no other
+// rank, and its random images are in memory already. `steps` must have been compiled with
+// `options`; where these take the images from does not matter. Needs memory for the whole step.
 double time_single_device_step(const CompiledSteps& steps, const StepOptions& options);
 
 }  // namespace convoy::app

@@ -18,13 +18,13 @@ struct TimedSteps {
 };
 
 // Fills the input of the next steps with a full batch of random images and labels. The batch is the
-// same for each member and on each of `ranks` ranks. The learning rate is 0, so that all steps take
-// the same time: a network that has memorised its batch has gradients near zero, at which a GPU
-// draws less power, so later steps would take another time.
+// same for each member and on each of `ranks` ranks. The learning rate is 0, so that the network
+// does not learn the batch: gradients near zero need less power, which would change the time of
+// later steps.
 void fill_batch(Session& session, std::int64_t classes, int ranks);
 
-// Runs `steps` training steps and times them, or as many of a copy of their program whose lanes
-// differ. Collective over the session's ranks.
+// Runs and times `steps` training steps. If `copy` is not null, they run this copy of the session's
+// training program, whose lanes may differ. Collective over the session's ranks.
 TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy = nullptr);
 
 }  // namespace convoy::app

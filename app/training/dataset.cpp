@@ -245,8 +245,8 @@ std::unique_ptr<data::BatchSource> Dataset::source(data::Split split,
       [this](const data::ScatterArguments& arguments) { scatter(arguments); });
 }
 
-// Scatters a batch of stored images. They differ in length, so every rank is first told how many
-// bytes it gets.
+// Sends every rank its images of a batch. Stored images differ in length, so every rank is first
+// told how many bytes it gets.
 void Dataset::scatter(const data::ScatterArguments& arguments) const {
   const std::vector<std::int64_t> ones(arguments.counts.size(), 1);
   std::int64_t mine = 0;

@@ -28,33 +28,35 @@ OpenedData open_data(const TrainOptions& options);
 
 class Dataset {
  public:
-  // Opens the data; with --feed scatter only rank 0 does so. Batches are loaded by `threads`
-  // threads of this rank. Collective.
+  // Opens the data with `open`. With --feed scatter only rank 0 does so. Batches are loaded by
+  // `threads` threads of this rank. Collective.
   Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads,
           const std::function<OpenedData(const TrainOptions&)>& open = open_data);
 
   const data::StoreInfo& info() const { return info_; }
-  // Replaces the mean and deviation of the data by those that the network was trained with.
+  // Sets the mean and deviation that images are normalised with. An evaluation uses those that the
+  // network was trained with.
   void set_normalisation(std::vector<float> mean, std::vector<float> std);
   // Returns the shape of the images that the network gets.
   data::ImageShape input_shape() const { return input_; }
   // Returns the number of training images that are used, at most --limit-train.
   std::int64_t train_size() const { return size_[0]; }
   std::int64_t test_size() const { return size_[1]; }
-  // Return the SHA-256 of all labels of a split that are used, and of 16 stored images that are
-  // spread evenly over the split. On a rank that does not read the split, both return an empty
-  // text.
+  // Return the SHA-256 of the used labels of a split, and of 16 stored images that are spread
+  // evenly over the split. Ranks compare them to find out whether they read the same data. On a
+  // rank that does not read the split, both return an empty text.
   std::string labels_sha256(data::Split split) const;
   std::string images_sha256(data::Split split) const;
   // Renumbers the labels so that class i is names[i]. `names` must have the data set's own names,
   // in any order.
   void reorder_classes(const std::vector<std::string>& names);
-  // Removes the labels of all images and gives the data set other classes, because the labels are
-  // of none of these.
+  // Gives the data set other classes. Removes the labels of all images, because they are numbers of
+  // the old classes.
   void drop_labels(std::vector<std::string> classes);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // Return the most image operations that the transform of a training sample can hold.
+  // Return the largest number of image operations (such as brightness) that the augmentation of one
+  // training image may have.
   int most_image_ops() const { return most_image_ops(options_); }
   static int most_image_ops(const TrainOptions& options);
   // Throws std::runtime_error if the images are too small for the options' augmentation.
@@ -67,7 +69,7 @@ class Dataset {
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
     std::pmr::memory_resource* memory = nullptr;  // memory of the batches; null: the heap
-    // The number of batches that the receiver keeps while it requests the next.
+    // The number of batches that the caller still holds when it requests the next one.
     int held = 0;
   };
   // Return a source of batches without end. Training images are shuffled and augmented, from the
@@ -79,7 +81,8 @@ class Dataset {
   // and with another number of threads.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
                                            const TrainOptions& options, int threads) const;
-  // `skip` is LoaderOptions::skip, which needs --feed slice.
+  // `skip` gets the messages about images that cannot be read (LoaderOptions::skip). It needs
+  // --feed slice.
   std::unique_ptr<data::BatchSource> test(const Delivery& delivery,
                                           std::function<void(const std::string&)> skip = nullptr) const;
 

@@ -46,8 +46,8 @@ void Evaluation::load() {
   if (options_.ema) use_averages(state_, options_.checkpoint);
 }
 
-// Takes over the options of the checkpoint's run that decide what the network sees. The seed is one
-// of them, since synthetic images are drawn from it.
+// Takes over those options of the checkpoint's run that decide what the network sees of an image.
+// Synthetic images are drawn from the seed, so it is one of them.
 void Evaluation::take_over() {
   TrainOptions& run = options_.run;
   const TrainOptions saved =
@@ -60,8 +60,8 @@ void Evaluation::take_over() {
   run.seed = static_cast<std::int64_t>(state_.seed);
 }
 
-// Opens the data. If no --size is known, as from a run whose images were stored as pixels, encoded
-// images are resized to the input of the checkpoint's network.
+// Opens the data. Encoded images need a size. If neither the options nor the checkpoint's run name
+// one, they get the size of the network's input in the checkpoint, if that is square.
 Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& open) {
   OpenedData opened;
   run_on_all_ranks(ranks_, [&] {
@@ -77,8 +77,8 @@ Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& 
   return *dataset_;
 }
 
-// Makes the network for this rank's share of a batch. A model file must have as many classes as the
-// data, since a new last layer would have no useful weights.
+// Makes the network for this rank's part of a batch. A model file must have as many classes as the
+// data. Otherwise its last layer would be replaced by a new one, which is not trained.
 Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
   const data::ImageShape image = dataset_->input_shape();
   const Shape input{capacity, image.channels, image.height, image.width};

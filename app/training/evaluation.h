@@ -20,8 +20,8 @@ struct EvaluationOptions {
   std::string checkpoint;
   bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;
-  // These options are used: data, global batch, backend, precision, feed, threads and timeout.
-  // Without a checkpoint size and test_resize are used, too.
+  // Only these options are used: data, global batch, backend, precision, feed, threads and timeout.
+  // Without a checkpoint, which has its own, size and test_resize are used, too.
   TrainOptions run;
 };
 
@@ -32,14 +32,15 @@ class Evaluation {
   // all ranks. This and all functions below are collective.
   Evaluation(EvaluationOptions options, const comm::MpiEnvironment& environment, const Facts& flags = {});
 
-  // Opens the data.
+  // Opens the data with `open`. Call this function before prepare().
   Dataset& open(const std::function<OpenedData(const TrainOptions&)>& open = open_data);
   // Compiles the network for the data's classes and images, without gradients and optimizer.
   // Weights, mean and deviation are those of the checkpoint. Without a checkpoint the weights are
   // those of the model file, and mean and deviation are those of the data. Throws
   // std::runtime_error if there are no test images.
   void prepare();
-  // Runs over the test images once. Returns the sums over all ranks. `skip` is LoaderOptions::skip.
+  // Runs over the test images once. Returns the metrics, summed over all ranks. `skip` gets the
+  // messages about images that cannot be read (LoaderOptions::skip).
   StepMetrics run(const Session::VisitBatch& visit = nullptr,
                   std::function<void(const std::string&)> skip = nullptr);
 
@@ -47,7 +48,7 @@ class Evaluation {
   bool has_checkpoint() const { return !options_.checkpoint.empty(); }
   const CheckpointState& checkpoint() const { return state_; }
   const comm::Communicator& ranks() const { return ranks_; }
-  // Returns, for example, "resnet18 after step 300" or "net.onnx".
+  // Returns the name of what is evaluated, for example "resnet18 after step 300" or "net.onnx".
   std::string describe() const;
 
  private:

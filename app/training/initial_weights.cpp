@@ -26,8 +26,8 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
   return weights;
 }
 
-// Reads the file as a network. So weights are in the form that Convoy's layers have, and not
-// transposed as in the file.
+// Reads the weights of an ONNX file. It reads the file as a network, because the file may store
+// weights transposed, and a network has them as Convoy's layers need them.
 std::vector<Weight> weights_of_onnx(const std::string& path) {
   const ModelFile file(path);
   const Shape image = file.image();
@@ -47,8 +47,8 @@ std::vector<Weight> weights_of_onnx(const std::string& path) {
   return weights;
 }
 
-// Finds which rows of the checkpoint's last layer belong to the classes of the data. A checkpoint
-// without names, which an older version wrote, must have the classes of its data in the same order.
+// Finds which rows of the checkpoint's last layer (head) belong to the classes of the data, by
+// name. Older versions saved no names; then the classes are assumed to have the same order.
 void match_head(WeightOptions& options, const std::vector<std::string>& saved,
                 const std::vector<std::string>& classes) {
   if (saved.empty() || saved == classes) return;
@@ -59,7 +59,8 @@ void match_head(WeightOptions& options, const std::vector<std::string>& saved,
     options.head_rows.push_back(found - saved.begin());
   }
   if (options.redraw_head) options.head_rows.clear();
-  // A head with another number of rows is drawn anyway, with a message that names both numbers.
+  // If the numbers of classes differ, take_weights() draws a new head itself, and its message names
+  // both numbers.
   if (saved.size() != classes.size()) options.redraw_head = false;
 }
 

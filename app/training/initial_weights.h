@@ -9,10 +9,10 @@
 namespace convoy::app {
 
 // Gives the network the values of a safetensors file, an ONNX file or a checkpoint. Their names end
-// in .safetensors, .onnx and .h5. `classes` are the data set's classes, by label. The rows of a
-// checkpoint's head are matched by the names of the classes; if a name is missing, the head is
-// drawn. Throws UsageError for a file of another kind, and std::runtime_error that names the file
-// if it cannot be read or does not fit.
+// in .safetensors, .onnx and .h5. `classes` are the data set's classes, by label. Each class gets
+// the row of a checkpoint's last layer (head) that has its name. If a name is missing, the whole
+// head is initialised at random. Throws UsageError for a file of another kind, and
+// std::runtime_error that names the file if it cannot be read or does not fit.
 FitRows set_initial_weights(Network& network, const std::string& file,
                             const std::vector<std::string>& classes);
 

@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-// Options in which members may differ. Their values are data, which a step or a batch reads at run
-// time.
+// The options in which members may differ. A step or the loader reads their values while it runs,
+// so they do not change the compiled step, which all members share.
 constexpr std::string_view kMayDiffer[] = {"init",
                                            "crop-padding",
                                            "cutout",
@@ -54,7 +54,7 @@ constexpr std::string_view kMayDiffer[] = {"init",
                                            "one-cycle-anneal",
                                            "seed"};
 
-// Returns the reason why members must not differ in the other options of a group.
+// Returns why members must not differ in the options of this group that are not in kMayDiffer.
 const char* reason_of(std::string_view group) {
   if (group == "Length") return "all members take the same steps";
   if (group == "Execution") return "all members run in the same processes";

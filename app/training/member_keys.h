@@ -1,4 +1,5 @@
-// The options in which members of a run may differ.
+// Checks in which options the members of a run differ. All members share one compiled step, so they
+// may differ only in values that the step reads while it runs.
 #pragma once
 
 #include <string>
@@ -8,11 +9,10 @@
 
 namespace convoy::app {
 
-// Throws UsageError if members must not differ in this option, because it is not data that a step
-// or a batch reads at run time. The message says why in one line.
+// Throws UsageError if members must not differ in this option. The message says why in one line.
 void check_member_key(const std::string& key);
-// Throws UsageError if a number is 0 for some members but not for all, and 0 leaves out a part of
-// the step.
+// Throws UsageError if an option is 0 for some members but not for all, and 0 removes operations
+// from the step, for example for --ema.
 void check_member_structure(const std::vector<TrainOptions>& options);
 // Throws UsageError if two members have the same options.
 void check_no_member_twice(const std::vector<TrainOptions>& options);

@@ -39,7 +39,7 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
-// The columns of members.csv that come before the options in which members differ.
+// The first columns of members.csv. After them comes a column for each option that differs.
 constexpr std::string_view kColumns =
     "member,status,steps,train_loss,test_accuracy,best_test_accuracy,parameters_sha256";
 constexpr std::size_t kResultColumns = 7;
@@ -87,8 +87,8 @@ Members::Members(std::vector<TrainOptions> options)
     own.out = fmt::format("{}/members/{}", out_, member + 1);
     own.members.clear();
     own.halving = 0;
-    // If the process is killed while it saves checkpoints, only some members have the newest, but
-    // all have the one before it.
+    // Keep at least two checkpoints. If the process is killed while members save theirs, only some
+    // have the newest one, but all have the one before it, from which they can resume.
     own.keep_checkpoints = std::max<std::int64_t>(own.keep_checkpoints, 2);
   }
 }
@@ -136,7 +136,7 @@ void Members::write() const {
   data::write_file_atomically(csv_path(), text);
 }
 
-// Results are sent as JSON, in which NaN is null.
+// Sends the results as JSON, which has no NaN: a NaN becomes null, and null is read as NaN.
 void Members::share(const comm::Communicator& ranks, const std::vector<int>& own) {
   json mine = json::array();
   for (const int member : own) {

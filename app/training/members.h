@@ -39,9 +39,8 @@ struct MemberResult {
 
 class Members {
  public:
-  // `options` has the options of every member, with the run's folder as `out`. Throws UsageError
-  // unless one step can train them all: they must agree about everything that is not data of the
-  // step, and no two may be the same.
+  // `options` has the options of every member, with the run's folder as `out`. Throws UsageError if
+  // one compiled step cannot train all members (member_keys.h), or if two members are the same.
   explicit Members(std::vector<TrainOptions> options);
 
   int size() const { return static_cast<int>(options_.size()); }
@@ -51,12 +50,13 @@ class Members {
   MemberResult& result(int member) { return results_.at(static_cast<std::size_t>(member)); }
   const MemberResult& result(int member) const { return results_.at(static_cast<std::size_t>(member)); }
   std::vector<int> running() const;
-  // Returns the running members that a rank trains. They are consecutive, and their number differs
-  // by at most one from rank to rank.
+  // Returns the running members that a rank trains. The running members are divided into
+  // consecutive ranges, one per rank, whose lengths differ by at most one.
   std::vector<int> of_rank(int ranks, int rank) const;
 
-  // Reads the results from members.csv of the run to resume, if the file exists. A member that
-  // finished a shorter run goes on. Throws UsageError if the file has another number of members.
+  // Reads the results from members.csv of the run to resume, if the file exists. A member that has
+  // finished with fewer than `total_steps` steps goes on. Throws UsageError if the file has another
+  // number of members.
   void read(std::int64_t total_steps);
   // Writes members.csv, whole or not at all.
   void write() const;
@@ -64,13 +64,13 @@ class Members {
   // Collective.
   void share(const comm::Communicator& ranks, const std::vector<int>& own);
 
-  // Stops the worse half of the running members by test accuracy, and returns them. If members are
-  // equally good, the later ones stop. Returns none if it was done at this step before, or if fewer
-  // than two members run.
+  // Stops the running members with the lower test accuracies, half of them rounded down, and
+  // returns them. If members are equally good, the later ones stop. Returns none if fewer than two
+  // members run, or if members were stopped at this step before, as in a run that resumes.
   std::vector<int> halve(std::int64_t step);
 
-  // Return the options in which members differ, and one member's values as text, for example
-  // "seed=3, learning-rate=0.1".
+  // differing() returns the options in which members differ. describe() returns one member's values
+  // of them, for example "seed=3, learning-rate=0.1".
   const std::vector<std::string>& differing() const { return differing_; }
   std::string describe(int member) const;
   // Returns the table at the end of a run, with mean, deviation and best.

@@ -24,8 +24,8 @@ enum class Agreement : std::uint8_t {
   file,
   // May differ on every rank, because hosts and devices differ.
   rank,
-  // The same on all ranks. It concerns one start of the run, so manifests and checkpoints leave it
-  // out.
+  // The same on all ranks. It only says how to start, for example --resume, so manifests and
+  // checkpoints leave it out.
   start
 };
 
@@ -53,7 +53,8 @@ struct OptionRow {
                Field<Anneal>, Field<Feed>, Field<AutoAugmentPolicy>, Field<Lanes>>
       field;
   Agreement agreement;
-  // A text is an interval of numbers, such as "[0, 1)".
+  // The values that are allowed: whole numbers between two bounds, or an interval as text, such as
+  // "[0, 1)". Without either nothing is checked.
   std::variant<std::monostate, WholeNumbers, const char*> range;
   const char* placeholder;  // stands for the value in the help text
   const char* help;

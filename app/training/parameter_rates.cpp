@@ -35,7 +35,8 @@ Rule rate_rule(const std::string& text) {
   return rule;
 }
 
-// Returns the rules of all flags. If several rules fit a parameter, the last one applies.
+// Returns the rules of all --freeze and then of all --rate flags. If several rules fit a parameter,
+// the last one applies.
 std::vector<Rule> rules_of(const TrainOptions& options) {
   std::vector<Rule> rules;
   for (const std::string& pattern : options.freeze)
@@ -65,7 +66,7 @@ int set_rates(Network& network, const TrainOptions& options) {
   const std::vector<Rule> rules = rules_of(options);
   check_fits(rules, network.parameters(), network.name());
   bool trains = false;
-  // Parameters that a --freeze names but a --rate trains.
+  // The number of parameters that a --freeze names but a --rate trains.
   int overridden = 0;
   for (LayerId id = 0; id < std::ssize(network.layers()); ++id) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(id)];

@@ -23,7 +23,8 @@ struct Difference {
   std::string name, here, at_root;
 };
 
-// Returns the first fact in which the lists differ. One list may be longer.
+// Returns the first fact in which the lists differ. If one list is longer, a fact that is missing
+// in the other counts as "nothing".
 std::optional<Difference> first_difference(const Facts& here, const Facts& root) {
   for (std::size_t i = 0; i < std::max(here.size(), root.size()); ++i) {
     if (i < here.size() && i < root.size() && here[i] == root[i]) continue;
@@ -36,7 +37,7 @@ std::optional<Difference> first_difference(const Facts& here, const Facts& root)
 }
 
 // Compares the facts with those of rank 0. If they differ on any rank, fails on all ranks. `fail`
-// throws the error of a difference.
+// must throw an error that describes the difference.
 template <typename Fail>
 void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
   if (ranks.size() == 1) return;
@@ -66,7 +67,7 @@ Facts facts_of(const TrainOptions& options) {
 }
 
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
-  // The options describe synthetic data completely.
+  // Synthetic data follow from the options, which are compared anyway.
   if (options.data == "synthetic") return {};
   const auto of_reader = [&](std::string digest) {
     return options.feed == Feed::scatter ? readers.broadcast(std::move(digest), 0, "digest of the data")

@@ -14,7 +14,8 @@
 
 namespace convoy::app {
 
-// Pairs of the name at the start of a message, such as "--learning-rate", and the value as text.
+// Pairs of a name, such as "--learning-rate", and the value on this rank as text. If ranks differ,
+// the message names both.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 // Returns the options that must be the same on every rank. It leaves out paths, because a host may
@@ -22,8 +23,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 // --memory-limit, because they do not change results.
 Facts facts_of(const TrainOptions& options);
 
-// Describes this rank's data set. With --feed scatter it describes the data set that rank 0 of
-// `readers` has read. `readers` are the ranks that share a data set. Collective over `readers`.
+// Describes this rank's data set. With --feed scatter only rank 0 of `readers` reads images and
+// labels, so their digests are those of rank 0. Collective over `readers`.
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers);
 
 // Describes the network and the values of a model file. Returns nothing for a network of the zoo.
@@ -33,8 +34,8 @@ Facts facts_of(const Network& network);
 // differs from rank 0 names the first fact that differs and both values. The other ranks throw
 // ExitStatus. Collective.
 void require_same_flags(const comm::Communicator& ranks, const Facts& facts);
-// Does the same for data, with std::runtime_error that names `file`, the name of the data on this
-// rank.
+// Does the same for facts about data, but throws std::runtime_error. The message names `file`, the
+// path of the data on this rank.
 void require_same_data(const comm::Communicator& ranks, const std::string& file, const Facts& facts);
 
 }  // namespace convoy::app

@@ -24,16 +24,16 @@ comm::LocalDevice device_of(kernels::Backend backend);
 // cannot be kept on the device.
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device);
-// Returns the delivery of batches for such a session. A stage of a partitioned step gets only the
-// inputs for which its memory has a region.
+// Says in which form the loader delivers batches to a session with this input and memory. A stage
+// of a partitioned step gets only the inputs for which its memory has a region.
 Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory);
 
 // Binds the rank to its share of the host's cores, close to its device if it has one. Sets and
 // returns its number of threads; 0 means one per core. Call it before the first kernel.
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads);
 
-// Return the places of all ranks, or of the given ranks, on rank 0. Return nothing on other ranks.
-// Collective.
+// Return host, device and cores of every rank, or of the given ranks. Only rank 0 gets them; the
+// other ranks get nothing. Collective.
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment);
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment, const comm::Communicator& ranks);
 

@@ -8,12 +8,14 @@
 
 namespace convoy::app {
 
-// Throws UsageError that names the first option that influences the weights and differs from
-// `saved`, the options of the resumed run. Length, output, data feed, hosts and devices may differ.
+// Throws UsageError if an option that influences the weights is not the same as in `saved`, the
+// options of the resumed run. The message names the first such option. Length, output, data feed,
+// hosts and devices may differ.
 void check_resumed_options(const TrainOptions& options, const TrainOptions& saved);
 
-// Returns a warning of one line, with both rates, if the rate at `step` jumps because the length of
-// the run has changed; else an empty text. `saved` must have passed check_resumed_options.
+// Returns a warning of one line if the learning rate jumps at `step`, because the run now has
+// another length and so another schedule. It names both rates. Returns an empty text if there is no
+// jump. `saved` must have passed check_resumed_options().
 std::string rate_jump(const TrainOptions& options, const TrainOptions& saved, std::int64_t step,
                       std::int64_t steps_per_epoch);
 

@@ -1,5 +1,5 @@
-// Prevents two runs from using one folder. They would mix their metrics and delete each other's
-// checkpoints, and the later run would replace the results of the first.
+// Prevents two runs from using one folder, in which they would mix their metrics, delete each
+// other's checkpoints and replace each other's results.
 #pragma once
 
 #include <filesystem>

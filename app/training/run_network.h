@@ -1,6 +1,6 @@
-// Makes the network of a run with the outputs that the run trains, and checks whether a model file
-// still holds the network that a checkpoint was trained with. A checkpoint stores the structure's
-// SHA-256 as the option "model-structure-sha256".
+// Selects the outputs of a network that a run trains. Also checks whether a model file still holds
+// the network that a checkpoint was trained with: a checkpoint stores the SHA-256 of the network's
+// structure as the option "model-structure-sha256".
 #pragma once
 
 #include <filesystem>

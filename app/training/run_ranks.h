@@ -1,5 +1,5 @@
-// Groups the ranks of a run into replicas of the step. With --partition each replica has a rank per
-// stage.
+// Divides the ranks of a run into replicas, each of which computes whole steps. With --partition a
+// replica consists of several ranks, one per stage.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,16 @@ namespace convoy::app {
 class RunRanks {
  public:
   // Collective over `world`, which must outlive this object and whose size is a multiple of
-  // `stages`. The ranks of a replica are neighbours, so that transfers between stages stay on one
-  // host if possible.
+  // `stages`. The ranks of a replica have consecutive numbers, so they are on one host if possible,
+  // and transfers between stages stay there.
   RunRanks(const comm::Communicator& world, int stages, kernels::Backend backend);
 
   int stages() const { return stages_; }
   bool partitioned() const { return stages_ > 1; }
   int replica() const { return world_.rank() / stages_; }
   const comm::Communicator& world() const { return world_; }
-  // Returns the ranks that run this rank's stage, by replica. They share a global batch.
+  // Returns the ranks that run this rank's stage, one per replica. Together they compute a global
+  // batch.
   const comm::Communicator& replicas() const { return replicas_ ? *replicas_ : world_; }
   // Returns the ranks of this rank's replica, by stage. Requires partitioned().
   const comm::Communicator& replica_stages() const { return *replica_stages_; }

@@ -13,8 +13,8 @@ double between(double from, double to, double share, Anneal anneal) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
 
-// Returns the rate of one_cycle at step `t`. As in PyTorch, the corners of the cycle are at whole
-// numbers of steps minus one, and the peak may lie between two steps.
+// Returns the rate of one_cycle at step `t`. As in PyTorch, the peak is at step rise * steps - 1,
+// which may lie between two steps, and the end is at step steps - 1.
 double one_cycle(const Schedule& schedule, double t, double steps) {
   const double start = schedule.learning_rate / schedule.initial_division;
   const double finish = start / schedule.final_division;
@@ -35,7 +35,7 @@ double Schedule::learning_rate_at(std::int64_t step) const {
     return first * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   }
   const double t = static_cast<double>(step - warmup_steps);
-  // At least 1, because step < total_steps.
+  // At least 1 here, because warmup_steps <= step < total_steps.
   const double steps = static_cast<double>(total_steps - warmup_steps);
   const double span = learning_rate - final_learning_rate;
   switch (kind) {

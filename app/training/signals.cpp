@@ -14,7 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The last signal. A signal handler may change only such a lock-free atomic.
+// The last signal that arrived. It is a lock-free atomic, because a signal handler may change no
+// other variable.
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -22,7 +23,8 @@ extern "C" void remember(int signal) { received_signal.store(signal); }
 
 std::atomic<bool> starting_up{true};
 
-// Ends the process if the set-up does not react to a signal within a second.
+// Runs in the thread that receives signals. Ends the process if the set-up does not react to a
+// signal within a second.
 void watch_start_up() {
   using namespace std::chrono_literals;
   constexpr auto kTurn = 100ms;
@@ -35,8 +37,8 @@ void watch_start_up() {
   }
 }
 
-// The time of the first SIGINT. timeout(1) and process groups send a signal twice within a moment;
-// a person takes longer.
+// The time of the first SIGINT. A second one counts only half a second later, because timeout(1)
+// and process groups send the same signal twice at once.
 std::atomic<std::int64_t> first_interrupt{0};  // in milliseconds
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
@@ -54,7 +56,7 @@ extern "C" void interrupt(int signal) {
 void install(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // system calls that the signal interrupts are restarted
+  action.sa_flags = SA_RESTART;  // restarts system calls that the signal interrupts
   sigemptyset(&action.sa_mask);
   if (sigaction(signal, &action, nullptr) != 0) throw std::runtime_error("cannot handle a signal");
 }
@@ -68,7 +70,7 @@ StopSignals::StopSignals() {
   install(SIGUSR1, remember);
   struct sigaction current {};
   sigaction(SIGINT, nullptr, &current);
-  // The signal is ignored in a background job of a shell.
+  // If SIGINT is ignored, as in a background job of a shell, leave it so.
   if (current.sa_handler != SIG_IGN) install(SIGINT, interrupt);
   std::thread([] {
     comm::unblock_signals({SIGTERM, SIGUSR1, SIGINT});

@@ -20,9 +20,9 @@ inline constexpr const char* kStoppedEarly = "stopped by a signal before the fir
 // in all threads that it starts later (comm/watchdog/blocked_signals.h). So make the object before
 // any thread that computes.
 //
-// Before start_up_is_over() there is nothing to save in a checkpoint. The set-up calls received()
-// between its phases and itself ends with status 75. If that takes more than a second, this object
-// ends the process.
+// Until start_up_is_over() is called, there is nothing to save in a checkpoint. The set-up then
+// checks received() between its phases and ends the process with status 75. If a phase takes more
+// than a second after the signal, this object ends the process.
 class StopSignals {
  public:
   StopSignals();  // throws std::logic_error if there is one already

@@ -45,7 +45,8 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-// Checks the path of the trace before the run, so that the run does not fail in the middle.
+// Refuses a trace file in a folder that does not exist, or whose name is that of a folder.
+// Otherwise the run would fail in the middle, when it writes the file.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;
   const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();

@@ -48,7 +48,8 @@ struct RandAugment {
 
 struct AutoAugmentPolicy {
   data::AutoAugment kind = data::AutoAugment::none;
-  // The numbers of "rand:N:M"; "rand" alone has the default numbers.
+  // The numbers N and M of "rand:N:M", or the default numbers of "rand"; not set for other
+  // policies.
   std::optional<RandAugment> numbers;
 
   RandAugment rand() const { return numbers.value_or(RandAugment{}); }
@@ -60,8 +61,8 @@ struct AutoAugmentPolicy {
 };
 
 struct TrainOptions {
-  // The options on model and data. "synthetic" data have `classes` classes and images of `size` x
-  // `size` pixels.
+  // The options on model and data. If `data` is "synthetic", the random images have `size` x `size`
+  // pixels and `classes` classes.
   std::string model, data, out;
   // Initialises the weights of a model file again, at random.
   bool reinitialise = false;
@@ -79,10 +80,11 @@ struct TrainOptions {
   AutoAugmentPolicy auto_augment;
   // One weight per output of the network; empty: only the first output has a loss.
   std::vector<double> loss_weights;
-  // The rate for with_drop_path(); below 0: the network's own rate.
+  // The rate of stochastic depth; below 0: the network's own rate.
   double drop_path = -1;
   double random_erasing = 0;  // share of the images in which a rectangle is erased
-  // The alpha of the beta distribution from which shares are drawn; 0: off.
+  // The alpha of the beta distribution that says how much of each of two images a mixed one has; 0:
+  // off.
   double mixup = 0, cutmix = 0;
   // The pixels of the short side before the centre crop of a test; 0: images are not resized.
   std::int64_t test_resize = 0;
@@ -91,7 +93,8 @@ struct TrainOptions {
   // The length of the run: exactly one of epochs and steps is not 0.
   std::int64_t epochs = 0, steps = 0;
   std::int64_t global_batch = 0;
-  // The number of parts of a global batch that a step computes one after the other.
+  // The number of parts into which a step divides a global batch. It computes them one after the
+  // other.
   std::int64_t accumulate = 1;
 
   kernels::OptimizerKind optimizer = kernels::OptimizerKind::sgd;
@@ -133,12 +136,12 @@ struct TrainOptions {
   // The number of threads of one rank; 0: the host's cores divided by its ranks.
   std::int64_t threads = 0;
   std::int64_t seed = 1;
-  // The seconds that ranks wait for a rank that does not come.
+  // The seconds that ranks wait for another rank before they fail.
   double timeout = 300;
 
-  // The differences between trainings that run together; empty: one training runs alone.
+  // The specification of trainings that run together (--members); empty: one training runs alone.
   std::string members;
-  // The number of epochs after which the worse half of the members stops; 0: off.
+  // After every so many epochs the worse half of the members stops; 0: off.
   std::int64_t halving = 0;
 
   bool resume = false, overwrite = false;

@@ -12,8 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// Calls `body` and adds the rank and the step to its error, because a fault of a device may appear
-// on one rank only.
+// Calls `body` and adds the rank and the step to its error. A device may fail on one rank only, and
+// the message must say on which.
 template <typename Body>
 auto as_rank(const comm::MpiEnvironment& environment, std::int64_t step, const Body& body) {
   try {
@@ -59,7 +59,8 @@ int Trainer::run() {
   return 0;
 }
 
-// Ends the run. If it was resumed after its last step, its results stay as they are.
+// Writes the results of the run. If the run was resumed after its last step and its results are
+// still there, they stay as they are.
 void Trainer::finish() {
   if (members_) return finish_members();
   Training& training = *trainings_[0];
@@ -84,7 +85,7 @@ void Trainer::start_step(bool stop_requested) {
   if (!session_) return;
   StartedStep& started = in_flight_.emplace_back();
   started.step = step_ + 1;
-  // The last step of an epoch may have fewer parts, and its last part may be short.
+  // An epoch may end with a smaller batch. It then has fewer parts, and its last part may be short.
   const std::int64_t part_batch = options_.global_batch / options_.accumulate;
   const std::int64_t first = step_ % steps_per_epoch_ * options_.global_batch;
   started.timing.images = std::min(options_.global_batch, dataset_->train_size() - first);
@@ -102,7 +103,7 @@ void Trainer::start_step(bool stop_requested) {
   started.timing.data_wait_ms = data_wait_ms() - waited;
 }
 
-// Starts one part of the step that was begun last.
+// Starts one part of the step that start_step() has begun.
 void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   const auto requested = Clock::now();
   load_batches(part);
@@ -133,8 +134,8 @@ void Trainer::load_batches(std::int64_t part) {
   }
 }
 
-// Finishes steps until `left_in_flight` steps are in flight; with --accumulate it counts parts of
-// steps. The time of a step is measured from the end of the previous step to its own end.
+// Finishes started steps until at most `left_in_flight` are left. With --accumulate it counts parts
+// instead of steps.
 void Trainer::finish_steps(int left_in_flight) {
   while (session_->steps_in_flight() > left_in_flight) {
     StartedStep& first = in_flight_.front();
@@ -152,14 +153,15 @@ void Trainer::finish_steps(int left_in_flight) {
   }
 }
 
-// Returns the finished step with its time.
+// Returns the finished step with its time, from the end of the previous step to its own end.
 StartedStep Trainer::timed(StartedStep step) {
   const auto now = Clock::now();
   step.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
   last_finished_ = now;
   if (trace_) {
     trace_->end_step(step.step - 1, trainings_[0]->report().plan().ranks);
-    // The time to write the file counts for no step, unless a device computes meanwhile.
+    // end_step() may have written the trace file. If no step was running meanwhile, leave that time
+    // out of the next step's time.
     if (session_->steps_in_flight() == 0) last_finished_ = Clock::now();
   }
   return step;

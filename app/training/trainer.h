@@ -1,8 +1,8 @@
 // Runs one training, or many members that train at once: epochs of steps, evaluation, checkpoints
 // and metrics. Every rank runs the same code.
 //
-// Members are spread over the ranks. Each rank trains its members alone, as if it were the only
-// rank. After every step the ranks agree whether to stop, so they are always at the same step.
+// Members are spread over the ranks. Each rank trains its members without the other ranks. But
+// before every step all ranks agree whether to stop, so they are always at the same step.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,9 @@ namespace convoy::app {
 
 class Trainer {
  public:
-  // Makes all decisions and checks before the first step. `members` has the options of every
-  // member, with the `out` of `options`; it is empty if one training runs alone. Collective.
+  // Does all that comes before the first step: checks, data, session, and the state to resume from.
+  // `members` has the options of every member, all with the folder of the whole run as `out`. It is
+  // empty if one training runs alone. Collective.
   Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals,
           std::vector<TrainOptions> members = {});
 
@@ -42,7 +43,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // The set-up (trainer_setup.cpp and trainer_session.cpp).
+  // Functions of the set-up, in trainer_setup.cpp and trainer_session.cpp.
   void check_ranks();
   void open_data();
   void make_trainings();
@@ -64,13 +65,14 @@ class Trainer {
   const TrainOptions& options_of(std::size_t own) const;
   std::vector<std::vector<int>> data_groups() const;
 
-  // Resuming, members and the end of a run (trainer_members.cpp).
+  // Functions for resuming and for members, in trainer_members.cpp.
   void resume();
   std::int64_t common_checkpoint() const;
   void agree_to_go_on();
   void note_results();
   void retire(std::size_t own, std::int64_t step, const std::string& reason);
-  // Returns whether members were stopped and the session was made again.
+  // Stops the worse half of the members and makes the session again for the others. Returns false
+  // if no member has to stop; then it changes nothing.
   bool halve();
   void finish_members();
   void say(const std::string& line);
@@ -85,7 +87,7 @@ class Trainer {
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool halving_is_due() const;
-  // Returns whether a training has its best accuracy so far.
+  // Tests all trainings. Returns whether at least one has reached its best accuracy so far.
   bool evaluate();
   void save_checkpoints(bool only_best);
   // Calls body(index in the session) for each member that has not diverged.
@@ -96,7 +98,7 @@ class Trainer {
   }
   double data_wait_ms() const;
 
-  // With members: the options of the first member, with the folder of all members.
+  // The options of the run. With members: those of the first member, with the whole run's folder.
   TrainOptions options_;
   // The SHA-256 of a model file's structure; empty for a network of the zoo.
   std::string structure_sha256_;
@@ -111,27 +113,27 @@ class Trainer {
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
-  // For each seed: synthetic data of members with other seeds.
+  // Synthetic data of the members whose seed is not that of options_, by seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // A source of batches for the members of a session that see the same batches. Sources outlive the
-  // session, whose device may hold batches.
+  // A source of batches, and the members of the session that see its batches. Sources must outlive
+  // the session, because its device may still hold their batches.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;
   };
   std::vector<Source> train_sources_, test_sources_;
   std::optional<PartitionPlan> plan_;
-  std::optional<LaneChoice> lane_choice_;  // of --lanes auto
+  std::optional<LaneChoice> lane_choice_;  // set only with --lanes auto
   std::int64_t frozen_parameters_ = 0;
   FitRows initial_weights_;
   std::unique_ptr<Session> session_;  // null on a rank without members
   // The vectors below have one element per member of the session.
-  std::vector<int> own_;  // the member's number in members_
-  // The states, until a training takes them.
+  std::vector<int> own_;  // number in members_
+  // The members' tensors. make_trainings() moves each to its training.
   std::vector<std::unique_ptr<SessionState>> states_;
   std::vector<std::unique_ptr<Training>> trainings_;
-  std::vector<char> live_;  // false if the member diverged
+  std::vector<char> live_;  // 0 if the member diverged
   // Whether the last test was the member's best.
   std::vector<char> better_;
   // With members, on rank 0: the lock of the whole run's folder.
@@ -143,7 +145,7 @@ class Trainer {
   std::deque<StartedStep> in_flight_;  // in the order of their starts
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
-  // The number of members that train, over all ranks.
+  // The number of members that still train, counted over all ranks.
   std::int64_t all_live_ = 1;
   // The step of the checkpoint from which the run was resumed; 0 if there is none.
   std::int64_t resumed_ = 0;

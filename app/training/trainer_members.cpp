@@ -1,5 +1,5 @@
-// Implements how the trainer resumes and how members stop: alone, by halving, or together at the
-// end.
+// Implements how the trainer resumes, and how members stop: one that diverged, the worse half, or
+// all at the end of the run.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -84,9 +84,9 @@ void Trainer::note_results() {
   });
 }
 
-// Stops the worse half of the members and makes the session again for the others. It writes the
-// results before the checkpoints. So if the process is killed in between, this halving is not done
-// again, and the remaining members resume from their previous checkpoints.
+// Writes members.csv, which says who has stopped, before the checkpoints. If the process is killed
+// in between, a resumed run does not halve again at this step, and the remaining members resume
+// from their previous checkpoints.
 bool Trainer::halve() {
   const std::vector<int> stopped = members_->halve(step_);
   if (stopped.empty()) return false;
@@ -105,7 +105,7 @@ bool Trainer::halve() {
                   stopped.size() + members_->running().size()));
   trainings_.clear();
   states_.clear();
-  session_.reset();  // its device may hold batches of the sources
+  session_.reset();  // before the sources: its device may hold batches
   train_sources_.clear();
   test_sources_.clear();
   world_.barrier("members that stopped");

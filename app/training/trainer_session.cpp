@@ -47,7 +47,7 @@ Member member_of(const TrainOptions& options) {
 
 std::int64_t available_memory(const StepOptions& options, int ranks_on_host) {
   if (options.memory_limit > 0) return options.memory_limit;
-  // Leave 3 % of the device's memory for captured graphs and libraries.
+  // Leave 3 % of the device's free memory for captured graphs and libraries.
   if (options.backend == kernels::Backend::cuda) return kernels::free_gpu_memory() / 100 * 97;
   return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / ranks_on_host;
 }
@@ -68,7 +68,7 @@ Network Trainer::trained(Network network) const {
   return network;
 }
 
-// Decides which parameters are trained and sets their initial values.
+// Sets which parameters are trained, how fast, and the initial values that --init gives.
 void Trainer::prepare(Network& network) {
   const int overridden = set_rates(network, options_);
   if (overridden > 0 && world_.rank() == 0)

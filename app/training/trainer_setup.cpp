@@ -18,8 +18,8 @@
 namespace convoy::app {
 namespace {
 
-// Warns if a global batch is larger than the training set. The run is valid, but its rate and its
-// scaled learning rate are not those of the requested batch.
+// Warns if a global batch is larger than the training set. The run is valid, but a step has fewer
+// images than requested, while the learning rate may have been scaled for the requested number.
 void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
   if (global_batch > train_images)
     spdlog::warn("--global-batch: found {}, but there are {} training images; a step sees each of them once",
@@ -27,7 +27,7 @@ void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
 }
 
 // Returns the values of the options that decide which samples a batch has and how they are
-// augmented. Members with equal values share batches.
+// augmented, as one text. Members with the same text share batches.
 std::string data_key(const TrainOptions& options) {
   static constexpr std::string_view kKeys[] = {
       "seed",         "crop-padding", "cutout",         "flip",  "random-resized-crop",
@@ -176,8 +176,8 @@ const TrainOptions& Trainer::options_of(std::size_t own) const {
   return members_ ? members_->options(own_.at(own)) : options_;
 }
 
-// Ends the process if a signal came: before the first step there is nothing to save in a
-// checkpoint. Collective, since signals reach ranks at different times.
+// Ends the process if a rank got a signal. It saves nothing, because no step has run yet.
+// Collective, so that all ranks end together, although signals reach them at different times.
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;
   if (world_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
@@ -185,8 +185,8 @@ void Trainer::obey_signals() const {
   throw ExitStatus{kRequeueStatus};
 }
 
-// Refuses a folder with results before anything takes time. If the earlier run is still active, the
-// error of its lock is thrown instead.
+// Refuses a folder with results before the run spends time on anything else. If the earlier run is
+// still active, RunLock throws an error that says so.
 void Trainer::refuse_second_run() const {
   if (world_.rank() != 0 || options_.resume || options_.overwrite || !holds_a_run(options_.out)) return;
   const RunLock lock(options_.out);

@@ -37,9 +37,9 @@ Training::Training(TrainOptions options, const comm::Communicator& ranks, const 
       last_loss_(std::numeric_limits<double>::quiet_NaN()),
       last_accuracy_(std::numeric_limits<double>::quiet_NaN()) {}
 
-// Opens the folder on rank 0, and on every rank if the run resumes, so that all ranks resume from
-// the same step. With --overwrite it removes the checkpoints of the replaced run; otherwise a later
-// --resume would take them for its own.
+// Opens the folder on rank 0. If the run resumes, it opens it on every rank, because every rank
+// loads the checkpoint. With --overwrite it removes the checkpoints of the replaced run, which a
+// later --resume would otherwise load.
 void Training::open_folder() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
@@ -156,7 +156,8 @@ bool Training::evaluated(std::int64_t step, const StepMetrics& test,
 
 bool Training::keeps_results() const {
   if (!report_->nothing_to_do()) return false;
-  // Rank 0 decides by what it finds in the folder.
+  // Only rank 0 needs to see the folder, so it tells the other ranks whether there is a
+  // summary.json.
   const std::int32_t has_summary = report_->has_summary() ? 1 : 0;
   return ranks_.all_reduce(ranks_.rank() == 0 ? has_summary : 0, comm::ReduceOp::max, "results") == 1;
 }

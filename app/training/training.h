@@ -1,5 +1,5 @@
-// One training with its options, learning rates, folder, report and checkpoints. The trainer runs
-// its steps, alone or together with other members of a session.
+// One training: its options, learning rates, folder, report and checkpoints. It does not run steps:
+// the trainer does so, for one training or for several members of a session.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Training {
 
   // Locks the folder and opens its checkpoints.
   void open_folder();
-  // Gives the training its tensors in the session. `captures` says whether this rank is one of
-  // those that save tensors.
+  // Gives the training its tensors in the session. `captures` says whether this rank helps to
+  // collect them for a checkpoint.
   void bind(std::unique_ptr<SessionState> state, bool captures);
   // Returns the step of the newest whole checkpoint of a step up to `at_most`, or 0 if there is
   // none.
@@ -55,8 +55,8 @@ class Training {
   // Reports a test. Returns whether the accuracy is the best so far; with --ema the accuracy of the
   // moving average counts.
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
-  // Saves a checkpoint on rank 0; the parameters are the same on all replicas. The other ranks
-  // wait, at most for --timeout. Collective, as is finish().
+  // Saves a checkpoint on rank 0, for all replicas, whose parameters are the same. The other ranks
+  // wait for it, but fail after --timeout seconds. save_checkpoint() and finish() are collective.
   enum class Keep : std::uint8_t { newest, newest_and_best, best };
   void save_checkpoint(std::int64_t step, Keep keep);
   void finish(std::int64_t step, std::int64_t arena_bytes);
@@ -67,7 +67,7 @@ class Training {
   double last_loss() const { return last_loss_; }  // NaN before the first step
   double last_accuracy() const { return last_accuracy_; }
   double best_accuracy() const { return best_accuracy_; }  // -1 before the first test
-  // Returns a text that is known after finish().
+  // Returns an empty text before finish().
   const std::string& parameters_sha256() const { return parameters_sha256_; }
 
  private:
@@ -81,7 +81,7 @@ class Training {
   const std::string structure_sha256_;
   Schedule schedule_;
   std::unique_ptr<RunLock> lock_;  // set only on rank 0
-  // Set on rank 0, and on all ranks if the run resumes.
+  // Null on all ranks but rank 0, unless the run resumes.
   std::unique_ptr<CheckpointFolder> checkpoints_;
   std::unique_ptr<SessionState> state_;
   bool captures_ = true;

@@ -3,7 +3,7 @@
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
 //                    best_accuracy, mean and std [C], options (JSON text)
 //   /parameters/NAME, /statistics/NAME, /optimizer/NAME
-//                    float32 in row-major order; groups in the order of the model
+//                    float32 in row-major order; each group keeps the order of the model
 //   /averages/NAME   with --ema: moving averages of all parameters, then of all statistics
 //   /class_names     fixed-length UTF-8 strings by label; absent in files of older versions
 #pragma once
@@ -58,9 +58,10 @@ struct CheckpointState {
 };
 
 // Writes the file whole or not at all: the old file at `path` stays until the new file is complete.
-// HDF5 builds the file in memory, which needs as many bytes as the file, because HDF5 would leave a
-// damaged file on a full disk. Throws std::runtime_error in one line that names the file. Throws
-// std::invalid_argument if a tensor's values do not fill its shape or its name is not valid.
+// HDF5 builds the file in memory, which needs as many bytes as the file. If it wrote to the disk
+// itself, a full disk would leave a damaged file. Throws std::runtime_error in one line that names
+// the file. Throws std::invalid_argument if a tensor's values do not fill its shape or its name is
+// not valid.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
 // Loads a checkpoint. Throws std::runtime_error in one line that names the file and the part of it

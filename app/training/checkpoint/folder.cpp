@@ -80,7 +80,8 @@ void CheckpointFolder::make_best(const fs::path& checkpoint) const {
   data::AtomicFile file(best());
   std::error_code error;
   fs::remove(file.path(), error);
-  // Gives the checkpoint a second name. A file system without hard links gets a copy.
+  // Make best.h5 a second name of the same file, which takes no space. If the file system has no
+  // hard links, make a copy.
   fs::create_hard_link(checkpoint, file.path(), error);
   if (error) fs::copy_file(checkpoint, file.path(), fs::copy_options::overwrite_existing, error);
   if (error) {
@@ -104,8 +105,8 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   std::vector<fs::path> old;
   std::size_t kept = 0;
   for (const auto& path : newest_first()) {
-    // Remove checkpoints of later steps. They belong to an abandoned run, but a resumed run would
-    // take them for its own.
+    // Remove checkpoints of later steps, too. They are left from before this run went back to an
+    // earlier checkpoint, and --resume would load them.
     if (*step_of(path) > current_step || ++kept > keep_) old.push_back(path);
   }
   for (const auto& entry : fs::directory_iterator(folder_)) {

@@ -229,8 +229,8 @@ void CheckpointImage::write_texts(const std::string& dataset, const std::vector<
 
 std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
-  // Find the file in the buffer of HDF5's core driver. The handle points to the buffer, which
-  // starts with the user block. H5Fget_file_image gives the file's length without the user block.
+  // Use the buffer of HDF5's core driver, without a copy. It starts with the user block, which is
+  // not counted in the length that H5Fget_file_image returns.
   void* handle = nullptr;
   hdf5::check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), file_name_);
   const ssize_t bytes = H5Fget_file_image(file_.get(), nullptr, 0);
@@ -301,7 +301,7 @@ SavedTensor CheckpointReader::read_tensor(hid_t group, const std::string& path, 
   SavedTensor tensor;
   tensor.name = std::move(name);
   tensor.shape = shape_of(std::vector<std::int64_t>(extents, extents + rank), what);
-  // HDF5 reads zeros from a dataset that was never written.
+  // Refuse a dataset whose values were never written: HDF5 would read zeros from it.
   const std::uint64_t stored = H5Dget_storage_size(set.get());
   const std::uint64_t expected = tensor.shape.elements() * sizeof(float);
   if (stored != expected) {

@@ -47,7 +47,7 @@ class Descriptor {
   int id_;
 };
 
-// Returns the SHA-256 and the number of the bytes after the seal.
+// Returns the SHA-256 of all bytes after the seal, and how many these are.
 std::pair<std::string, std::size_t> digest_of_rest(std::ifstream& stream) {
   std::vector<char> block(std::size_t{1} << 20);
   Sha256 hash;

@@ -1,6 +1,6 @@
-// Writes and checks files with a seal. The seal is the SHA-256 of the rest of the file and takes
-// the first 512 bytes, in an HDF5 user block, which HDF5's tools ignore. It is checked before HDF5
-// reads the file, so HDF5's parser never sees a truncated or damaged checkpoint.
+// Writes and checks files with a seal: the SHA-256 of the rest of the file. The seal is in the
+// first 512 bytes, an HDF5 user block, which HDF5's tools ignore. It is checked before HDF5 reads
+// the file, so HDF5's parser never sees a truncated or damaged checkpoint.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace convoy::app {
 
 inline constexpr std::size_t kSealBytes = 512;
 
-// Writes the seal into the first kSealBytes of `image`. It seals the bytes after these.
+// Writes the seal of the other bytes into the first kSealBytes of `image`.
 void seal(std::span<std::byte> image);
 
 // Writes the file whole or not at all: the old file at `path` stays until the new file is complete.

@@ -1,6 +1,6 @@
-// Saves and restores the tensors of a session. The first stage of a partitioned run saves the
-// tensors of all stages in the network's order. Its checkpoint is that of a run on one rank, so any
-// run can resume from it.
+// Saves and restores the tensors of a session. In a partitioned run the first stage collects the
+// tensors of all stages and saves them in the network's order. So the checkpoint does not depend on
+// the partition, and a run with any partition can resume from it.
 #pragma once
 
 #include <filesystem>
@@ -40,7 +40,7 @@ class SessionState {
 
  private:
   struct OwnedTensor : TensorName {
-    int stage = 0;  // the stage that holds the tensor; known on the first stage
+    int stage = 0;  // the stage that holds the tensor; set on the first stage
   };
   bool on_first_stage() const { return stages_ == nullptr || stages_->rank() == 0; }
   std::vector<SavedTensor> gather(const std::vector<OwnedTensor>& tensors) const;

@@ -10,13 +10,14 @@
 
 namespace convoy::app {
 
-// Divides the mean step into four parts. A rank that waits for a slower rank measures this as
-// communication. So the communication is that of the rank that waited least, and all other waiting
-// counts as stragglers.
+// Divides the mean time of a step into compute, communication, input (waiting for data) and
+// stragglers (waiting for slower ranks). A rank cannot tell the wait for a slower rank from
+// communication. So the shortest wait of any rank counts as communication, and the rest as
+// stragglers.
 struct Bottleneck {
   double step_ms = 0, compute_ms = 0, communication_ms = 0, input_ms = 0, stragglers_ms = 0;
   int slowest_rank = 0;
-  // The milliseconds that the slowest rank needs more than the median rank.
+  // How many milliseconds more the slowest rank needs for a step than the median rank.
   double slowest_behind_ms = 0;
   // Whether the slowest rank is slow mainly because it waits for data.
   bool slowest_awaits_data = false;
@@ -30,7 +31,7 @@ Bottleneck find_bottleneck(std::span<const RankTimes> ranks);
 // %, input 1 %, stragglers 8 % (slowest: rank 3 on node2, 1.31 ms behind the median)".
 std::string describe(const Bottleneck& bottleneck, std::span<const RankPlace> places);
 
-// Returns every rank's times on rank 0 and nothing on the others. Collective.
+// Returns every rank's times on rank 0, and an empty vector on the other ranks. Collective.
 std::vector<RankTimes> gather_rank_times(const comm::Communicator& ranks, const RankTimes& mine);
 
 }  // namespace convoy::app

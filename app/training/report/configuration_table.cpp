@@ -11,10 +11,10 @@
 namespace convoy::app {
 namespace {
 
-// If there are more ranks than this, ranks share rows.
+// If there are more ranks than this, similar ranks share a row of the table.
 constexpr std::size_t kJoinMoreThan = 16;
 
-// Returns the number of characters, not bytes. Continuation bytes of UTF-8 need no column.
+// Returns the number of columns of a UTF-8 text: one per character, not one per byte.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -84,7 +84,7 @@ std::string learning_rate_row(const TrainOptions& o, std::int64_t steps_per_epoc
   return text;
 }
 
-// Returns, for example, "every epoch", "every 5 epochs" or "at the end".
+// Returns an interval as text: "every epoch" for 1, "every 5 epochs" for 5, or "at the end" for 0.
 std::string every(std::int64_t count, const char* unit) {
   if (count == 0) return "at the end";
   return count == 1 ? fmt::format("every {}", unit) : fmt::format("every {} {}s", count, unit);

@@ -18,9 +18,9 @@
 
 namespace convoy::app {
 
-// Returns, for example, "11,173,962".
+// Returns a number with a comma before every three digits, for example "11,173,962".
 std::string with_thousands(std::int64_t number);
-// Returns, for example, "512 B" or "1.50 GiB".
+// Returns a number of bytes in a suitable unit, for example "512 B" or "1.50 GiB".
 std::string format_bytes(std::uint64_t bytes);
 
 class ConfigurationTable {
@@ -43,7 +43,7 @@ class ConfigurationTable {
 };
 
 // Returns names and values of the rows on optimizer, learning rate, loss, tests and checkpoints.
-// The values are the effective ones; for example the learning rate is the scaled one.
+// The values are those that the run uses: for example the learning rate after scaling.
 std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
                                                                std::int64_t steps_per_epoch);
 

@@ -85,7 +85,7 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
 
 void check_loss(double loss, std::int64_t step, double learning_rate) {
   if (std::isfinite(loss)) return;
-  // Print a NaN without its sign, which has no meaning.
+  // A NaN may have a sign, which means nothing. Print it without the sign.
   throw DivergenceError(fmt::format(
       "step {}: found a loss of {}, expected a finite one: training diverged at learning rate {:.6g}; a "
       "lower --learning-rate, warm-up or --clip-gradient-norm may help",

@@ -21,7 +21,7 @@ struct Terminal {
 // than mpirun is never interactive.
 Terminal standard_output_terminal();
 
-// Returns, for example, "0:42", "1:02:03" or "2d 03:04:05".
+// Returns a duration as text, for example "0:42", "1:02:03" or "2d 03:04:05".
 std::string format_duration(std::chrono::seconds duration);
 
 struct ProgressOptions {

@@ -33,7 +33,7 @@ struct Manifest {
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
                     const nlohmann::json& options);
 
-// Mean times of one rank's steps. compute + exposed communication + data wait = step.
+// The mean times of one rank's steps. compute_ms + exposed_comm_ms + data_wait_ms = step_ms.
 struct RankTimes {
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
 };
@@ -44,9 +44,9 @@ struct Summary {
   std::vector<std::string> devices;  // the device of each rank
   std::int64_t global_batch = 0;
   std::int64_t epochs = 0, steps = 0;  // the numbers of finished epochs and steps
-  // The rate and the step times over the steps after the warm-up.
+  // The rate and the step times of the steps after the first ones, which are slower (StepTimes).
   double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;
-  // The partitioner's prediction; set in a partitioned run.
+  // The time of a step that the planner predicted; set only in a partitioned run.
   std::optional<double> predicted_step_ms;
   double train_loss = 0;
   // Top-1 accuracy from 0 to 1; NaN (null in the file) if nothing was tested.
@@ -65,11 +65,11 @@ struct Summary {
 };
 
 struct PeakMemory {
-  // The bytes of the largest arena of a rank. An arena is reserved once, on the device or for host
-  // backends in host memory. --memory-limit limits it.
+  // The bytes of the largest arena of any rank. A rank reserves its arena once, on the device or,
+  // for host backends, in host memory. --memory-limit limits this number.
   std::int64_t device_bytes = 0;
-  // The bytes of the largest resident set of a rank's process: used pages of the arena, batches,
-  // libraries, and memory that ranks share.
+  // The bytes of the largest resident set of any rank's process. It has the used pages of an arena
+  // in host memory, batches, libraries, and memory that ranks share.
   std::int64_t host_bytes = 0;
 };
 

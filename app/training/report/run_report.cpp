@@ -70,7 +70,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   write_manifest(out / "manifest.json",
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
-  // The summary is that of an earlier or a shorter run.
+  // This run has steps to do, so a summary in the folder is out of date.
   if (!nothing_to_do()) std::filesystem::remove(out / "summary.json");
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   if (prints_) print_configuration(dataset, session);
@@ -86,7 +86,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   return parameters;
 }
 
-// Adds a row per stage and the predicted time.
+// Adds to the table one row per stage and a row with the predicted time of a step.
 void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;

@@ -39,18 +39,19 @@ struct RunPlan {
   std::optional<PartitionPlan> partition;
   std::int64_t frozen_parameters = 0;
   FitRows initial_weights;  // empty without --init
-  // Describes the members that train together; empty if one training runs alone.
+  // A text that describes the members that train together; empty if one training runs alone.
   std::string members;
-  // Describes the lanes that --lanes auto chose; empty if it did not.
+  // A text that describes the lanes that --lanes auto chose; empty if it chose none.
   std::string lanes;
 };
 
 class RunReport {
  public:
-  // Says whether this rank writes the files and prints (`all`), only writes the files (`files`), or
-  // does neither (`none`). Members use `files`; a training alone uses `all` on rank 0.
+  // What this rank does: it writes the files and prints (`all`), only writes the files (`files`),
+  // or does neither (`none`). A member uses `files` on the rank that trains it. A training alone
+  // uses `all` on rank 0 and `none` on the others.
   enum class Output : std::uint8_t { none, files, all };
-  // Writes manifest.json and prints the configuration.
+  // Writes manifest.json and prints the configuration, as far as `output` allows.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
             Output output);
   void print_configuration(const Dataset& dataset, const Session& session) const;
@@ -59,7 +60,7 @@ class RunReport {
   // Reports a test. `average` is the result of the moving average, if there is one.
   void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
-  // Returns whether the run was resumed after its last step.
+  // Returns whether the run was resumed after its last step, so that no step is left.
   bool nothing_to_do() const;
   bool has_summary() const;
   // Writes the summary. `ranks` are the times of all ranks, which only rank 0 uses.

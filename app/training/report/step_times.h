@@ -19,9 +19,9 @@ struct StepTiming {
   std::int64_t images = 0;
 };
 
-// Computes the rate over all steps since the last line of a log. The rate of a single step would be
-// distorted by a short last batch of an epoch. The run's first step takes long, so it is not
-// averaged with others.
+// Computes the images per second over all steps since the last line of the log. A single step would
+// be misleading if it has the short last batch of an epoch. The run's first step takes long, so its
+// rate is returned alone and not averaged with later steps.
 class RecentRate {
  public:
   double add(const StepTiming& timing);
@@ -47,8 +47,8 @@ class StepTimes {
   double mean_step_ms() const;
   double mean_data_wait_ms() const;
   double mean_exposed_comm_ms() const;
-  // Returns the smallest time that at least a `share` of the steps do not exceed. The median of an
-  // even number of steps is the mean of the middle two.
+  // Returns the smallest step time such that at least `share` (0 to 1) of the steps take no longer.
+  // But the median of an even number of steps is the mean of the middle two.
   double quantile_ms(double share) const;
 
  private:

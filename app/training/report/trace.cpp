@@ -57,8 +57,8 @@ void Trace::instrument() {
   for (const Instruction& instruction : instructions) {
     layers_.push_back(instruction.layer), kinds_.push_back(instruction.kind);
   }
-  // Reserve two events per instruction: a gradient bucket has an event for the instruction that
-  // starts it and an event for itself.
+  // Reserve memory for two events per instruction, so that traced steps allocate nothing: one for
+  // the instruction, and one for the gradient bucket that it may start.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
   if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
@@ -106,8 +106,8 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
     events_[open_buckets_[closed_buckets_]].end = now;
 }
 
-// Converts the device's times to events. An instruction that only starts a bucket becomes an event
-// of the bucket, from its start to its end, outside of the lanes.
+// Converts the times that the device measured to events. An instruction that only starts a sum over
+// the ranks becomes an event that lasts until the sum ends. It is drawn apart from the lanes.
 void Trace::note_device_steps() {
   const auto& instructions = session_.train_program().instructions();
   const std::vector<TracedStep> steps = session_.traced_steps();

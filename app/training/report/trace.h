@@ -2,9 +2,10 @@
 // (chrome://tracing, ui.perfetto.dev). All times are on the clock of rank 0.
 //
 // Each rank is a process with four threads: steps, compute (one event per operation, with layer and
-// kind), communication (waiting for other ranks) and loader. A gradient bucket is an event that
-// lasts from its start until the rank saw that it was finished. On a GPU each lane is a thread,
-// with times of the device.
+// kind), communication (waiting for other ranks) and loader. The sum of a gradient bucket over the
+// ranks is an event that lasts from its start until the rank saw that it was finished. On a GPU
+// operations run in several lanes at once, and each lane is a thread of the trace. The device
+// measures their times.
 //
 // Operations are timed only during the traced steps, so other steps and runs without --trace have
 // no cost. A GPU captures the traced steps again with time stamps around every operation. They cost
@@ -32,7 +33,7 @@ class Trace {
   Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
         std::int64_t total_steps);
 
-  // Several steps may begin before the first of them ends.
+  // Notes that a step begins. On a device the next steps may begin before this one ends.
   void begin_step(std::int64_t step);
   // Notes that a batch has arrived for which the rank has waited since the time `since`.
   void loaded(Clock::time_point since);
@@ -42,7 +43,7 @@ class Trace {
 
  private:
   struct Event {
-    std::int64_t begin, end;  // nanoseconds of this rank's clock
+    std::int64_t begin, end;  // in nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
     // The number of the gradient bucket that the event shows; -1 if the event is in a lane.
@@ -66,7 +67,7 @@ class Trace {
   // The texts that events point to.
   std::vector<std::string> step_names_, layers_, kinds_;
   std::vector<Event> events_;
-  // Indices into events_ of this step's buckets, in the order in which they start.
+  // This step's bucket events, as indices into events_, in the order in which the buckets start.
   std::vector<std::size_t> open_buckets_;
   std::size_t closed_buckets_ = 0;
 };

@@ -63,7 +63,7 @@ TEST(Commands, HelpAndVersionSucceed) {
   EXPECT_EQ(run({"--version"}).status, 0);
 }
 
-// Output may be lost because it is redirected to a full disk.
+// If standard output goes to a full disk, the command must fail instead of losing output silently.
 TEST(Commands, OutputThatIsLostIsAnError) {
   std::fflush(stdout);
   const int full = ::open("/dev/full", O_WRONLY), kept = ::dup(STDOUT_FILENO);
@@ -107,8 +107,8 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   EXPECT_EQ(run({"fly", "--height"}).status, 2);
 }
 
-// The parser alone would take the flag '--crash' for a value and '3' for true, and describe the
-// other mistakes in words of its own.
+// Without checks of our own the parser would accept '--crash' as a value and '3' as true, and its
+// messages would not have the form of ours.
 TEST(Commands, ValuesTooFewTooManyOrMissing) {
   expect_failure({"fly", "--height", "--crash"}, 2,
                  "--height: found the flag '--crash', expected a value (in metres)");
@@ -173,8 +173,8 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-// Under a launcher one process per host prints a common error. This process has local rank 1, but
-// no other process exists, so it must print the error itself.
+// Under a launcher only one process per host prints an error that all have. This process has local
+// rank 1, but no other process exists, so it must print the error itself.
 TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);

@@ -93,7 +93,7 @@ TEST_F(DataCommand, WrongFlagsExitWithTwo) {
   expect_flag("convert", "--test-share", "1", "a number in (0, 1)");
   expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
   expect_flag("synth", "--test", "0", "a whole number from 1 to 100000000");
-  // -1 must not become 2^64 - 1.
+  // Read as an unsigned number, -1 would be 2^64 - 1. It must be refused.
   expect_flag("synth", "--seed", "-1", "a whole number of at least 0");
   expect_flag("synth", "--seed", "abc", "a whole number of at least 0");
   EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);

@@ -71,7 +71,8 @@ TEST_F(PartitionCommand, RefusesTimesThatNoClockHolds) {
          "machine: all times and transfers add up to 1e+300 ns, expected below 1e+18");
 }
 
-// The step of a network from an ONNX file, with estimated times: forward, backward and updates.
+// `convoy partition` must take an ONNX file and place the whole training step of its network:
+// forward, backward and updates, with estimated times.
 TEST_F(PartitionCommand, TakesTheStepOfAnOnnxFile) {
   onnx_import::ModelMaker maker({-1, 3, 32, 32});
   maker.node("Conv", {"x", maker.weight("conv.weight", {8, 3, 3, 3})}, "c",

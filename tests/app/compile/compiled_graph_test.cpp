@@ -19,8 +19,8 @@ CompiledGraph compile_on_cpu(const Network& network, const GraphOptions& options
   return compile_graph(build_step_graph(network, options), kernels::Backend::cpu);
 }
 
-// Returns the largest number of bytes that are live at the same node. This is a lower bound of the
-// arena. Tensors that share a buffer count once.
+// Returns the largest number of bytes that are live at one node. No arena can be smaller. Tensors
+// that share a buffer count once.
 std::int64_t most_live_bytes(const CompiledGraph& compiled) {
   const auto& nodes = compiled.graph.nodes;
   std::vector<int> first(compiled.descs.size(), -1), last(compiled.descs.size(), -1);
@@ -84,7 +84,8 @@ TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
           const std::int64_t begin = graph.tensor_offset[static_cast<std::size_t>(id)];
           if (begin < 0) continue;
           const auto bytes = static_cast<std::int64_t>(graph.descs[static_cast<std::size_t>(id)].bytes());
-          // This finds an input whose buffer the node uses for its output, in place.
+          // If the node works in place, `input` is the span of the input whose buffer becomes the
+          // output.
           const auto input = std::ranges::find_if(spans, [&](const Span& span) {
             return span.begin == begin && span.end == begin + bytes && span.last == time;
           });
@@ -123,7 +124,8 @@ TEST(CompiledGraph, AReuseDelayTakesLittleMemory) {
   EXPECT_NE(compiled.tensor_offset, tight.tensor_offset) << "the reuse delay has no effect";
 }
 
-// A tensor whose layout is left open would have no size. An inserted reorder must come before its
+// Every tensor must have a definite layout, because it has no size without one. Every input must be
+// written by an earlier node; a node that reorders a tensor, for example, must come before its
 // reader.
 TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   for (const Network& network : {every_op(), residual(), grouped(), fuse(every_op()), fuse(rectifying())}) {
@@ -141,7 +143,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
       for (const TensorId output : node.outputs) {
         const auto at = static_cast<std::size_t>(output);
         written[at] = true;
-        // Only weights may have an opaque layout, which belongs to the backend's library.
+        // Only the backend's library can read an opaque layout. It is allowed for weights only.
         const bool in_step = compiled.graph.tensors[at].role == TensorRole::activation;
         const bool opaque = compiled.descs[at].layout == kernels::Layout::opaque;
         EXPECT_FALSE(in_step && opaque) << compiled.graph.tensors[at].name;

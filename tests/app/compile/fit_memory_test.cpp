@@ -20,8 +20,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns a network whose activations, and not the peak of backward, determine how much memory it
-// needs.
+// Returns a network that needs most of its memory for the activations that backward reads, so that
+// running operations again can save much.
 Network deep() {
   Network net("deep", {4, 3, 12, 12});
   LayerId x = net.add("stem", Conv2d::square(8, 3, 1, 1), net.input());
@@ -50,8 +50,8 @@ partition::StepModel model_of(const CompiledGraph& step) {
   return step_model(step, estimated_node_ms(step, {}));
 }
 
-// Returns a schedule in which all operations of forward that can be repeated run again before every
-// operation of backward.
+// Returns a schedule that recomputes as much as possible: before every operation of backward, all
+// operations of forward that can be repeated run again.
 partition::StepSchedule everything_again(const partition::StepModel& model) {
   partition::StepSchedule schedule, forward;
   for (const partition::StepRun& run : single_runs(model)) {
@@ -65,8 +65,8 @@ partition::StepSchedule everything_again(const partition::StepModel& model) {
 
 void expect_same_bits(const CompiledGraph& step, const partition::StepSchedule& schedule,
                       const std::string& network) {
-  // Memory that was not written holds NaN, so a read that comes too early changes the loss. The
-  // second step shows whether running statistics were updated only once.
+  // Memory that was not written holds NaN, so a read that comes too early changes the loss. If a
+  // first step updated running statistics twice, the results after the second step would differ.
   GraphRunner expected(step), actual(with_schedule(step, schedule, kernels::Backend::reference, 0));
   for (int run = 0; run < 2; ++run) EXPECT_EQ(actual.run(), expected.run()) << network;
   EXPECT_EQ(actual.gradients(), expected.gradients()) << network;
@@ -114,7 +114,8 @@ TEST(WithSchedule, PlansChangeNoBit) {
     }
 }
 
-// All tensors that can wait in host memory do so, also while other operations run again.
+// Copies all tensors that can wait in host memory there and back. Does so in a step that runs every
+// operation once, and in one that also runs operations again.
 TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
   const partition::HostLink link{1e3, 1e3, std::int64_t{1} << 30};
   for (const Network& network :
@@ -142,7 +143,7 @@ TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
 TEST(WithSchedule, PlansWithCopiesChangeNoBitAndTakeTheBytesThatTheySay) {
   for (const Network& network : {every_op(), residual(), modern(), deep()}) {
     const CompiledGraph step = compiled(network, true);
-    // With this link copies take less time than operations.
+    // This link is so fast that copies take less time than operations, so that plans use copies.
     const partition::StepModel model = step_model(step, std::vector<double>(step.graph.nodes.size(), 1.0));
     const partition::StepPlanner planner(model, {1e6, 1e6, std::int64_t{1} << 30});
     const partition::StepPlan least = planner.least();

@@ -1,4 +1,5 @@
-// The analyzer of GLP4NN, on kernels small enough to count by hand.
+// Tests the analyzer of GLP4NN (app/concurrency/glp4nn.h), which computes how many instances of
+// each kernel fit on a device at the same time. The expected numbers are counted by hand.
 #include "app/concurrency/glp4nn.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +7,7 @@
 namespace convoy::app {
 namespace {
 
-// One block of each kernel on each of the ten multiprocessors.
+// Returns a kernel with ten blocks, one for each multiprocessor of small_device().
 LayerKernel kernel(int threads, std::int64_t shared, int registers, double ms = 1) {
   return {{.blocks = 10,
            .threads = threads,
@@ -38,23 +39,25 @@ TEST(Glp4nn, NoMoreThanCanBeLaunchedWhileItRuns) {
   EXPECT_EQ(instances({kernel(128, 0, 16, 0.025)}, Glp4nnLimits::all), std::vector{3});
 }
 
-// Shared memory has space for two of the first kernel, 1 of the second's warps for each of the
-// first are left: 2 x 8 warps + 2 x 8 warps fill the 32.
+// Shared memory (48 KiB) has space for two instances of the first kernel, which take 16 of the 32
+// warps. The other 16 warps are enough for two instances of the second kernel.
 TEST(Glp4nn, SharedMemoryIsSharedByTheKernelsOfALayer) {
   EXPECT_EQ(instances({kernel(256, 20 << 10, 16), kernel(256, 2 << 10, 16)}, Glp4nnLimits::all),
             (std::vector{2, 2}));
 }
 
 TEST(Glp4nn, TheOriginalForgetsRegistersAndBlocks) {
-  // 256 threads of 64 registers: two blocks fill the registers.
+  // Two blocks of 256 threads with 64 registers each fill the 32768 registers.
   EXPECT_EQ(instances({kernel(256, 0, 64)}, Glp4nnLimits::original), std::vector{4});
   EXPECT_EQ(instances({kernel(256, 0, 64)}, Glp4nnLimits::all), std::vector{2});
-  // 32 threads: 32 blocks by threads, but a multiprocessor takes eight.
+  // The 1024 threads would allow 32 blocks of 32 threads, but a multiprocessor takes only eight
+  // blocks.
   EXPECT_EQ(instances({kernel(32, 0, 16)}, Glp4nnLimits::original), std::vector{32});
   EXPECT_EQ(instances({kernel(32, 0, 16)}, Glp4nnLimits::all), std::vector{8});
 }
 
-// A grid of 35 blocks has four on a multiprocessor, or as many as fit.
+// A grid of 35 blocks puts up to four blocks of 128 threads on each of ten multiprocessors, which
+// have space for two such instances. If only two of its blocks fit there, four instances do.
 TEST(Glp4nn, AnInstanceHasItsGridsShareOfBlocks) {
   LayerKernel large = kernel(128, 0, 16);
   large.use.blocks = 35;

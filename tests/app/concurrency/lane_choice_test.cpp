@@ -1,4 +1,4 @@
-// The choice of --lanes auto, with a device that is made up.
+// Tests the choice that --lanes auto makes. A class that returns made-up times replaces the device.
 #include "app/concurrency/lane_choice.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Instruction instruction(std::vector<int> reads, int writes, const std::string& k
   return made;
 }
 
-// Six times two branches that join.
+// Returns a program of 19 instructions: one, and then six times two branches that join.
 Program branches() {
   Program program;
   int at = 0;
@@ -39,7 +39,7 @@ Program branches() {
   return program;
 }
 
-// Each grid takes `blocks` of the 100 multiprocessors' space.
+// Returns the resources of kernels with `blocks` blocks each, on a device that can run 100 blocks.
 ResourceTable resources_of(const Program& program, int blocks) {
   ResourceTable table;
   table.device.multiprocessors = 100;
@@ -47,7 +47,7 @@ ResourceTable resources_of(const Program& program, int blocks) {
   return table;
 }
 
-// Operations of 1 ms. Two of them take `together_ms`.
+// A device on which each operation takes 1 ms alone, and two at the same time take `together_ms`.
 class MadeUpDevice final : public StepTimer {
  public:
   MadeUpDevice(const Program& program, double together_ms) : program_(program), together_ms_(together_ms) {}
@@ -71,7 +71,7 @@ class MadeUpDevice final : public StepTimer {
     return ms;
   }
   int measured_pairs = 0, measured_schedules = 0;
-  double factor_of_others = 1;  // of the times of all but the fixed lanes
+  double factor_of_others = 1;  // multiplies the times of other lanes than the fixed
 
  private:
   const Program& program_;
@@ -104,7 +104,8 @@ TEST(LaneChoice, FixedLanesStayUnlessOthersAreClearlyFaster) {
   EXPECT_NE(choose(program, 30, device).schedule, "fixed, 3 lanes");
 }
 
-// A step that is expected to take 19 x 40 ms cannot be measured within a second.
+// The model expects 19 operations of 40 ms each. The time allowed for measuring is too short for
+// such a step, so the fixed lanes must stay.
 TEST(LaneChoice, LongStepsKeepTheFixedLanes) {
   const Program program = branches();
   MadeUpDevice device(program, 1);
@@ -124,7 +125,8 @@ TEST(LaneChoice, OneLaneIfNothingIsGained) {
   EXPECT_LE(choice.predicted_ms, choice.predicted_before_ms);
 }
 
-// By their resources alone the branches do not fit next to each other; measured, they do.
+// By the model each branch fills the device, so two branches gain nothing. But the device measures
+// that both together take as long as one, and this must count.
 TEST(LaneChoice, MeasuredPairsCountMoreThanTheModel) {
   const Program program = branches();
   MadeUpDevice device(program, 1);
@@ -184,7 +186,7 @@ TEST(LaneChoice, ItsKeyNamesTheStepAndTheDevice) {
   program.add(instruction({0}, 100, "last"));
   EXPECT_NE(key, choice_key("a GPU", program));
   const Program same = branches();
-  Program moved;  // the same kinds, but a branch has another input
+  Program moved;  // the same kinds, but the right branches read elsewhere
   for (Instruction one : same.instructions()) {
     if (one.kind == "right") one.reads = {range(0)};
     moved.add(one);
@@ -192,7 +194,8 @@ TEST(LaneChoice, ItsKeyNamesTheStepAndTheDevice) {
   EXPECT_NE(key, choice_key("a GPU", moved));
 }
 
-// Starts of communications keep their order, and what blocks comes no earlier than in the program.
+// Instructions that start communications must keep their order. An instruction that waits for other
+// ranks must still come after all instructions that are before it in the program.
 TEST(LaneChoice, CommunicationKeepsItsOrder) {
   Program program = branches();
   for (const int writes : {60, 61, 62}) {

@@ -1,4 +1,5 @@
-// Lanes that are chosen on a GPU: what is tracked, what is measured, and the bits.
+// Tests lanes that are chosen on a GPU: the resources of kernels that are found, the times that are
+// measured, and that results keep their bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class LanesOnGpu : public testing::Test {
     return made;
   }
 
-  // Chooses as choose_lanes() does, which asks for ranks.
+  // Chooses and sets the lanes of the session's program. It does the same as choose_lanes() for one
+  // process, which needs a communicator.
   static LaneChoice chosen(Session& session) {
     const Program& program = session.train_program();
     const ResourceTable resources = track_resources(program);

@@ -1,4 +1,4 @@
-// Steps made by hand, for tests of schedules.
+// Makes operations and steps with given costs, for tests of schedules.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,8 @@
 
 namespace convoy::app {
 
-// An instruction that takes `ms` and `blocks` of the device's space for blocks.
+// Returns an operation that takes `ms` milliseconds alone and the part `blocks` (1: all) of the
+// device's space for thread blocks. Operations with the same `likeness` count as alike.
 inline OpLoad op(double ms, double blocks, int likeness = 0) {
   OpLoad load;
   load.ms = ms, load.blocks = blocks, load.likeness = likeness;

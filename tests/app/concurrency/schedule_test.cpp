@@ -1,4 +1,5 @@
-// Schedules: predicted times by hand, list scheduling next to every possible schedule.
+// Tests predicted times of schedules against times computed by hand, and list scheduling against
+// the best of all possible schedules.
 #include "app/concurrency/schedule.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ bool runnable(const StepLoad& load, const LaneOrder& lanes) {
   return lanes.order.size() == load.ops.size() && std::ranges::count(done, false) == 0;
 }
 
-// The shortest prediction over all orders and lanes.
+// Returns the shortest predicted time of the step: tries all orders and all choices of lanes.
 double best_ms(const StepLoad& load, int lanes, double event_ms) {
   const SideBySide side_by_side(load.ops);
   double best = std::numeric_limits<double>::infinity();
@@ -54,7 +55,7 @@ double best_ms(const StepLoad& load, int lanes, double event_ms) {
   return best;
 }
 
-// A fork of two branches, of 3 and 2 ms, which join.
+// Returns a step that forks into two branches, of 3 and 2 ms, which join again.
 StepLoad diamond(double blocks) {
   return step({op(1, 1), op(3, blocks), op(2, blocks), op(1, 1)}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
 }
@@ -65,14 +66,16 @@ TEST(Schedule, PredictionsOfADiamond) {
   EXPECT_DOUBLE_EQ(predict(load, side_by_side, one_lane(load), 0.25).ms, 7);
   const LaneOrder two{{0, 1, 2, 3}, {0, 0, 1, 0}, {}};
   const Prediction forked = predict(load, side_by_side, two, 0.25);
-  EXPECT_DOUBLE_EQ(forked.ms, 5);  // the branch of 2 ms starts 0.25 ms late and ends in time
+  // The short branch starts 0.25 ms late, but still ends before the long one.
+  EXPECT_DOUBLE_EQ(forked.ms, 5);
   EXPECT_EQ(forked.forks, 1);
   EXPECT_DOUBLE_EQ(forked.begin[2], 1.25);
   EXPECT_DOUBLE_EQ(forked.end[2], 3.25);
-  // The last one waits for the long branch in another lane.
+  // Here the last operation is in the lane of the short branch and waits for the long one, so the
+  // waits (0.25 ms each) before and after the long branch delay the step.
   const LaneOrder late{{0, 1, 2, 3}, {0, 1, 0, 0}, {}};
   EXPECT_DOUBLE_EQ(predict(load, side_by_side, late, 0.25).ms, 1 + 0.25 + 3 + 0.25 + 1);
-  // The branches wait for each other, as nothing orders them.
+  // Here `holds` makes the second branch wait for the first, although it does not need its result.
   const LaneOrder held{{0, 1, 2, 3}, {0, 0, 1, 0}, {{1, 2}}};
   EXPECT_DOUBLE_EQ(predict(load, side_by_side, held, 0).ms, 7);
   const std::vector<Overlap> overlap = overlaps(load, forked);
@@ -94,8 +97,8 @@ TEST(Schedule, TheListForksADiamondThatFits) {
   EXPECT_EQ(lanes.order, (std::vector{0, 1, 2, 3})) << "the longer branch is more urgent";
 }
 
-// Spawned, the branch of 2 ms saves 2 ms less what an event costs. It must save more than another
-// event.
+// In another lane the branch of 2 ms saves 2 ms minus the cost of an event. The branch is moved
+// only if this is more than the cost of one event.
 TEST(Schedule, AForkMustGainMoreThanItCosts) {
   const StepLoad full = diamond(1);
   EXPECT_EQ(lanes_of(full, list_schedule(full, SideBySide(full.ops), {4, 0.01, 1, 0})), 1)
@@ -104,13 +107,15 @@ TEST(Schedule, AForkMustGainMoreThanItCosts) {
   const SideBySide side_by_side(load.ops);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.2, 1, 0})), 2);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.6, 1, 0})), 1);
-  // 0.7 + 0.7: the pair takes 3.8 ms of 5, so 1.2 ms are gained. With more caution it is less.
+  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. A
+  // caution of 3 triples the predicted slowdown; then the step must not fork.
   const StepLoad crowded = diamond(0.7);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 1, 0})), 2);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 3, 0})), 1);
 }
 
-// Ways of 5 and 4 ms: the second one is not nine tenths of the first.
+// An operation is urgent if a path through it takes at least nine tenths of the longest path. Here
+// the paths take 5 and 4 ms, so only those on the first are urgent.
 TEST(Schedule, UrgentIsWhatIsOnALongWay) {
   EXPECT_EQ(urgent_ops(diamond(0.5)), (std::vector<char>{1, 1, 0, 1}));
   const StepLoad alike = step({op(1, 1), op(3, 1), op(2.6, 1), op(1, 1)}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
@@ -158,7 +163,7 @@ TEST(Schedule, TheListObeysDependencesAndLanes) {
   std::mt19937 engine(11);
   for (int trial = 0; trial < 40; ++trial) {
     StepLoad load = random_load(engine, 40);
-    load.ops[5].ms = 0, load.ops[20].ms = 0;  // starts of communications
+    load.ops[5].ms = 0, load.ops[20].ms = 0;  // they start communications
     load.ops[7].engine = Engine::copy_out, load.ops[30].engine = Engine::copy_back;
     const SideBySide side_by_side(load.ops);
     for (const int lanes : {1, 2, 5})

@@ -1,4 +1,5 @@
-// Times of operations side by side, computed by hand.
+// Tests predicted times of operations that run at the same time. Expected times are computed by
+// hand.
 #include "app/concurrency/side_by_side.h"
 
 #include <gtest/gtest.h>
@@ -23,8 +24,8 @@ TEST(SideBySide, WhatFitsTogetherRunsAsFastAsAlone) {
   EXPECT_DOUBLE_EQ(side_by_side.pair_ms(0, 1), 4);
 }
 
-// 1.5 devices' worth of blocks: while both run they are 1.5 times as slow. The short one ends after
-// 3 ms, when 2 ms of the long one are left.
+// Both operations together need 1.5 times the device, so while both run each takes 1.5 times as
+// long. The short one ends after 3 ms, when the long one still needs 2 ms.
 TEST(SideBySide, ThePairTakesTheWorkOverTheCapacity) {
   const std::vector<OpLoad> ops{op(4, 0.75), op(2, 0.75)};
   const SideBySide side_by_side(ops);
@@ -44,8 +45,8 @@ TEST(SideBySide, TheScarcestResourceDecides) {
   EXPECT_DOUBLE_EQ(slowdown_of(side_by_side, {0, 1, 2}), 1.8);
 }
 
-// Measured: 4 and 2 ms take 4.5 ms together, so the pair is 1.25 times as slow as alone, where 1.5
-// was predicted.
+// Operations of 4 and 2 ms are measured to take 4.5 ms together. So each is slowed down by 1.25
+// while both run, where 1.5 was predicted. The quotient must correct later predictions.
 TEST(SideBySide, MeasuredPairsCorrectThePrediction) {
   const std::vector<OpLoad> ops{op(4, 0.75, 7), op(2, 0.75, 5), op(2, 0.75, 5), op(2, 0.75, 6)};
   SideBySide side_by_side(ops);
@@ -53,13 +54,14 @@ TEST(SideBySide, MeasuredPairsCorrectThePrediction) {
   EXPECT_DOUBLE_EQ(side_by_side.pair_ms(0, 1), 4.5);
   EXPECT_DOUBLE_EQ(side_by_side.pair_ms(2, 0), 4.5) << "operation 2 is like operation 1";
   EXPECT_DOUBLE_EQ(side_by_side.pair_ms(0, 3), 5) << "operation 3 is not";
-  // 2.25 devices' worth, times the mean of the corrections of the three pairs.
+  // The three operations need 2.25 times the device. Only one of their three pairs was measured;
+  // the slowdown is corrected by the mean of the three corrections, of which two are 1.
   EXPECT_DOUBLE_EQ(slowdown_of(side_by_side, {0, 1, 3}), 2.25 * (1.25 / 1.5 + 1 + 1) / 3);
-  side_by_side.learn(0, 1, 3);  // less than the longer one alone: a disturbed measurement
+  side_by_side.learn(0, 1, 3);  // impossible: operation 0 alone takes 4 ms
   EXPECT_DOUBLE_EQ(side_by_side.pair_ms(0, 1), 4);
 }
 
-// The two share the device from 0 to 3 ms; the first one's delay ends at 1 ms.
+// Operation 1 starts 1 ms after operation 0. From then on both share the device until 3 ms.
 TEST(Timeline, OperationsShareTheDeviceWhileBothRun) {
   const StepLoad load = step({op(2, 1), op(2, 1)}, {});
   const SideBySide side_by_side(load.ops);
@@ -68,7 +70,7 @@ TEST(Timeline, OperationsShareTheDeviceWhileBothRun) {
   timeline.start(1, 1);
   EXPECT_DOUBLE_EQ(timeline.end_ms(), 4);
   EXPECT_EQ(timeline.advance(), std::vector{0});
-  EXPECT_DOUBLE_EQ(timeline.now(), 3);  // 1 ms alone, and the other half at half the speed
+  EXPECT_DOUBLE_EQ(timeline.now(), 3);  // 1 ms alone, then 1 ms of work at half the speed
   EXPECT_EQ(timeline.advance(), std::vector{1});
   EXPECT_DOUBLE_EQ(timeline.now(), 4);
   EXPECT_TRUE(timeline.idle());

@@ -1,4 +1,4 @@
-// Counts the calls of the CUDA runtime that a test makes.
+// Counts the calls of the CUDA runtime, so that a test can check how many a step makes.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A step has the same bits in any order that its lanes may have.
+// Tests that a step has the same bits in any order in which its lanes may run it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST(LaneBits, AnyOrderOfAStepHasTheSameBits) {
   }
 }
 
-// Timing changes the memory, and this is undone.
+// Timing a program changes parameters and statistics. reset() must give them their initial values.
 TEST(LaneBits, ResetBringsTheFirstValuesBack) {
   const Network network = every_op();
   StepOptions options;

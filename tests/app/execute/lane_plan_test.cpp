@@ -37,8 +37,8 @@ bool conflict(const Instruction& a, const Instruction& b) {
   return touches(a, b) || touches(b, a);
 }
 
-// Returns before[i][j]: whether the lanes and events ensure that instruction j ends before i
-// starts.
+// Returns a matrix whose element [i][j] says whether lanes and events ensure that instruction j
+// ends before instruction i starts.
 std::vector<std::vector<bool>> order_of(const LanePlan& plan) {
   const std::size_t count = plan.steps.size();
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
@@ -75,8 +75,8 @@ TEST(Lanes, InstructionsThatTouchTheSameMemoryAreOrdered) {
   }
 }
 
-// The program has a copy out, a copy back into other memory, and operations that do not depend on
-// either.
+// The program copies a buffer to the host, copies other data back, and has operations that depend
+// on neither copy.
 TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
   for (const int lanes : {1, 3}) {
     Program program;
@@ -88,7 +88,7 @@ TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
     add({}, {range(0, 64)}, Engine::compute);
     add({range(0, 64)}, {range(1000, 64)}, Engine::copy_out);
     add({range(0, 64)}, {range(64, 64)}, Engine::compute);
-    // This instruction overwrites the buffer that is being copied.
+    // This instruction overwrites the buffer that the copy reads, so it must wait for the copy.
     add({range(64, 64)}, {range(0, 64)}, Engine::compute);
     add({range(1000, 64)}, {range(128, 64)}, Engine::copy_back);
     add({range(128, 64)}, {range(192, 64)}, Engine::compute);

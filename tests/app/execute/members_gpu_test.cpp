@@ -1,5 +1,5 @@
-// Tests that members of one session on a GPU get the same bits as alone, whether or not a kernel
-// takes members.
+// Tests that the members of a session (trainings that run together) on a GPU get the same bits as
+// alone. Some kernels compute all members in one launch, others need a launch for each.
 #include <fmt/format.h>
 
 #include "app/compile/step_choices.h"
@@ -53,7 +53,8 @@ TEST_F(CudaMembers, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// All members read their pixels from one ring, which has a place for the batch of each group.
+// Members of a group have the same batch. The batches of all groups are in one ring, from which
+// each member must read its own.
 TEST_F(CudaMembers, ShareTheirImages) {
   MembersRun run(residual(), options(Precision::fp32), 0, 5);
   const MemoryPlan& plan = run.session().memory().plan();

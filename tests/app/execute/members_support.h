@@ -1,4 +1,5 @@
-// Runs sessions of several members and of single members on the same batches.
+// Trains several members (trainings) in one session, and each of them in a session of its own, on
+// the same batches, to compare the bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@
 
 namespace convoy::app {
 
-// Returns a member whose numbers differ from those of every other member.
+// Returns a member whose hyperparameters and seed differ from those of every other number.
 inline Member numbered_member(int number) {
   const auto n = static_cast<float>(number);
   Member member;
@@ -34,8 +35,8 @@ inline Member numbered_member(int number) {
   return member;
 }
 
-// Trains `count` members from number `first` on. Members with even numbers share their batches, and
-// so do members with odd numbers. The batches of each group are loaded once.
+// Trains `count` members from number `first` on. All members with even numbers have the same
+// batches, and all with odd numbers have others. A batch is loaded once for all its members.
 class MembersRun {
  public:
   MembersRun(const Network& network, StepOptions options, int first, int count) : first_(first) {

@@ -6,8 +6,8 @@ namespace {
 
 using kernels::OptimizerKind;
 
-// The runs have batch norm, dropout, augmentation, clipping, averages and different values of every
-// hyperparameter.
+// Every member must get the bits of a training alone, although the members have different values of
+// every hyperparameter. The runs have batch norm, dropout, augmentation, clipping and averages.
 TEST(Members, HaveTheBitsOfATrainingAlone) {
   for (const Network& network : {every_op(), residual()})
     for (const int count : {1, 7}) expect_members_as_alone(network, {}, count, 5);
@@ -32,7 +32,7 @@ TEST(Members, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// A member that is not computed any more must not change the others.
+// One member stops during the run and is no longer computed. The others must keep their bits.
 TEST(Members, GoOnWhenOneRetires) {
   MembersRun all(residual(), {}, 0, 3), rest(residual(), {}, 0, 3);
   all.train(2), rest.train(2);
@@ -51,8 +51,8 @@ TEST(Members, ShareOneStrideAndEachHasItsControl) {
   EXPECT_EQ(&run.session().control(2), memory.of_member(memory.control(), 2));
 }
 
-// With a limit under which operations run again, all members together must fit and get the same
-// bits as before.
+// The memory limit is so low that operations must run again. All members together must keep to it
+// and get the same bits as without a limit.
 TEST(Members, FitIntoAMemoryLimitTogether) {
   StepOptions limited;
   MembersRun roomy(residual(), limited, 0, 4);

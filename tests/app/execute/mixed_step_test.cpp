@@ -42,8 +42,9 @@ std::vector<float> mixed_images(const std::vector<float>& images, const Shape& s
   return mixed;
 }
 
-// Expects the loss and the gradients of the mixed images, with the loss divided between both
-// labels.
+// Compares a step that mixes with two plain steps on images that were mixed beforehand: one with
+// the labels of the images, one with those of their partners. Loss and gradients must be the mean
+// of the plain steps', weighted by the share of each label.
 void expect_shares(const Network& network, Backend backend, const MixParameters& mix, std::int32_t valid) {
   GraphRunner mixed(network, {.mixing = true}, backend);
   GraphRunner plain(network, {}, backend);
@@ -114,8 +115,8 @@ TEST(MixedStep, MixesInBf16WhereActivationsAre) {
   EXPECT_EQ(type_of(graph.mix_of_images), kernels::DType::i32);
 }
 
-// The first layer and the loss may be on different stages of a partitioned step. The first layer of
-// evaluation must be on the stage that has the images.
+// The first layer and the loss may be on different stages of a partitioned step. The first layer
+// must be on the stage of the images, because evaluation reads them without mixing.
 TEST(MixedStep, ImagesMixOnTheStageOfTheFirstLayerNotOfTheLoss) {
   const StepGraph graph = build_step_graph(fuse(residual()), {.mixing = true});
   const StepDependences dependences = find_dependences(graph);

@@ -1,4 +1,5 @@
-// Tests the bytes that a run plans, and where memory comes from that ranks share.
+// Tests how many bytes a run plans, and that memory which ranks share is reserved by the given
+// functions.
 #include "app/execute/model_memory.h"
 
 #include <gtest/gtest.h>

@@ -26,8 +26,7 @@ StepOptions evaluation(bool keep) {
 struct Evaluated {
   StepMetrics sum;
   std::vector<std::int64_t> samples;
-  // Loss and hits are computed from the probabilities. `most_off` is the largest distance of a
-  // row's sum from 1.
+  // All computed from the probabilities. `most_off` is the largest distance of a row's sum from 1.
   double loss = 0, hits = 0, most_off = 0;
 };
 

@@ -1,4 +1,5 @@
-// Makes the collectives of all ranks of a test on a backend. On CUDA every rank has its own GPU.
+// Makes collectives over all ranks of a test, for data in the memory of a backend. On CUDA every
+// rank has its own GPU.
 #pragma once
 
 #include <fmt/format.h>

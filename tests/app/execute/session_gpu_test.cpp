@@ -137,7 +137,7 @@ struct Pretending {
   ~Pretending() { kernels::gemm::pretend_major(0); }
 };
 
-// Runs once with the kernels for this GPU, and once with the kernels for any GPU from sm_80 on.
+// Tests the kernels for this GPU, and then the more general kernels for any GPU from sm_80 on.
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
   for (const Network& network : {residual(), grouped()}) {
     Session exact(network, options(Backend::cuda), ranks_);
@@ -232,7 +232,8 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
   }
 }
 
-// A memory limit must give up the reuse delay before operations run again.
+// Steps keep freed memory unused for a while (the reuse delay), so that lanes need not wait. Under
+// a memory limit a step must first do without this delay, and only then run operations again.
 TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   const Network network = residual();
   StepOptions limited = options(Backend::cuda);
@@ -245,8 +246,8 @@ TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   expect_same_bits(state_of(tight), state_of(roomy));
 }
 
-// Tries limits from the least possible memory up to 70 % of the way to that of a step without a
-// limit.
+// Tries several limits. The lowest is the least memory that is possible; the highest is 70 % of the
+// way from there to the memory of a step without a limit.
 TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
   for (const Network& network : {every_op(), residual(), grouped()})
     for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
@@ -298,7 +299,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
       }
 }
 
-// All tensors that can wait in host memory do so, whatever it costs.
+// Copies all tensors to host memory that can wait there, even if that makes the step slower.
 TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const Network network = residual();
   const StepOptions all = options(Backend::cuda, Precision::bf16);
@@ -345,8 +346,8 @@ TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
   }
 }
 
-// A session with batches of random images that are augmented. The images are streamed, or selected
-// from the resident set.
+// A session that gets batches of random, augmented images. The images are copied to the device for
+// each step, or all are on the device from the start.
 struct Fed {
   std::shared_ptr<data::RandomImages> set =
       std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 50, 3);
@@ -415,8 +416,8 @@ TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
     EXPECT_EQ(calls.named("cudaGraphLaunch"), kSteps) << calls.text();
     const bool streamed = kind == InputOptions::Kind::streamed;
     EXPECT_EQ(calls.named("cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
-    // A streamed step also makes calls for the copy, for its event, and for the wait of the
-    // computation.
+    // A step makes one call. If its images are copied, it makes three more: for the copy, for the
+    // event after it, and for the wait of the computation.
     EXPECT_EQ(calls.named("cuda"), streamed ? 4 * kSteps : kSteps) << calls.text();
   }
 }

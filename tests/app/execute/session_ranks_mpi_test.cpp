@@ -1,5 +1,5 @@
-// Trains the same network on one rank and on all ranks. Does so on the host and, if each rank has a
-// GPU, on GPUs.
+// Trains the same network on one rank and on all ranks, and compares the results. Does so on the
+// host and, if each rank has a GPU, on GPUs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,9 +137,9 @@ TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
   }
 }
 
-// Three parts of 8 images must give the losses of the whole global batch on every backend. The
-// network has no batch norm, whose statistics would be those of each part. The buckets start when
-// the gradients of the last part are finished.
+// A global batch in three parts of 8 images must give the losses of the whole batch on every
+// backend. The network has no batch norm, whose statistics would be those of each part. Sums over
+// the ranks may start only when the gradients of the last part are finished.
 TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   constexpr std::int64_t kParts = 3, kPart = kGlobalBatch / kParts;
   if (kPart % world().size() != 0) GTEST_SKIP() << "the ranks do not divide a part of the batch";
@@ -191,7 +191,8 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   }
 }
 
-// Between two exchanges evaluations must test the averages. The exchanges must change nothing else.
+// Between two calls of exchange_averages() evaluations must test the averages. After the second
+// call the parameters must be the same as before the first.
 TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   for (const Precision precision : precisions()) {
     StepOptions options;
@@ -230,9 +231,9 @@ TEST_P(SessionOnRanks, ReportsTheTimeWaitedForOtherRanks) {
   EXPECT_LT(all.exposed_ms, 60'000);
 }
 
-// A step must make no other call of the CUDA runtime, neither for the sums nor in the watchdog's
-// thread. CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput tests the calls for the input of one
-// rank.
+// A step on several ranks must also make only one call of the CUDA runtime: none for sums over the
+// ranks, and none in the watchdog's thread. CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput
+// tests the calls for the input of one rank.
 TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   if (GetParam() != Backend::cuda) GTEST_SKIP() << "steps on the host are not launched as a graph";
   StepOptions options;

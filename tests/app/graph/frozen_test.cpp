@@ -61,8 +61,8 @@ TEST(FrozenParameters, ComeLastInTheFlatBuffers) {
     EXPECT_EQ(graph.parameters[static_cast<std::size_t>(order[i])].gradient < 0, i + 2 >= order.size()) << i;
 }
 
-// Freezes the parameters of one kind (weights, biases, …) at a time, and then every other layer as
-// a whole.
+// Freezes all parameters of one kind (weights, biases, …) at a time, and then all parameters of
+// every second layer.
 TEST(FrozenParameters, LeaveTheOtherGradientsAsTheyAre) {
   using Choice = std::function<bool(const Layer&, const ParameterSpec&)>;
   const std::vector<Choice> choices{
@@ -103,8 +103,8 @@ double slope_along(GraphRunner& runner, const TrainableParameter& parameter, std
   return (after - before) / (2 * kStep);
 }
 
-// Gradients must go through frozen batch norms (with a residual, with a ReLU, or plain) as through
-// an affine map. The statistics must not change.
+// A frozen batch norm (with a residual, with a ReLU, or plain) is an affine map with fixed
+// statistics. Gradients must go through it as such, and the statistics must not change.
 TEST(FrozenBatchNorms, AreAffineMaps) {
   for (const Network& plain : {residual(), fuse(residual()), modern(), fuse(modern())}) {
     const Network network = freeze(plain, [](const Layer& l, const auto&) { return is_norm(l); });

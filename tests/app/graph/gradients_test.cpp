@@ -48,7 +48,7 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
       slope += double(gradient[i]) * along[i];
       length += double(gradient[i]) * gradient[i];
     }
-    // So small that the kinks of ReLUs and maxima do not matter.
+    // So small that ReLUs and maxima hardly ever switch between both points.
     const double step = 2e-4;
     const double difference =
         (loss_at(runner, parameter, centre, along, step) - loss_at(runner, parameter, centre, along, -step)) /
@@ -138,15 +138,16 @@ TEST(Fusion, ChangesNoEvaluation) {
   }
 }
 
-// If lifetimes overlapped or a wrong pair of tensors shared a buffer, a tensor would overwrite
-// another.
+// If two tensors that are needed at the same time shared memory, one would overwrite the other. So
+// a step with planned memory must have the bits of a step in which no tensors share memory.
 TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
   for (const Network& network : {every_op(), residual(), rectifying(), modern()})
     for (const Network& variant : {network, fuse(network)})
       for (const Backend backend : {Backend::reference, Backend::cpu}) {
         GraphRunner planned(variant, {}, backend, Placement::planned);
         GraphRunner separate(variant, {}, backend, Placement::separate);
-        // In the second step the memory holds data of the first.
+        // In the second step the memory holds old data, so a read of memory that was not written
+        // may show.
         for (int step = 0; step < 2; ++step) {
           EXPECT_EQ(planned.run(), separate.run());
           EXPECT_EQ(planned.gradients(), separate.gradients()) << network.name();

@@ -174,8 +174,8 @@ TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
   const StepGraph graph = build_step_graph(residual(), {});
   const auto sums_in_backward = std::ranges::count_if(
       graph.nodes, [](const Node& node) { return node.is<AddForward>() && node.phase == Phase::backward; });
-  // The sums are those of stem, identity and normed. The batch norm after `down` adds its gradients
-  // itself.
+  // The outputs of stem, identity and normed need a sum. The output of `down` needs none, because
+  // the backward of the batch norm that reads it adds both gradients itself.
   EXPECT_EQ(sums_in_backward, 3);
 }
 

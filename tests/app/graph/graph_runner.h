@@ -1,5 +1,6 @@
 // Runs a step graph on one host backend, for tests of the graph itself. Every persistent tensor has
-// a buffer of its own. Activations are at the offsets of the memory plan or in separate buffers.
+// a buffer of its own. Activations are either where the memory plan puts them, and then share
+// memory, or in separate buffers.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +45,7 @@ class GraphRunner {
   const StepGraph& graph() const { return compiled_.graph; }
   kernels::StepControl& control() { return control_; }
 
-  // Runs the step and returns the mean loss of the samples that exist.
+  // Runs the step and returns the mean loss over the valid samples of the batch.
   double run() {
     for (const kernels::Launch& launch : launches_) launch({});
     return metrics()[0] / control_.global_valid;
@@ -120,7 +121,7 @@ class GraphRunner {
   }
 
   void bind(std::size_t node) {
-    // With one rank the sum is the value itself.
+    // There is only one rank, so a sum over the ranks changes nothing.
     if (graph().nodes[node].is_all_reduce()) return;
     std::vector<void*> inputs, outputs;
     for (const TensorId tensor : graph().nodes[node].inputs) inputs.push_back(address_[id(tensor)]);

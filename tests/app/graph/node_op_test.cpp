@@ -45,7 +45,8 @@ TEST(NodeOp, ARecomputedNodeSaysSoInItsName) {
   EXPECT_EQ(node.name(), "batch_norm_forward_again");
 }
 
-// A pass must recognise from the attributes what it did before, and not do it again.
+// Running a fusion pass on a graph that it has already changed must change nothing. The pass must
+// see from the nodes' attributes what it did before.
 TEST(Fusions, ASecondRunChangesNothing) {
   for (const Network& network : {every_op(), residual(), rectifying(), grouped()}) {
     StepGraph once = build_step_graph(fuse(network), {});

@@ -1,5 +1,5 @@
-// Tests which operations of forward can run again in backward, and which outputs their second run
-// leaves out.
+// Under a memory limit operations of forward run again in backward, which recomputes tensors
+// instead of keeping them. Tests which operations can, and which outputs the second run leaves out.
 #include "app/graph/recomputed.h"
 
 #include <gtest/gtest.h>

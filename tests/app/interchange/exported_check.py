@@ -49,7 +49,7 @@ def model_of(name, file):
     head = [value for key, value in tensors.items() if key.endswith(".bias")][-1]
     options = {"aux_logits": False, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
     model = getattr(torchvision.models, name)(num_classes=len(head), **options)
-    tensors._metadata = model.state_dict()._metadata  # MNASNet asks for its version
+    tensors._metadata = model.state_dict()._metadata  # MNASNet refuses a state without its version
     model.load_state_dict(tensors, strict=True)
     return model.eval()
 

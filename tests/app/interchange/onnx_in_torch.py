@@ -20,7 +20,8 @@ def convolution(x, w, b=None, *, kernel_shape, strides, pads, dilations, group):
 
 
 def max_pool(x, *, kernel_shape, strides, pads, ceil_mode):
-    # Negative infinity as padding; ONNX's ceil_mode has no exception for the last window.
+    # Pad with negative infinity, which no maximum takes. PyTorch's ceil_mode drops a last window
+    # that starts in the padding. ONNX's keeps it, so add the missing rows and columns here.
     x = padded(x, pads, -torch.inf)
     if ceil_mode:
         more = [(s - (n - k) % s) % s for n, k, s in zip(x.shape[2:], kernel_shape, strides)]

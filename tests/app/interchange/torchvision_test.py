@@ -69,7 +69,8 @@ def model_of(name, classes=CLASSES):
 
 
 def varied(model):
-    for module in model.modules():  # a new network's statistics would hide that they are lost
+    # With the statistics of a new network it would not show if Convoy lost them, so change them.
+    for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-0.1, 0.1)
             module.running_var.uniform_(0.8, 1.2)
@@ -114,7 +115,8 @@ def check(convoy, name, folder):
     model = model_of(name)
     images, labels = write_store(folder / "data.h5", SIZES.get(network, 64))
     write_safetensors(folder / "in.safetensors", model.state_dict())
-    # All is frozen but the last bias, and its rate is too small to change it.
+    # A run must train at least one parameter. This one trains the last bias, at a rate that is too
+    # small to change it.
     last = [key for key in getattr(torchvision.models, network)().state_dict() if key.endswith(".bias")][-1]
     def start(weights, out):
         return run("train", "--model", network, "--data", "data.h5", "--init", weights, "--steps", "1",
@@ -138,7 +140,8 @@ def check(convoy, name, folder):
         if value.dtype == torch.float32:
             expect(torch.equal(tensors[key], value), f"{key} differs after its way through Convoy")
     fresh = model_of(name)
-    if name.startswith("mnasnet"):  # it asks for a version that only PyTorch's own files hold
+    # MNASNet refuses a state without a version, which only PyTorch's own files hold.
+    if name.startswith("mnasnet"):
         tensors = collections.OrderedDict(tensors)
         tensors._metadata = model.state_dict()._metadata
     fresh.load_state_dict(tensors, strict=True)

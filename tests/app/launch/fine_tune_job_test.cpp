@@ -75,7 +75,8 @@ TEST_F(FineTuning, HasTheSameBitsSplitOverRanksAndResumed) {
             read("base", "parameters/layer1.0.conv1.weight"));
 }
 
-// The first step of plain SGD is proportional to the learning rate.
+// The first step of SGD without momentum is proportional to the learning rate. So --rate 0.5 must
+// halve the change of a parameter.
 TEST_F(FineTuning, ARateIsAFactorOfTheStep) {
   make_base();
   const auto change = [&](const std::string& name, const std::string& flags) {
@@ -98,7 +99,8 @@ TEST_F(FineTuning, ExportedWeightsStartAsTheSameNetwork) {
   const std::string file = out("base.safetensors");
   const Outcome exported = run(command(1, "export --checkpoint " + checkpoint("base", 4) + " --out " + file));
   ASSERT_EQ(exported.status, 0) << exported.text;
-  // Everything is frozen except the head's bias, whose rate is too small to change it.
+  // A run must train at least one parameter. Here it trains only the head's bias, at a rate that is
+  // too small to change it, so all values must stay.
   const std::string still = "--steps 1 --freeze '*' --rate 'fc.bias=1e-30' --init " + file;
   const Outcome job = run(command(1, train("again", still)));
   ASSERT_EQ(job.status, 0) << job.text;

@@ -34,7 +34,8 @@ class MembersJob : public TrainJob {
   }
 };
 
-// One of two ranks trains four of the seven members, the other rank three.
+// Seven members (trainings that run together) are spread over two ranks: four on one, three on the
+// other. Each must end with the bits of a run of its own.
 TEST_F(MembersJob, HaveTheBitsOfTrainingsAlone) {
   const Outcome job = run(command(2, members("both", "seed=1..3,8,9,11,12 learning-rate=0.05", "--steps 5")));
   ASSERT_EQ(job.status, 0) << job.text;
@@ -55,8 +56,8 @@ TEST_F(MembersJob, HaveTheBitsOfTrainingsAlone) {
   EXPECT_NE(job.text.find("7 finished: loss "), std::string::npos) << job.text;
 }
 
-// Members that differ only in their learning rates share batches. They must be able to resume on
-// another number of ranks.
+// The members differ only in their learning rates, so they share batches. They must be able to
+// resume on another number of ranks.
 TEST_F(MembersJob, GoOnFromTheirCheckpoints) {
   const std::string spec = "learning-rate=0.02,0.05,0.1";
   ASSERT_EQ(run(command(1, members("whole", spec, "--steps 6"))).status, 0);
@@ -78,8 +79,8 @@ TEST_F(MembersJob, GoOnFromTheirCheckpoints) {
       << other.text;
 }
 
-// A member has a newer checkpoint than another, as if the process had been killed between both
-// saves. It must go back to the step that both have.
+// One member has a newer checkpoint than the other, as if the process had been killed between two
+// saves. Both must resume from the newest step of which both have a checkpoint.
 TEST_F(MembersJob, GoBackToTheNewestCommonCheckpoint) {
   const std::string spec = "seed=1,2", every = " --checkpoint-every-steps 2 --eval-every 0";
   ASSERT_EQ(run(command(1, members("later", spec, "--steps 6" + every))).status, 0);
@@ -107,8 +108,8 @@ TEST_F(MembersJob, OneThatDivergesStopsAlone) {
   EXPECT_NE(all.text.find("all members diverged"), std::string::npos) << all.text;
 }
 
-// With two steps per epoch, four members train at first, then two, then one. They are spread over
-// the ranks again each time.
+// Four members train in the first epoch, two in the second, and one in the third; an epoch has two
+// steps. After each halving the remaining members are spread over the ranks again.
 TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
   const Outcome job =
       run(command(2, members("halved", "learning-rate=1e-6,0.05 seed=1,2", "--epochs 3 --halving 1")));
@@ -139,7 +140,7 @@ TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
 
 TEST_F(MembersJob, ASignalSavesAll) {
   const std::string job = command(2, members("stopped", "seed=1..3", "--steps 4000"));
-  fs::create_directories(out(member("stopped", 1)));  // the log is written there
+  fs::create_directories(out(member("stopped", 1)));  // the job's log is in it
   const pid_t pid = start_until(job, member("stopped", 1), 3);
   ::kill(pid, SIGUSR1);
   EXPECT_EQ(wait_for(pid), 75) << log(member("stopped", 1));

@@ -60,8 +60,8 @@ class PartitionJob : public testing::Test {
     return values;
   }
 
-  // Trains on one rank without a limit, and then on `ranks` ranks with the fraction `share` of the
-  // memory that the first run took. Expects the same results.
+  // Trains on one rank without a limit, and then on `ranks` ranks, each with `share` (0 to 1) times
+  // the memory that the first run took. Expects the same results.
   void expect_same_run(const std::string& model, int ranks, double share) const {
     const std::string common = "--model " + model + " --global-batch 8 --steps 3";
     const Outcome whole = train(1, "whole", common);
@@ -86,7 +86,8 @@ class PartitionJob : public testing::Test {
 
 TEST_F(PartitionJob, ResNetOnTwoRanks) { expect_same_run("resnet18_cifar", 2, 0.7); }
 TEST_F(PartitionJob, ResNetOnFourRanks) { expect_same_run("resnet18_cifar", 4, 0.55); }
-// Either stages or one rank may be faster here; tests of the planner check its choice.
+// The step fits on one rank, so the planner may choose one rank or two. Both must give the same
+// results.
 TEST_F(PartitionJob, ResNetOnTwoRanksThatHoldIt) { expect_same_run("resnet18_cifar", 2, 1); }
 TEST_F(PartitionJob, BranchesOnThreeRanks) { expect_same_run("googlenet", 3, 0.6); }
 
@@ -105,8 +106,8 @@ TEST_F(PartitionJob, ReplicasOfPartsAreReplicas) {
   EXPECT_EQ(summary("parts")["parameters_sha256"], summary("replicas")["parameters_sha256"]);
 }
 
-// A checkpoint does not store how the run was partitioned. Tests half a run in stages and the rest
-// on one rank, and the reverse.
+// A checkpoint does not depend on the partition of its run. Trains the first half of a run in two
+// stages and the rest on one rank, and then the reverse.
 TEST_F(PartitionJob, ResumesAcrossPartitions) {
   const std::string common =
       "--model wrn10_1 --global-batch 8 --optimizer adamw --clip-gradient-norm 5 --checkpoint-every-steps 3 ";
@@ -127,7 +128,8 @@ TEST_F(PartitionJob, ResumesAcrossPartitions) {
   for (const char* name : {"mixed", "back"}) {
     const std::vector<double> found = losses(name);
     ASSERT_EQ(found.size(), expected.size());
-    // The norm of all gradients is summed over the stages, so its last digits differ.
+    // The losses differ in their last digits: the norm of the gradients, by which they are clipped,
+    // is summed in another order if there are stages.
     for (std::size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], expected[i], 1e-5 * std::abs(expected[i])) << name << ", step " << i;
   }

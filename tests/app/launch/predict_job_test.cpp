@@ -26,7 +26,7 @@ class PredictJob : public TrainJob {
   static bool has(const std::string& module) {
     return std::system((std::string(kPython) + "-c 'import " + module + "' 2>/dev/null").c_str()) == 0;
   }
-  // Returns the complaints of predict_oracle.py, or an empty text.
+  // Runs predict_oracle.py. Returns the differences that it finds, or an empty text.
   static std::string oracle(const std::string& arguments) {
     const Outcome outcome = run(kPython + std::string(CONVOY_PREDICT_ORACLE) + " " + arguments);
     return outcome.status == 0 ? "" : outcome.text + "?";
@@ -77,7 +77,8 @@ TEST_F(PredictJob, StoreFolderAndRanksGiveTheSame) {
   EXPECT_TRUE(one.starts_with("path,class_1,probability_1,class_2,")) << one.substr(0, 80);
   EXPECT_EQ(oracle("same " + out("store.csv") + " " + out("one.csv")), "");
   EXPECT_EQ(table("two.csv", 2, "--batch 16 --data " + out("png")), one);
-  // oneDNN divides sums by the number of threads, so the last digits may differ.
+  // With another number of threads oneDNN adds in another order, so the last digits may differ and
+  // the tables are compared with a tolerance.
   table("threads.csv", 1, "--batch 16 --threads 2 --data " + out("png") + " --top 10");
   EXPECT_EQ(oracle("same " + out("store.csv") + " " + out("threads.csv")), "");
   const Outcome to_output =

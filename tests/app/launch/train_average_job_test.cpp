@@ -11,8 +11,8 @@ namespace {
 
 class TrainAverage : public TrainJob {
  protected:
-  // Returns the command for a network without batch norm, whose statistics would be those of each
-  // part.
+  // Returns the arguments that train a network without batch norm. With batch norm a step in parts
+  // would differ from a whole step, because statistics are those of each part.
   static std::string plain(const std::string& name, const std::string& flags) {
     return "train --model cifar10_quick --data " + data() +
            " --seed 1 --threads 1 --log-every 1 --learning-rate 0.01 --flip --crop-padding 4 --out " +
@@ -51,8 +51,8 @@ class TrainAverage : public TrainJob {
   }
 };
 
-// An epoch of 600 images has 11 steps of 52 images and one step of 28 images, which has parts of
-// 13, 13 and 2.
+// An epoch of 600 images has 11 steps of 52 images, in four parts of 13. Its last step has 28
+// images, in parts of 13, 13 and 2.
 TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
   ASSERT_EQ(run(command(1, plain("whole", "--global-batch 52 --steps 15"))).status, 0);
   for (const int ranks : {1, 2}) {

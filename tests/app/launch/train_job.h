@@ -46,8 +46,9 @@ class TrainJob : public testing::Test {
            " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM + " " +
            verb_and_flags;
   }
-  // Returns the command of a small network with batch norm. Neither 2 nor 4 ranks divide its batch,
-  // and the last batch of an epoch is short (600 = 11 * 51 + 39).
+  // Returns the arguments that train a small network with batch norm. Its batch of 51 images cannot
+  // be divided evenly by 2 or 4 ranks, and the last batch of an epoch is short (600 = 11 * 51 +
+  // 39).
   static std::string train(const std::string& name, const std::string& flags,
                            const std::string& model = "wrn10_1") {
     return "train --model " + model + " --data " + data() +
@@ -98,7 +99,8 @@ class TrainJob : public testing::Test {
     std::ifstream file(out(name + ".log"));
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Returns the processes of the program whose command line contains this name's output path.
+  // Returns the processes of the run with this name: those whose command line contains its output
+  // path.
   static std::vector<pid_t> ranks_of(const std::string& name) {
     std::vector<pid_t> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {

@@ -1,5 +1,5 @@
-// Tests whole training jobs under mpirun: what must not depend on the number of ranks, and what a
-// user sees when a job fails. `convoy data synth` draws the data.
+// Tests whole training jobs under mpirun: results that must not depend on the number of ranks, and
+// the messages of jobs that fail. `convoy data synth` draws the data.
 #include "tests/app/launch/train_job.h"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
   const std::string flags = "--steps 24 --checkpoint-every-epochs 0 --eval-every 1";
   ASSERT_EQ(run(command(1, train("done", flags))).status, 0);
   const std::string results = summary("done").dump();
-  // No steps are left. A requeued job must not replace the results by those of a run without steps.
+  // The run is complete, and the job is started again, as Slurm may do. It must keep the results,
+  // because a run without steps has no loss.
   const Outcome again = run(command(1, train("done", flags + " --resume")));
   EXPECT_EQ(again.status, 0) << again.text;
   EXPECT_EQ(summary("done").dump(), results);
@@ -121,7 +122,8 @@ TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
   EXPECT_NE(job.ours()[0].find("--memory-limit"), std::string::npos) << job.text;
 }
 
-// A verb that needs only one rank runs in every process. All processes then find the same error.
+// These verbs do not use MPI. If mpirun starts two processes, both run the verb and find the same
+// error, but only one must print it.
 TEST_F(TrainJob, ProcessesWithoutMpiSayOnceWhatTheyAllFind) {
   for (const auto& [verb, status, part] :
        {std::tuple{"bench loader --data none.h5", 1, "none.h5"}, {"info --model resnet19", 2, "resnet19"}}) {
@@ -148,8 +150,8 @@ TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
 TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {
   const Outcome job = run(command(2, train("tested", "--epochs 1")));
   ASSERT_EQ(job.status, 0) << job.text;
-  // On the CPU the arena is a part of the process's memory. All of its pages are used, except for
-  // gaps from alignment.
+  // On the CPU the arena is in the process's own memory, and nearly all of its pages are used. So
+  // the peak of the process must be a little more than the arena.
   const auto arena = summary("tested")["peak_device_bytes"].get<double>();
   EXPECT_GT(arena, 0);
   EXPECT_GT(summary("tested")["peak_host_bytes"].get<double>(), 0.9 * arena);
@@ -214,8 +216,8 @@ TEST_F(TrainJob, ABatchLargerThanTheSetIsSaid) {
   EXPECT_EQ(larger.ours()[0],
             "convoy: warning: --global-batch: found 31, but there are 30 training images; a step sees each "
             "of them once");
-  // The losses are equal only up to rounding. A rank's batch now has room for 16 images, and
-  // kernels of another size may add in another order.
+  // The losses are equal only up to rounding. A rank's batch now has room for 16 images instead of
+  // 15, and kernels of another size may add in another order.
   EXPECT_NEAR(summary("larger")["train_loss"].get<double>(), summary("exact")["train_loss"].get<double>(),
               1e-6);
 }
@@ -227,7 +229,8 @@ TEST_F(TrainJob, DivergenceStopsWithAMessage) {
   EXPECT_NE(job.ours()[0].find("loss"), std::string::npos) << job.text;
 }
 
-// Trains on real images. An untrained (10 %) or wrongly wired network stays far below the bound.
+// Trains on real images. An untrained network has an accuracy of 10 %, and one with wrong gradients
+// stays far below the 45 % that are expected.
 TEST_F(TrainJob, LearnsOnCifar10) {
   const fs::path archive = fs::path(CONVOY_TEST_DATA) / "cifar10-images.tar.xz";
   if (!fs::exists(archive)) GTEST_SKIP() << "no " << archive << ": configure with -DCONVOY_TEST_DATA=FOLDER";

@@ -15,7 +15,8 @@ class TrainMemoryJob : public TrainJob {
   static std::string limited(const std::string& name, std::int64_t bytes, const std::string& model) {
     return train(name, "--epochs 1 --limit-test 8 --memory-limit " + std::to_string(bytes), model);
   }
-  // Returns the least memory that is possible, as the message about a limit says it.
+  // Returns the number of bytes that a run needs at least, from the message that a limit is too
+  // low.
   static std::int64_t least_in(const std::string& text) {
     const std::string before = "at least ";
     const auto at = text.find(before);
@@ -45,7 +46,8 @@ TEST_F(TrainMemoryJob, AnyLimitDownToTheLeastChangesNoBit) {
   }
 }
 
-// Runs with dropout and augmentation, on one and two ranks, resumed in the middle of an epoch.
+// Runs whose activations wait in host memory must end with the same bits as runs without a limit:
+// with dropout and augmentation, on one and two ranks, and resumed in the middle of an epoch.
 TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   for (const auto& [model, ranks] : {std::pair{"googlenet", 1}, {"wrn10_1", 2}}) {
     const std::string common = "--limit-test 8 --flip --crop-padding 4 --overwrite --steps ";
@@ -69,7 +71,8 @@ TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   }
 }
 
-// The limits of ranks may differ, and a resumed run may have another limit.
+// Ranks may have different limits, and a resumed run may have another limit than before. The result
+// must not change.
 TEST_F(TrainMemoryJob, RanksMayHaveLimitsOfTheirOwnAndAResumedRunAnother) {
   ASSERT_EQ(run(command(2, train("whole", "--epochs 1 --limit-test 8"))).status, 0);
   const auto most = summary("whole")["peak_device_bytes"].get<std::int64_t>();

@@ -12,7 +12,8 @@ namespace {
 
 class TrainSafety : public TrainJob {
  protected:
-  // Runs a job on two ranks with different flags. The flags are not quoted for the shell.
+  // Runs a job on two ranks: `flags` are for both, `first` and `second` for rank 0 and rank 1. The
+  // shell splits the flags at spaces.
   static Outcome run_two(const std::string& flags, const std::string& first, const std::string& second) {
     const std::string program = std::string(" -np 1 ") + CONVOY_PROGRAM + " ";
     return run(std::string(CONVOY_MPIEXEC) + " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1" +
@@ -79,7 +80,7 @@ TEST_F(TrainSafety, RanksWithOtherDataEndWithOneLine) {
     expect_line(outcome, 1, second + " of rank 1 is not the data of rank 0: " + line);
     EXPECT_LT(outcome.seconds, 15);
   }
-  // A file with the same data under another name must be accepted.
+  // If rank 1 has the same data in a file of another name, the run must start.
   const std::string copy = out("copy.h5");
   fs::copy_file(data(), copy);
   EXPECT_EQ(run_two(flags, "--data " + data(), "--data " + copy).status, 0);
@@ -88,7 +89,8 @@ TEST_F(TrainSafety, RanksWithOtherDataEndWithOneLine) {
 TEST_F(TrainSafety, ClassesAreMatchedByName) {
   const std::string named = out("named.h5"), turned = out("turned.h5"), strange = out("strange.h5");
   rename_classes(data(), named, names());
-  // The data set has the same classes, but the number of each class is higher by one (modulo 10).
+  // This data set has the same images and classes, but every class has the next higher number
+  // (modulo 10). Evaluation must match the classes by name.
   std::vector<std::string> order = names();
   std::rotate(order.begin(), order.end() - 1, order.end());
   rename_classes(data(), turned, order);
@@ -122,7 +124,7 @@ TEST_F(TrainSafety, ClassesAreMatchedByName) {
       test_loss(run(command(1, evaluate + out("classes/checkpoint/step-00000036.h5") + " --data " + named))),
       of_run, 1e-9);
 
-  // This file has the same images and class names, but other labels.
+  // This file has the same images and class names, but other labels. A run must not resume with it.
   const std::string labels = out("other_labels.h5");
   fs::copy_file(named, labels);
   renumber_labels(labels, "train", {1, 0, 2, 3, 4, 5, 6, 7, 8, 9});
@@ -141,7 +143,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
     }
     fs::remove_all(fs::path(out("held")) / kept);
   }
-  // Only the manifest is left, as after a run that failed before its first step.
+  // The folder holds only a manifest, as after a run that failed before its first step. A new run
+  // may use such a folder.
   EXPECT_EQ(run(command(1, train("held", "--steps 4 --checkpoint-every-steps 1", "lenet"))).status, 0);
   const Outcome replaced = run(command(2, train("held", "--steps 2 --overwrite", "lenet")));
   EXPECT_EQ(replaced.status, 0) << replaced.text;

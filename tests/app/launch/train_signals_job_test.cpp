@@ -44,8 +44,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(2, train("unstopped", flags)));
   ASSERT_EQ(whole.status, 0) << whole.text;
-  // The signal is sent to every rank, as Slurm does; to the launcher, which passes it on; to one
-  // rank; and before the first step.
+  // Sends the signal to every rank, as Slurm does; only to the launcher, which passes it on; only
+  // to one rank; and, as the last case, to every rank before the first step.
   for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
     const std::string name = "stopped-" + std::string(way);
     const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
@@ -69,9 +69,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   }
 }
 
-// Signals must not disturb the thread that computes. If it ran the handler during the products of
-// lenet's large layers, the handler would write into the heap, on processors for which oneDNN uses
-// AVX2 kernels.
+// Signals must not interrupt the thread that computes. If they did, oneDNN's AVX2 kernels for the
+// large layers of lenet would let the handler overwrite data on the heap.
 TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   const std::string flags = "--steps 12 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(1, train("calm", flags, "lenet")));
@@ -88,15 +87,15 @@ TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   EXPECT_EQ(sha("stormy"), sha("calm"));
 }
 
-// A user at a terminal presses ^C. The first ^C saves a checkpoint; the second ends the run in the
-// middle of its step.
+// A user presses ^C (SIGINT). The first one saves a checkpoint and stops the run; a second one ends
+// the run at once, in the middle of its step.
 TEST_F(TrainSignals, AnInterruptCheckpointsAndASecondOneKills) {
   const std::string program = std::string(CONVOY_PROGRAM) + " ",
                     flags = "--steps 60 --checkpoint-every-epochs 0";
   const Outcome whole = run(program + train("uninterrupted", flags));
   ASSERT_EQ(whole.status, 0) << whole.text;
   const pid_t job = start_until(program + train("interrupted", flags), "interrupted", 10);
-  // The program timeout(1) also sends the signal twice.
+  // timeout(1) sends a signal twice within a moment. Both together must count as one ^C.
   for (int times = 0; times < 2; ++times) ::kill(job, SIGINT);
   EXPECT_EQ(wait_for(job), 75) << log("interrupted");
   const Outcome resumed = run(program + train("interrupted", flags + " --resume"));

@@ -22,7 +22,8 @@ std::map<std::string, float> rates_of(const Network& network) {
 }
 
 TEST(DropPath, RisesOverTheResidualBranches) {
-  // resnet18 has eight sums. Two of every four have a convolution in the shortcut.
+  // resnet18 has eight residual sums, whose branches must get evenly rising rates from 0 to 0.7.
+  // Three sums have a convolution in the shortcut, which must get no rate.
   const auto rates = rates_of(with_drop_path(make_network("resnet18", {2, 3, 64, 64}, 10), 0.7f));
   ASSERT_EQ(rates.size(), 7u) << "the first branch has rate 0";
   EXPECT_FLOAT_EQ(rates.at("layer1.1.bn2"), 0.1f);
@@ -46,7 +47,8 @@ TEST(DropPath, KeepsParametersAndLeavesOtherSumsAlone) {
   ASSERT_EQ(dropped.parameters().size(), network.parameters().size());
   for (std::size_t i = 0; i < network.parameters().size(); ++i)
     EXPECT_EQ(dropped.parameters()[i].name, network.parameters()[i].name);
-  // The terms of c.add are equally deep, and d.add has three terms. So both have no branch.
+  // Only the branch of b.add gets a rate. In c.add it is not clear which term is the branch,
+  // because both are equally deep, and d.add has three terms.
   EXPECT_EQ(rates_of(dropped), (std::map<std::string, float>{{"b.bn", 0.5f}}));
 }
 

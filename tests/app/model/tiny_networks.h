@@ -59,9 +59,9 @@ inline Network residual() {
   return net;
 }
 
-// Returns a network of ReLUs that read the outputs of different layers. The readers of a ReLU are a
-// convolution, two layers, a sum or a linear layer. The network has eight channels, as tensor cores
-// need.
+// Returns a network with a ReLU after each convolution. The outputs of the ReLUs have all kinds of
+// readers: a convolution, a pool, two layers, a sum, a linear layer. The network has eight
+// channels, as kernels for tensor cores need.
 inline Network rectifying() {
   Network net("rectifying", {4, 3, 8, 8});
   const auto conv = [&](const std::string& name, LayerId input) {
@@ -127,7 +127,7 @@ inline Network modern() {
   return net;
 }
 
-// Returns a network with an auxiliary classifier in the middle.
+// Returns a network with two outputs: the second is an auxiliary classifier in the middle.
 inline Network auxiliary() {
   Network net("auxiliary", {4, 3, 8, 8});
   const LayerId x = net.add("relu", Relu{}, net.add("conv", Conv2d::square(8, 3, 1, 1), net.input()));
@@ -138,9 +138,9 @@ inline Network auxiliary() {
   return net;
 }
 
-// Returns a network whose layers read all earlier layers, as in DenseNet. The sums over a
-// concatenation are those of its parts, except for the last concatenation, one part of which is a
-// pool.
+// Returns a network whose layers read all earlier layers, as in DenseNet. The sums that a batch
+// norm needs over a concatenation are those of its parts. The last concatenation has a pool as a
+// part, which computes no sums, so there they must be computed separately.
 inline Network dense() {
   Network net("dense", {4, 3, 6, 5});
   LayerId last =

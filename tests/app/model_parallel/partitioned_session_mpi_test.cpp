@@ -76,8 +76,8 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       return static_cast<int>(random() % static_cast<unsigned>(world().size()));
     };
   }
-  // Returns the last stage for groups of batch norms, else the first. So the last stage has
-  // parameters, but none that matrix products read.
+  // Puts groups that consist of batch norms on the last stage, and all others on the first. So the
+  // last stage has parameters, but needs no bf16 copies, which only matrix products read.
   static int norms_apart(const std::set<std::string>& kinds) {
     const auto is_norm = [](const std::string& kind) { return kind.starts_with("batch_norm"); };
     return std::ranges::all_of(kinds, is_norm) ? world().size() - 1 : 0;
@@ -145,8 +145,8 @@ TEST_P(PartitionedSession, StagesMayHaveOnlyBatchNorms) {
   for (const Precision precision : precisions()) expect_bits_of_one_rank(residual(), precision, norms_apart);
 }
 
-// Only the first stage has nodes, as in a plan that keeps the step on one rank. The other stages
-// must still take part in the sum of the losses.
+// Only the first or only the last stage has nodes, as in a plan that keeps the step on one rank.
+// The other stages must still take part in the sum of the losses.
 TEST_P(PartitionedSession, StagesMayBeEmpty) {
   for (const Precision precision : precisions())
     for (const int stage : {0, world().size() - 1})

@@ -24,9 +24,9 @@ class Planning : public testing::TestWithParam<Backend> {
     stages_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  // Plans on this rank alone, with a limit of `limit` bytes. The device with the least free memory
-  // has `device_bytes` free bytes. The step in stages is predicted to take `predicted` times as
-  // long as on one rank.
+  // Makes a plan with --memory-limit `limit` (0: none), for devices with at least `device_bytes`
+  // free bytes (0: no devices). Pretends that the step in stages is predicted to take `predicted`
+  // times as long as on one rank. This rank plans without the other ranks.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     StepOptions options;
     options.backend = GetParam();

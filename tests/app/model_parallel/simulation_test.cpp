@@ -53,7 +53,7 @@ TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
   EXPECT_NEAR(two_stages(hosts, 1.5), 30, 1e-6);
-  // A rank of another replica runs at the same time as each of them.
+  // Now each host also has a rank of another replica, which runs all the time that its stage runs.
   hosts.replicas = {2, 2};
   EXPECT_NEAR(two_stages(hosts, 1.5), 45, 1e-6);
 }
@@ -63,7 +63,7 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(three.speed(0, {true, false, false}, 2), 1, 1e-9);
   EXPECT_NEAR(three.speed(0, {true, true, false}, 2), 1 / 1.5, 1e-9);
   EXPECT_NEAR(three.speed(0, {true, true, true}, 2), 1 / 2.0, 1e-9);
-  // There are four stages on two cores. Two of the stages already keep both cores busy.
+  // Now four stages run on two cores. If one stage of each core runs, both cores are already busy.
   SharedProcessors four = own_processors(4);
   four.group_of = {0, 1, 0, 1}, four.processors = {1, 1};
   EXPECT_NEAR(four.speed(0, {true, true, false, false}, 2), 1 / 2.0, 1e-9);
@@ -71,8 +71,8 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
-// Cores that no stage can use must not count as idle: two stages on four cores are as busy as
-// possible.
+// Cores that no stage can use must not count as idle processors. Two stages on four cores can use
+// only two, so when both run they must be slowed down fully.
 TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
   EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
   // A stage that gets less than one core runs at its share of the core, and not faster.
@@ -110,14 +110,16 @@ TEST(ProgramSimulation, TheReceiversShareWaitsUntilTheReceiverIsFree) {
 
 TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
   StagePrograms programs = one_transfer();
-  // Stage 1 runs node 1 first: the tensor is sent at 5 ms and expected at 10 ms.
+  // Stage 1 runs node 1 before it begins to receive. So the transfer, which is offered at 5 ms,
+  // must not start before 10 ms.
   std::swap(programs.stages[1][0], programs.stages[1][1]);
   EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
               10 + 3 + 2, 1e-6);
 }
 
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
-  // Stage 0 can continue after 8 + 3 ms, and then runs for 20 ms.
+  // Stage 1 takes the tensor after its node 1 (8 ms), in 3 ms. Only then can stage 0 continue with
+  // its last node (20 ms).
   EXPECT_NEAR(
       simulate_programs(one_transfer(), {{{5}, {8}, {2}, {20}}, {{0}, {0}}, {{0, 3}}, own_processors(2)}),
       8 + 3 + 20, 1e-6);
@@ -160,7 +162,7 @@ TEST(ProgramSimulation, NamesProgramsThatWaitForEachOther) {
                std::runtime_error);
 }
 
-// The nodes form two chains and are on random stages.
+// The nodes form two chains, which are spread over the stages at random.
 TEST(ProgramSimulation, AStepIsNoShorterThanItsLongestPathOrItsWork) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {

@@ -1,7 +1,8 @@
-// Runs partitioned steps without kernels. The program of every rank works on symbols instead of
-// numbers, in the memory that its plan gives it. The ranks take turns at random.
+// Runs partitioned steps without kernels. Every tensor holds one symbol, a hash of the operations
+// that led to it, instead of numbers. Symbols are where the memory plan puts the tensors, so
+// overwritten tensors are noticed. The ranks take turns at random.
 //
-// The ranks must not deadlock, and a message must meet its own receive. No tensor may be
+// The ranks must not deadlock, and every send must meet its own receive. No tensor may be
 // overwritten while a reader, a send or a receive needs it. Every operation must run once, on the
 // same inputs as on one rank.
 #include "app/model_parallel/stage_programs.h"
@@ -27,7 +28,8 @@ Symbol mix(Symbol a, Symbol b) {
   return a * 0xff51afd7ed558ccdull;
 }
 
-// The symbols in a rank's memory. Writing a tensor destroys all tensors that it overlaps.
+// The memory of a rank: one symbol per tensor. Writing a tensor destroys the symbols of all tensors
+// that overlap it in the arena.
 class SymbolMemory {
  public:
   explicit SymbolMemory(const CompiledGraph& graph) : graph_(graph) {}
@@ -91,7 +93,7 @@ class Ranks {
         if (next_[rank] < nodes(rank).size() && can_go_on(rank)) able.push_back(rank);
       if (able.empty()) break;
       const std::size_t rank = able[random_() % able.size()];
-      // Run a few instructions of one rank at a time, so that the ranks drift apart.
+      // Run up to twenty instructions of this rank, so that the ranks drift apart.
       for (auto stretch = random_() % 20; next_[rank] < nodes(rank).size() && can_go_on(rank); --stretch) {
         step(rank);
         if (stretch == 0) break;
@@ -225,7 +227,7 @@ class StageProgramsTest : public testing::TestWithParam<int> {};
 TEST_P(StageProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Network& network : {every_op(), residual(), fuse(residual()), fuse(rectifying())})
-    for (const int replicas : {1, 2}) {  // two replicas add all-reduces, which work in place
+    for (const int replicas : {1, 2}) {  // with two, all-reduces are added, which work in place
       const CompiledSteps whole = compile(network, replicas);
       const auto train = run_whole(*whole.train), evaluate = run_whole(whole.evaluate);
       ASSERT_GT(train.size(), 5u);
@@ -274,8 +276,8 @@ TEST(StagePrograms, EveryLastingTensorIsOnOneStage) {
   EXPECT_EQ(labels, 1);
 }
 
-// The next node starts when its predecessor ends. If the send came after that node, it would be one
-// operation late.
+// In sequential_times() a node starts when the node before it ends, so a transfer and the next node
+// have the same time. The transfer must come first.
 TEST(StagePrograms, ATensorIsSentRightAfterItsProducer) {
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
@@ -295,7 +297,8 @@ TEST(StagePrograms, ATensorIsSentRightAfterItsProducer) {
   }
 }
 
-// Nodes that share a parameter must stay on one stage, and a plan of another step must be refused.
+// A placement must be refused if it puts nodes that share a parameter on different stages, or if it
+// has another number of nodes than the step.
 TEST(StagePrograms, RefusesPlacementsOfOtherSteps) {
   const CompiledSteps whole = compile(residual(), 1);
   StepPlacement placement;

@@ -34,12 +34,13 @@ StepProfile hand_made() {
 
 TEST(ClusterModel, AllReduceByHand) {
   EXPECT_EQ(cluster().all_reduce_us(1e6, 1), 0);
-  // Two ranks take 2 steps, and each sends the whole megabyte in 100 us.
+  // The call takes 3 us. Two ranks take 2 steps of 2 us, and each sends the whole megabyte in 100
+  // us.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 2), 3 + 2 * 2 + 100, 1e-9);
   // Four ranks take 4 steps of a tree, and each sends 1.5 MB.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 4), 3 + 4 * 2 + 150, 1e-9);
-  // Two nodes of four take as long within each node. Then each node sends 1 MB over its link of 1
-  // GB/s.
+  // Two nodes with four ranks each take the same time within each node. Then they take 2 steps of 5
+  // us, and each sends 1 MB over its link of 1 GB/s.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 8), 3 + 4 * 2 + 150 + 2 * 5 + 1000, 1e-9);
 }
 
@@ -56,13 +57,13 @@ TEST(ClusterModel, FitFindsTheLinkThatMadeTheMeasurements) {
   EXPECT_NEAR(wrong.within().latency_us, 2, 1e-6);
   EXPECT_NEAR(wrong.within().gbytes_per_second, 10, 1e-6);
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 3), truth.all_reduce_us(3e6, 3),
-              1e-6);  // this rank count was not measured
+              1e-6);  // 3 ranks were not measured
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4),
               1e-6);  // this size was not measured
 }
 
-// Messages between nodes do not measure the link within a node. Messages of a single size cannot
-// separate latency from bandwidth.
+// The fit of the link within a node must not use messages between nodes. Nor can it use messages of
+// a single size, from which latency and bandwidth cannot be told apart.
 TEST(ClusterModel, FitOfTheLinkInANodeIgnoresOtherMeasurements) {
   Cluster measured = cluster();
   for (const double bytes : {1e3, 1e5, 1e7})
@@ -100,7 +101,8 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
   EXPECT_NEAR(slower.all_reduce_us(1e6, 4), 10 + 4 * 100 + 1.5e6 / 0.5 * 1e-3, 1e-6);
 }
 
-// A node uses the network ports of the devices that take part.
+// In an all-reduce over several nodes a node can use only the network ports of its devices that
+// take part, so a partly filled node is slower.
 TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
   const auto with_ports = [](const char* ports) {
     return Cluster::parse(std::string(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
@@ -132,8 +134,8 @@ TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   EXPECT_NEAR(measured.all_reduce_us(1.5e6, 2), 45, 1e-9);
 }
 
-// If a file is given twice, or two runs have the same size, there must be no division by zero, and
-// all rows must count.
+// Several rows may have the same number of ranks and bytes, for example if a file is given twice.
+// Their mean must count, and there must be no division by zero.
 TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
   const auto file = std::filesystem::temp_directory_path() / ("twice-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -156,8 +158,8 @@ TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
   std::filesystem::remove(file);
 }
 
-// An error of one per cent in the largest message is a millisecond. It must not become the latency
-// of small messages.
+// The time of the largest message is wrong by one per cent, which is a millisecond. The fit must
+// not explain this by a latency, which is only microseconds.
 TEST(ClusterModel, FitWeighsRelativeErrors) {
   Cluster measured = cluster();
   for (const double bytes : {1e3, 1e5, 1e7, 1e9})
@@ -197,8 +199,8 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // measured with the next larger count
-  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // measured with the largest count
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // 2 ranks: uses the rows of 4
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // 8 ranks: uses the rows of 4, too
   // The operations take 4, 3, 3 and 2 ms. Weighted by its time, an operation takes 38/12 ms on
   // average. The computation is delayed by the part of the bucket's 50 us that is not hidden.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
@@ -211,7 +213,8 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   std::filesystem::remove(file);
 }
 
-// Within a node large buckets may use another transport than small ones. Between nodes they do not.
+// Within a node gradients may be summed by a faster transport than other tensors, which is measured
+// separately. Between nodes these measurements must not count.
 TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const auto file = std::filesystem::temp_directory_path() / ("gradients-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -237,7 +240,7 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const int beyond = measured.devices_per_node() + 1;
   EXPECT_EQ(measured.overlap(10, 32000, beyond), 0.4);
   EXPECT_EQ(measured.gradients_us(1e6, beyond), measured.all_reduce_us(1e6, beyond));
-  // Measurements of several nodes must not change the prediction for one node.
+  // Measurements with more ranks than a node has must not change the prediction for one node.
   std::ofstream(file) << R"({"operation":"all-reduce","ranks":)" << beyond
                       << R"(,"bytes":1000000,"microseconds":500.0})"
                       << "\n"
@@ -306,8 +309,8 @@ TEST(Prediction, OverlapByHand) {
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
 }
 
-// Four buckets are ready at the same time, when backward ends. Each begins only after the bucket
-// before it is done.
+// Four buckets are ready at the same time, when backward ends. Their sums must take place one after
+// the other, so nothing is hidden.
 TEST(Prediction, TheNetworkDoesOneBucketAtATime) {
   const std::vector<TimedBucket> buckets(4, {20e6, 2});
   for (const double overlap : {0.0, 0.4, 1.0}) {
@@ -326,8 +329,8 @@ TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
   }
 }
 
-// As on a GPU, the forward pass of a batch norm with residual and ReLU reads x and the residual,
-// and writes y and one bit per element.
+// The estimate must count the bytes that a GPU moves. In forward a batch norm with residual and
+// ReLU reads x and the residual, and writes y and a mask of one bit per element.
 TEST(Prediction, AMaskIsABitAnElement) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates slow = cluster().device();
@@ -337,15 +340,16 @@ TEST(Prediction, AMaskIsABitAnElement) {
   for (const TimedOperation& operation : estimate_profile(network, Precision::fp32, slow).operations)
     if (operation.layer == "layer1.0.bn2" && operation.kind == "batch_norm_forward") {
       const double bytes = operation.ms * slow.gbytes_per_second * 1e6;
-      // The tolerance covers the constants of the channels.
+      // The tolerance is for the values per channel, such as mean and scale.
       EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);
       return;
     }
   FAIL() << "no such operation";
 }
 
-// As on a GPU in bf16 and tf32, a convolution computes the sums for a batch norm where two
-// gradients meet.
+// On a GPU in bf16 and tf32, but not in fp32, a convolution does the work of the
+// batch_norm_backward_reduce of a batch norm that gets two gradients. The estimate must have as
+// many fewer operations.
 TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates device = cluster().device();
@@ -382,10 +386,10 @@ TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
   large.batch = 16;
   for (TimedOperation& operation : large.operations)
     if (operation.per_sample) operation.ms *= 1.5;
-  // Half way between the two. The time of the optimizer does not change.
+  // A batch of 12 is half way between 8 and 16. The time of the optimizer, 2 ms, does not change.
   EXPECT_NEAR(at_batch({large, small}, 12, 0).ms(), 2 + 1.25 * 10, 1e-9);
   EXPECT_NEAR(at_batch({small, large}, 32, 0).ms(), 2 + 30, 1e-9);
-  // 1 ms of each operation is the launch time.
+  // The launch takes 1 ms of each operation. Only the rest of its time is halved with the batch.
   EXPECT_NEAR(at_batch({small}, 4, 1000).ms(), 2 + 3 * 1 + (10 - 3) / 2.0, 1e-9);
   large.operations.pop_back();
   EXPECT_THROW(at_batch({small, large}, 12, 0), std::runtime_error);

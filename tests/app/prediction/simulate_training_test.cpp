@@ -102,7 +102,8 @@ TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
   EXPECT_EQ(simulate({"--profile", file, "--precision", "fp32", "--size", "32"}).status, 0);
 }
 
-// If a flag such as --report were ignored, the user would expect its file.
+// These flags have no effect with --model. If the command ignored --report, for example, the user
+// would wait for its file.
 TEST_F(SimulateTraining, RefusesFlagsOfPlacements) {
   for (const std::string flag : {"--report", "--trace", "--graph", "--placement", "--memory", "--devices"}) {
     const Result result = simulate({"--batch", "4", flag, "8"});
@@ -135,7 +136,7 @@ TEST_F(SimulateTraining, SaysWhichRankCountsTheGlobalBatchLeavesWithoutAnImage) 
   const Result none = simulate({"--batch", "4", "--ranks", "8,16", "--scaling", "strong"});
   EXPECT_EQ(none.status, 2);
   EXPECT_EQ(none.err, "convoy: --ranks: found 8, 16, expected one up to the global batch of 4\n");
-  EXPECT_EQ(simulate({"--batch", "4", "--ranks", "8,16"}).status, 0);  // weak scaling remains
+  EXPECT_EQ(simulate({"--batch", "4", "--ranks", "8,16"}).status, 0);  // weak scaling works
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tests that two runs cannot use one folder, in which they would destroy each other's results, and
-// that a dead run does not keep its folder.
+// Tests that two runs cannot use one folder, in which they would destroy each other's results. A
+// run that has died must not keep its folder locked.
 #include "app/training/run_lock.h"
 
 #include <gtest/gtest.h>

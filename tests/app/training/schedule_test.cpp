@@ -1,5 +1,5 @@
-// Compares every schedule with its closed form and with rates of PyTorch 1.13. A wrong corner or a
-// step too many would change training without an error.
+// Compares every schedule with its closed form and with rates of PyTorch 1.13. A curve that is
+// wrong by one step would change training without any error message.
 #include "app/training/schedule.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(Schedule, OneCycleOfFewStepsStaysFiniteAndBelowThePeak) {
 
 TEST(Schedule, WarmUpRisesLinearlyToWhatTheScheduleBeginsWith) {
   for (const auto& [name, kind] : kChoices<ScheduleKind>) {
-    // This schedule rises to the peak by itself, from a 25th of the peak.
+    // one_cycle begins at a 25th of its peak, so warm-up must rise to that: 20 / 25 = 0.8.
     const bool cycle = kind == ScheduleKind::one_cycle;
     Schedule schedule{
         .kind = kind, .learning_rate = cycle ? 20. : 0.8, .total_steps = 100, .warmup_steps = 5};

@@ -104,7 +104,8 @@ TEST(TrainOptions, RequiredFlags) {
 }
 
 TEST(TrainOptions, EveryNumberRefusesWhatItCannotHold) {
-  // A value must not wrap around, be clamped, be truncated or be read as octal.
+  // A number that is out of range or not written as a whole decimal number must be refused, and not
+  // be wrapped around, clamped, truncated or read as octal.
   for (const char* flag : {"--epochs",
                            "--steps",
                            "--global-batch",
@@ -295,7 +296,8 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
   }
 }
 
-// A run that did not know a flag had the default of the flag.
+// A checkpoint of an older version lacks newer flags. It must be read as if they had their
+// defaults.
 TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   auto saved = to_json(parse(with({})));
   for (const char* flag : {"ema", "accumulate", "mixup", "color-jitter"}) saved.erase(flag);
@@ -457,7 +459,8 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
   EXPECT_EQ(error_of(with({"--resume", "--overwrite"})), "--resume, --overwrite: found both, expected one");
 }
 
-// Without the check, milestones at epochs 1 and 2 would become milestones at steps 1 and 2.
+// A run must not resume with --steps instead of --epochs: milestones at epochs 1 and 2 would become
+// milestones at steps 1 and 2.
 TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
   const Words schedule{"--schedule", "step", "--milestones", "1,2"};
   const auto of_length = [&](const Words& length, bool milestones) {
@@ -503,8 +506,8 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_EQ(options.memory_limit, 2ull << 30);
 }
 
-// Every recipe must be a complete run except for its data and folder. Otherwise typos and old flags
-// would be found only after hours on somebody's GPU.
+// Every recipe must have all options of a run except data and folder, and only valid ones.
+// Otherwise its user would find a typo or an old flag first.
 TEST(Recipes, AreCompleteRuns) {
   int recipes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CONVOY_RECIPES)) {

@@ -1,4 +1,5 @@
-// Tests convolutions that also do the work of backward_reduce of the batch norm before them.
+// Tests the pass that removes the backward_reduce of a batch norm: the convolution that computes
+// the gradient for the batch norm then also computes the sums of backward_reduce.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +35,9 @@ Network chain(int stride, bool residual) {
   return net;
 }
 
-// The gradient for bn1 is a sum of two: from conv2, and from the path around conv2. Either may be
-// computed first. The gradients for bn2 and bn3 have one source.
+// The gradient for bn1 is a sum of two, from conv2 and from the path around it. The convolution
+// that comes last must compute the sums. The pass leaves the reduces of bn2 and bn3, whose
+// gradients have one source.
 TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
   for (const bool residual : {true, false})
     for (const int stride : {1, 2}) {
@@ -53,8 +55,8 @@ TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
     }
 }
 
-// Returns a network in which three convolutions read the same ReLU. An addition sums the first two
-// of the three gradients.
+// Returns a network in which three convolutions read the same ReLU. Backward adds the first two of
+// their three gradients with an addition. The pass must leave such a sum as it is.
 Network three_ways() {
   Network net("three_ways", {4, 3, 8, 8});
   const LayerId norm = net.add("bn", BatchNorm{}, net.add("conv", Conv2d::square(6, 3, 1, 1), net.input()));
@@ -87,7 +89,8 @@ TEST(FuseNormGradients, GradientsStayTheSame) {
   }
 }
 
-// If another node also reads a gradient, the pass must not change it.
+// The fused convolution no longer writes one of the gradients alone. So if another node reads it,
+// the pass must change nothing.
 TEST(FuseNormGradients, LeavesWhatOthersRead) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   const auto reduce = std::ranges::find_if(graph.nodes, [](const Node& node) {
@@ -112,8 +115,9 @@ TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// In resnet50, 15 of 53 reduces have two gradients: those after every block except the last.
-// Parameters must keep their order, on which checkpoints rely.
+// In resnet50, 15 of the 53 batch norms get two gradients: the last one of every block except the
+// final block. The pass must remove these 15 reduces. It must keep the order of the parameters, on
+// which checkpoints rely.
 TEST(FuseNormGradients, TheZoosParametersKeepTheirOrder) {
   for (const std::string name : {"resnet18", "resnet50", "wrn28_10", "googlenet"}) {
     StepGraph graph = build_step_graph(fuse(make_network(name, {2, 3, 64, 64}, 10)), {});

@@ -1,5 +1,5 @@
-// Tests that backward gives the same result from the mask of a batch norm's ReLU as from its
-// output.
+// A batch norm with ReLU may store a mask (which outputs are positive) for backward. Tests that
+// backward gives the same result from the mask as from the output itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>

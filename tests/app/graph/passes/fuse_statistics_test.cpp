@@ -1,5 +1,5 @@
-// Tests that the sums that a convolution or an addition writes equal those that a separate pass
-// over its output computes.
+// A convolution or an addition may also write the sums over its output that a batch norm needs.
+// Tests that they equal the sums that a separate pass over the output computes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

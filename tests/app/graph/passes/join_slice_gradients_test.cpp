@@ -11,8 +11,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns a network with two slices of the same tensor. The second slice begins at channel
-// `second`.
+// Returns a network with two slices of one tensor: channels 0 to 2, and all channels from `second`
+// on. The slices overlap if `second` is less than 3, and leave a gap if it is more.
 Network sliced(std::int64_t second) {
   Network net("sliced", {4, 3, 5, 5});
   const LayerId x = net.add("shuffle", ChannelShuffle{2}, net.add("conv", Conv2d::square(8, 3, 1, 1), 0));

@@ -1,4 +1,4 @@
-// Tests the arithmetic of shapes.
+// Model files compute shapes with nodes of their own. Tests that the import evaluates such nodes.
 #include "app/model/import/constants.h"
 
 #include <gtest/gtest.h>

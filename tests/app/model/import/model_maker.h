@@ -14,8 +14,8 @@ namespace convoy::app::onnx_import {
 
 class ModelMaker {
  public:
-  // The model's input "x" has these extents, of which -1 leaves one open. The model's output is
-  // "y".
+  // Makes a model with the input "x", which has the extents `input`, and the output "y". An extent
+  // of -1 is left open in the file.
   explicit ModelMaker(const Dims& input, std::int64_t opset = 13) {
     model_.set_ir_version(8);
     model_.add_opset_import()->set_version(opset);
@@ -92,8 +92,8 @@ class ModelMaker {
     return tensor;
   }
 
-  // Adds an average over the pixels and a linear layer with 3 outputs, which computes the output
-  // "y".
+  // Adds a classifier: an average over the pixels of `image` and a linear layer with 3 outputs. The
+  // result is the model's output "y".
   void classify(const std::string& image, std::int64_t channels) {
     node("GlobalAveragePool", {image}, "pooled");
     node("Flatten", {"pooled"}, "flat");
@@ -106,13 +106,14 @@ class ModelMaker {
     return parse_onnx({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "net.onnx",
                       folder);
   }
-  // Returns the network with the images and classes of the file.
+  // Reads the model as a network, with the image size and the number of classes of the model
+  // itself.
   Network network() const {
     const ModelFile file(parse());
     const Shape image = file.image();
     return file.network({2, image[0], image[1], image[2]}, file.classes());
   }
-  // Returns the error message if the file is refused, or else an empty text.
+  // Returns the error message if the model is refused, or else an empty text.
   std::string error() const {
     try {
       network();

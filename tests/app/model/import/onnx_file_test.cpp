@@ -196,7 +196,7 @@ TEST_F(OnnxFile, UnknownFieldsAndNewVersionsAreNoHindrance) {
   maker.model().set_ir_version(99);
   maker.model().mutable_opset_import(0)->set_version(99);
   std::string bytes = maker.model().SerializeAsString();
-  bytes += std::string("\xc2\x3e\x03new", 6);  // field 1000, which holds a text
+  bytes += std::string("\xc2\x3e\x03new", 6);  // field 1000, which no version of ONNX has
   EXPECT_EQ(
       parse_onnx({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "a.onnx", {}).opset,
       99);

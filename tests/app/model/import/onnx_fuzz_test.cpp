@@ -1,4 +1,5 @@
-// Runs the fuzz target of model files on its seeds and on changed seeds, in every build.
+// Runs the fuzz target for model files on its seeds and on altered seeds, so that every build tests
+// it without a fuzzer.
 #include <gtest/gtest.h>
 
 #include "kernels/device/philox.h"

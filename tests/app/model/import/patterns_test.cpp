@@ -1,5 +1,5 @@
-// Tests the recognition of operations that files write as several nodes, and of nodes that only
-// look like such an operation.
+// Files write some operations as several nodes. Tests that such patterns become one layer, and that
+// nodes which only look like a pattern do not.
 #include <gtest/gtest.h>
 
 #include "tests/app/model/import/model_maker.h"
@@ -188,7 +188,7 @@ TEST_F(Patterns, ChannelsInTheLastPlaceNeedNoLayers) {
   const auto& conv = network.layers()[2];
   EXPECT_EQ(conv.name, "m");
   EXPECT_EQ(conv.parameters[0].file_shape, (Shape{4, 6}));
-  // Element [0][1] of the transposed weight.
+  // The layer has the weight transposed: its element [0][1] is element [1][0] of the file.
   EXPECT_EQ((*conv.parameters[0].values)[1], 0.01f * 4 - 0.05f);
   EXPECT_EQ(conv.parameters[1].name, "m.bias");
 }

@@ -32,7 +32,7 @@ std::string refusal(const std::vector<std::byte>& file) {
   }
 }
 
-// Returns a header with one tensor, whose fields are given.
+// Returns a file's header with one tensor that has these fields.
 std::string one(const std::string& type, const std::string& shape, const std::string& offsets) {
   return R"({"w":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }

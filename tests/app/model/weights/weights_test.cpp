@@ -1,4 +1,5 @@
-// Tests which weights of a file a network takes, and what the table tells about the others.
+// Tests which weights of a file a network takes, and what the printed table says about weights that
+// it does not take.
 #include "app/model/weights/weights.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +132,7 @@ TEST(Weights, OfTheFirstConvolutionFitAnyNumberOfChannels) {
 TEST(Weights, OfOneElementOrderFitWhateverTheirShape) {
   Network network = small();
   std::vector<Weight> weights = weights_of_small();
-  weights[6] = weight("fc.weight", {4, 2, 1, 1});  // in some files the head is a convolution
+  weights[6] = weight("fc.weight", {4, 2, 1, 1});  // some files have a convolution as head
   weights[2] = weight("bn.bias", {2, 1, 1});
   EXPECT_EQ(taken(network, weights).at("taken"), "7 of 7 tensors");
   Network vgg = make_network("vgg11", {1, 3, 224, 224}, 10);
@@ -145,7 +146,8 @@ void expect_names(const std::string& model, const std::map<std::string, std::str
   EXPECT_EQ(translated_names(names, network), expected) << model;
 }
 
-// The first name of each pair is that of timm 1.0, or of torchvision's file of DenseNet-121.
+// The first name of each pair is the one in files of timm 1.0, or in torchvision's file of
+// DenseNet-121. It must be translated to our name of the same tensor, the second one.
 TEST(ForeignNames, AreThoseOfTheSameTensors) {
   expect_names("resnet18",
                {{"module.layer1.0.conv1.weight", "layer1.0.conv1.weight"}, {"fc.bias", "fc.bias"}});
@@ -173,7 +175,8 @@ TEST(ForeignNames, AreThoseOfTheSameTensors) {
   EXPECT_EQ(translated_names({endless}, small()), std::vector{endless});
 }
 
-// timm's MobileNets number blocks by stage. The list has all layers of mobilenetv2_100.
+// timm numbers the blocks of a MobileNet within each stage, so our number of a block follows from
+// its order among all layers. The list has all layers of mobilenetv2_100.
 TEST(ForeignNames, OfMobileNetsFollowTheOrderOfTheLayers) {
   std::vector<std::string> names{"classifier.bias", "conv_stem.weight", "bn1.weight", "conv_head.weight",
                                  "bn2.running_var"};

@@ -1,4 +1,5 @@
-// Provides a small state with every kind of value, and a separate folder for each test.
+// Provides a small checkpoint state that has every kind of value, and a separate folder for each
+// test.
 #pragma once
 
 #include <gtest/gtest.h>

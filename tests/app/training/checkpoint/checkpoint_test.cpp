@@ -19,8 +19,8 @@ class Checkpoint : public FolderTest {
   std::string load_error() {
     return error_of([&] { load_checkpoint(path_); });
   }
-  // Changes the file with HDF5 and seals it again, as a faulty or foreign writer might have left
-  // it.
+  // Changes the file with HDF5 and seals it again. So the seal is valid, but the content is not, as
+  // from a faulty program.
   template <typename Edit>
   void edit(const Edit& edit) {
     save_checkpoint(path_, example_state());
@@ -69,7 +69,7 @@ TEST_F(Checkpoint, ManyNamesOfClassesRoundTrip) {
   expect_same(load_checkpoint(path_), state);
 }
 
-// Files of older versions lack class names and averages.
+// Files of older versions have no class names and no averages. They must still load.
 TEST_F(Checkpoint, NamesOfClassesAndAveragesMayBeMissing) {
   edit([&](hid_t file) {
     for (const char* name : {"class_names", "averages"}) ASSERT_GE(H5Ldelete(file, name, H5P_DEFAULT), 0);

@@ -1,5 +1,5 @@
-// Tests that a folder of checkpoints survives full disks, kills in the middle of a save, damaged
-// files, and restarts from an older step.
+// Tests that a folder always holds a whole checkpoint: after full disks, kills in the middle of a
+// save, damaged files, and restarts from an older step.
 #include "app/training/checkpoint/folder.h"
 
 #include <signal.h>
@@ -101,7 +101,8 @@ TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
 TEST_F(Folder, StepsOfAnAbandonedRunDoNotCrowdOutNewOnes) {
   CheckpointFolder checkpoints(folder_, 1);
   checkpoints.save(example_state(200), false);
-  // This run has resumed from an earlier step, such as step 100 of best.h5.
+  // This run has gone back to an earlier step, such as step 100 of best.h5, so the checkpoint of
+  // step 200 is of no use.
   checkpoints.save(example_state(110), false);
   EXPECT_EQ(names(), Names{"step-00000110.h5"});
 }
@@ -145,7 +146,8 @@ class FileSizeLimit {
   sighandler_t handler_;
 };
 
-// Saves step 10. Then fails to save step 20 while the object that `fill` returns exists.
+// Saves step 10. Then tries to save step 20 while the object that `fill` returns makes the disk
+// full. The save must fail with `reason`, and the checkpoints of step 10 must stay whole.
 template <typename Fill>
 void expect_survival_of_full_disk(const std::filesystem::path& folder, const std::string& reason,
                                   const Fill& fill) {
@@ -171,7 +173,7 @@ TEST_F(Folder, FileSizeLimitLeavesThePreviousCheckpointWhole) {
   expect_survival_of_full_disk(folder_, "File too large", [] { return FileSizeLimit(1 << 19); });
 }
 
-// A file system of 2 MiB.
+// Mounts a file system of 2 MiB at the path while the object exists.
 class SmallDisk {
  public:
   explicit SmallDisk(std::filesystem::path path)

@@ -28,7 +28,7 @@ std::vector<int> ranked(const std::vector<float>& probabilities, std::size_t top
 
 TEST(Predictions, TheMostProbableClassesComeFirst) {
   EXPECT_EQ(ranked({0.1f, 0.4f, 0.2f, 0.3f}, 3), (std::vector{1, 3, 2}));
-  // If equal, the lower number comes first.
+  // If two classes are equally probable, the lower number comes first.
   EXPECT_EQ(ranked({0.2f, 0.4f, 0.2f, 0.2f}, 4), (std::vector{1, 0, 2, 3}));
   EXPECT_EQ(ranked({kNan, 0.4f, kNan, 0.6f}, 4), (std::vector{3, 1, 0, 2}));
   EXPECT_EQ(ranked({0.4f, 0.6f}, 3), (std::vector{1, 0, -1}));  // there are only two classes

@@ -1,4 +1,5 @@
-// Tests the progress that people read during a run, with a clock that stands still.
+// Tests the progress lines that people read during a run. The tests set the clock, so times are
+// exact.
 #include "app/training/report/progress.h"
 
 #include <gtest/gtest.h>

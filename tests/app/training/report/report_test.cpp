@@ -148,11 +148,12 @@ TEST(StepTimes, ShortRunsCountEveryStep) {
   EXPECT_EQ(times.mean_exposed_comm_ms(), 3);
 }
 
-// Used pages must count, and still count after they are given back. Reserved pages must not count.
+// Pages that are written must count, also after they are given back, since it is a peak. Memory
+// that is reserved but never written must not count.
 TEST(PeakMemory, IsThatOfTouchedPages) {
   const std::int64_t before = peak_resident_bytes();
   ASSERT_GT(before, 1 << 20);
-  // A sanitizer uses an eighth of reserved memory for its own data. The test needs more than that.
+  // A sanitizer uses an eighth of reserved memory for its own data. Use amounts that exceed this.
   const std::int64_t more = std::max<std::int64_t>(64 << 20, before / 4);
   const auto bytes = static_cast<std::size_t>(before + more);
   const auto reserved = std::make_unique_for_overwrite<char[]>(bytes);
@@ -197,7 +198,7 @@ bool come_to_an_end_after_signals() {
     };
     signals.start_up_is_over();
     EXPECT_EQ(signals.received(), 0);
-    // A thread that computes must not be interrupted.
+    // This thread and threads that it starts later compute, so signals must not interrupt them.
     EXPECT_FALSE(takes_stop_signals());
     bool taken = true;
     std::thread([&] { taken = takes_stop_signals(); }).join();
@@ -212,7 +213,8 @@ bool come_to_an_end_after_signals() {
   return !testing::Test::HasFailure();
 }
 
-// Stands for a part of the start-up that cannot be interrupted. It must not delay the end of a job.
+// Gets a signal, and then does not look for signals for 20 seconds, like a long part of the
+// start-up. The process must still end soon.
 void be_stopped_in_a_long_start_up() {
   const StopSignals signals;
   ::kill(::getpid(), SIGTERM);
@@ -226,7 +228,7 @@ TEST(StopSignals, ALongStartUpEndsSoonAfterASignal) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
-// Runs in a separate process, because the signals stay handled to the end of the process.
+// Runs in a separate process, because StopSignals handles signals to the end of the process.
 TEST(StopSignals, SetTheFlagAndNeverEndTheProcess) {
   EXPECT_EXIT(std::exit(come_to_an_end_after_signals() ? 75 : 1), testing::ExitedWithCode(75), "");
 }
