@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 namespace convoy::comm {
 
@@ -22,6 +24,9 @@ std::string mpi_library() {
 }
 
 void throw_mpi_error(int code, std::string_view operation) {
+  // Over a network a call may fail because another rank died, just before the watchdog sees that
+  // rank's connection close. Wait, so that the watchdog ends the job and names the death.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
   int rank = -1, length = 0;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   // If MPI is broken these calls may fail, too. Report what is known in any case.
