@@ -15,9 +15,8 @@
 
 namespace convoy::kernels::cuda {
 
-// The most packs in the width of a block, which are 128 bytes. Narrow blocks need few constants per
-// thread, and more of them share the addition of partial sums. Blocks side by side start together
-// and read neighbouring memory.
+// The most packs in the width of a block: 8 packs of 16 bytes are one line of 128 bytes. In narrow
+// blocks a thread needs few constants, and more blocks share the addition of partial sums.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
@@ -33,7 +32,7 @@ struct ColumnGrid {
   // Returns the number of partial sums: two per row block and column. If pixels are joined, the
   // final sums of the columns follow them in memory.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
-  // Returns how many tickets finish_sums() needs for one member.
+  // Returns how many tickets (cuda_resident.h) finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
   __device__ int channel_of(int column) const {
     while (column >= channels) column -= channels;
@@ -77,7 +76,8 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const ImageExtents e = image_extents(y.shape);
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
-  // with_packing() makes the same choice between packs and single elements.
+  // There is one byte per pack if whole packs fill a row, else one per element. with_packing()
+  // chooses the packs of the kernels by the same rule.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }

@@ -46,8 +46,8 @@ struct Channel {
   double invstd;
 };
 
-// Returns how many rows a thread loads at once. There are fewer if more tensors are read. `second`:
-// there is a dy2.
+// Returns how many rows a thread loads at once: fewer if it reads more tensors, to save registers.
+// `second`: there is a dy2.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }

@@ -6,7 +6,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// Loads the factors of a row. Each segment (all samples, or one sample) has factors of its own.
+// Loads the factors of V channels. The rows of a segment (of all samples, or of one sample) have
+// the same factors.
 template <typename F, int V>
 __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segment, int channels, int channel,
                                              float (&to)[V]) {
@@ -62,7 +63,8 @@ __global__ void multiply_gradients(const T* x, const T* factor, const T* dy, T* 
   }
 }
 
-// A Source of column_sums() that writes dx and adds up the gradients of the factors.
+// Writes dx and adds up the gradients of the factors, as a Source of column_sums()
+// (cuda_column_sums.cuh).
 template <typename T, typename F, int V>
 struct FactorGradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -96,7 +98,7 @@ struct FactorGradient {
   }
 };
 
-// A Source of column_sums() that adds up dy.
+// Adds up dy, as a Source of column_sums() (cuda_column_sums.cuh).
 template <typename T, int V>
 struct TermGradient {
   static constexpr int kWidth = V, kSums = 1;

@@ -60,7 +60,8 @@ void add_plane(const Geometry& g, const float* x, const float* dy, double* sums)
     }
 }
 
-// Parts of the batch; a constant, because the parts decide the order of sums.
+// The batch is summed in this many pieces. Their number must not depend on the threads, because it
+// decides the order in which sums are added and so their bits.
 constexpr std::int64_t kPieces = 8;
 
 template <int kLanes>

@@ -64,8 +64,8 @@ struct Task {
   bool input_relu = false;  // backward_data makes dx zero wherever x is not above zero
   // backward_data writes a batch norm's g in place of dx, and its sums.
   bool input_norm = false;
-  // The groups are neighbouring pixels, and all of them have the filters of the first group. Only
-  // the im2col engine makes such tasks (joined_pixels.h).
+  // The groups are neighbouring pixels, and the filters of the first group serve all of them. The
+  // im2col engine alone makes such tasks (joined_pixels.h).
   bool joined = false;
 
   // Returns whether there is work besides the product, its bias and its ReLU.

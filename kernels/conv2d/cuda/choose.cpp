@@ -27,10 +27,10 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
-    // No other engine is nearly as fast as the depthwise engine.
+    // If the depthwise engine supports the task, time no other engine: none is nearly as fast.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // Time one fallback only. For a convolution in groups time both, because neither is always the
-    // faster one.
+    // Do not time a fallback that is not the expected plan. For a convolution in groups time both
+    // fallbacks, because neither is always the faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)

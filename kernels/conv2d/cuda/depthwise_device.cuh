@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the address in the memory of the block's member.
+// Returns the address, in the memory of the block's member, of what member 0 has at `pointer`.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);

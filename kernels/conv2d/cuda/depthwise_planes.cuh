@@ -85,7 +85,8 @@ __device__ __forceinline__ void fill_planes(const Call& call, const Window& wind
   }
 }
 
-// Returns the element of a plane at which a patch begins. Patches beyond the tile begin at 0.
+// Returns the element of a plane at which a patch begins, or 0 for numbers after the tile's last
+// patch, so that a lane without a patch still reads inside the plane.
 __device__ __forceinline__ int patch_offset(const DepthwiseTiling& tiling, const Plane& plane, int patch,
                                             int row_step, int column_step) {
   if (patch >= tiling.patches()) return 0;

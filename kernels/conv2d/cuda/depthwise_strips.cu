@@ -18,8 +18,9 @@ int lanes_for(int pairs) {
   return best;
 }
 
-// Makes strips long, so that the rows under the filter at their beginning cost little, but so short
-// that there are enough of them to fill the device several times.
+// Chooses how many rows a strip has. Long strips are better, because each strip first reads the
+// rows under its first outputs' filter. But there must be enough strips to fill the device several
+// times.
 void choose_rows(Call& call, int columns) {
   const int resident =
       cuda::kMultiprocessors * resident_blocks(call.direction, call.filter) * call.strips / call.slabs;

@@ -36,7 +36,8 @@ constexpr int resident_blocks(Direction direction, int filter) {
 }
 
 Call make_call(const Task& task);
-// Starts the kernel, with batch norm's sums of y if `sums`. There is one source file per filter.
+// Starts the kernel. If `sums` is set, it also computes batch norm's sums of y. Each filter size is
+// instantiated in a source file of its own.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

@@ -29,7 +29,8 @@ std::optional<double> complete(Call& call) {
   return cost_of(call);
 }
 
-// Returns how many blocks are resident on the device at once, for each slab of channels.
+// Returns how many blocks the device can run at the same time, divided by the number of slabs of
+// channels.
 int resident_blocks(const Call& call) {
   constexpr int kThreadsByRegisters = 512;  // threads of a multiprocessor
   const int by_memory = int(std::size_t{227 * 1024} / (call.shared_bytes() + 1024));

@@ -56,8 +56,8 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // Blocks have 64 channels. If the layer has 16 or fewer, it is better to fill the blocks with
-  // taps (the folded engine).
+  // The im2col engine reads blocks of 64 channels, mostly zeros if there are 16 or fewer. The
+  // folded engine fills the blocks with the taps of a filter's row, so its plans then come first.
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   std::vector<Engine> order{Engine::depthwise, Engine::matrix, first, second,

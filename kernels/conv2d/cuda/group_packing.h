@@ -1,8 +1,9 @@
 // Packs the groups of a convolution into tiles. Neighbouring groups form a pack that fills whole
 // tiles. A tile has the filters (in backward_data, the channels) of one pack, and reads only the
-// channels of this pack, in whole blocks. So zeros outside packs cost nothing. Within a pack,
-// elements outside a filter's group are multiplied by zeros. If such an element is not finite, it
-// may reach other groups of the pack. CUDA builds only.
+// channels of this pack, in whole blocks. So zeros outside packs cost nothing. Within a pack, each
+// filter is multiplied by the elements of all groups, with zeros in place of weights for all groups
+// but its own. Because NaN or infinity times zero is NaN, an element that is not finite may reach
+// other groups of its pack. CUDA builds only.
 #pragma once
 
 #include <algorithm>

@@ -63,7 +63,8 @@ struct Result {
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  // For the splits of k, for the gradient of folded or packed filters, and for column sums.
+  // Parts of the workspace: sums of the splits of k, the gradient of folded or packed filters,
+  // slots of column sums.
   float *partial, *gradient, *slots;
   float* bias;  // for repeats_bias()
   std::uint8_t *filters, *images;

@@ -7,8 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns how many rows count in the column sums. `offset`: bytes from member 0's memory to the
-// member's.
+// Returns how many of `m` rows belong to valid samples and so count in column sums. `offset`: the
+// bytes from member 0's memory to the member's.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }

@@ -140,7 +140,7 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member.
+  // Returns the address, in the memory of this Store's member, of what member 0 has at `pointer`.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -153,7 +153,8 @@ class NormStore {
     // The buffer is free. All threads have passed the last barrier, and before that barrier one
     // thread waited for the store from this buffer.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    // In half a box, the other half belongs to the next tile.
+    // If only half of the box belongs to this tile, stage and store that half only. The columns of
+    // the other half are the next tile's.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)

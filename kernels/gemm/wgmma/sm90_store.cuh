@@ -107,7 +107,7 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of a box's mask
 
-  // Returns the address in the memory of this Store's member.
+  // Returns the address, in the memory of this Store's member, of what member 0 has at `pointer`.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
