@@ -67,8 +67,8 @@ struct BatchNormProblem {
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
 
-// Returns whether batch_norm_backward applies the derivative of the ReLU or activation. If not,
-// there is none, or backward_reduce has applied it and has written g.
+// Returns whether batch_norm_backward must apply the derivative of the ReLU or activation. It need
+// not if there is neither, or if it gets g, to which backward_reduce has applied the derivative.
 inline bool differentiates_again(const BatchNormProblem& problem) {
   return (problem.relu || problem.activation) && !problem.write_gradient;
 }

@@ -1,4 +1,5 @@
-// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels.
+// Inner loops of batch normalisation on the host. Channels come in blocks of 16 or 8 (blocked
+// layouts) or 1 (row_major).
 #include "kernels/batch_norm/cpu_passes.h"
 
 namespace convoy::kernels::cpu {
@@ -123,8 +124,8 @@ template <int B, Mask kMask>
 
 }  // namespace
 
-// Each task handles all pixels of one channel block of one sample. It is compiled for each vector
-// unit.
+// Each of the following tasks handles all pixels of one channel block of one sample. The compiler
+// makes a version for each vector unit.
 
 #define CONVOY_FOR_BLOCK(block, call) \
   switch (block) {                    \

@@ -100,8 +100,9 @@ struct Place {
   bool active;
 };
 
-// If `from_end` is set, the first blocks take the last rows, which the previous pass has left in
-// the L2 cache. This pass then ends with the rows that the next pass reads first.
+// Returns the calling thread's place. If `from_end` is set, the first blocks take the last rows,
+// which the previous pass has left in the L2 cache. The first rows are then read last, so that the
+// next pass finds them there.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -190,7 +191,8 @@ __device__ __forceinline__ double inverse_root(double value) {
   return root * (1.5 - 0.5 * value * root * root);
 }
 
-// `inverse_count` is 1 / the number of values, or 0 if there are none.
+// Returns the moments of a channel. `inverse_count` is 1 / the number of values. If there are no
+// values it is 0, and the moments are mean 0 and variance 1.
 __device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel,
                                               double inverse_count, double epsilon) {
   if (inverse_count == 0) return {0.0, inverse_root(1.0 + epsilon), 1.0};

@@ -46,8 +46,8 @@ CONVOY_VECTORISED void product_gradients(const float* x, const float* factor, co
   }
 }
 
-// The factors of plane i, one per lane. They are zero in the padding, whose elements must stay
-// zero.
+// The factors of plane i, one per lane. They are zero in padding lanes, so that the products there
+// stay zero.
 template <int kLanes>
 struct Factors {
   float of[kLanes] = {};

@@ -12,8 +12,8 @@ using dnnl::algorithm;
 using dnnl::memory;
 using onednn::Buffer;
 
-// Converts a problem for oneDNN, which counts dilation from 0 and takes groups as an additional
-// outermost extent of the weights.
+// A problem in oneDNN's terms. oneDNN counts dilation from 0, and takes the number of groups as an
+// additional outermost extent of the weights.
 struct Geometry {
   memory::dims strides, dilations, padding, weights;
 

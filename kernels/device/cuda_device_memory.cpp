@@ -22,8 +22,8 @@ class PinnedMemory final : public std::pmr::memory_resource {
 int gpu_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  // A version of 0 means that there is no driver. The runtime has the same status for no driver and
-  // for a driver that is too old.
+  // The runtime returns the same status if there is no driver and if the driver is too old. The
+  // version tells them apart: it is 0 if there is no driver.
   int driver = 0;
   if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;

@@ -85,7 +85,8 @@ DepthwiseOperands operands_of(const Task& task, const Buffers& b) {
   return operands;
 }
 
-// Binds a call, and the launches that add its partial sums.
+// Returns a launch of the call's kernel, followed by the kernels that add up the partial sums of
+// its blocks.
 template <typename Call>
 Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), const Task& task,
                  const Buffers& b) {

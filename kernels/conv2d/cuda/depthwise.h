@@ -31,8 +31,9 @@ struct DepthwiseShape {
   int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
   __host__ __device__ int taps() const { return filter * filter; }
-  // Returns how many positions before the image the first strip or tile of the output begins. In
-  // transposed kernels, strips and tiles begin where position + padding is even.
+  // Returns by how many positions the first strip or tile begins before the first output. In
+  // transposed kernels, output positions are taken in pairs, so that position + padding is even at
+  // the start.
   int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }
 };
 DepthwiseShape depthwise_shape(const Task& task);

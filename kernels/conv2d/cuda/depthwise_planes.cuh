@@ -10,12 +10,12 @@ namespace convoy::kernels::conv::products {
 using cuda::bf16;
 using gemm::Word;
 
-// The pixels of a tensor that a tile has, and the planes to which they are copied.
+// The part of a tensor that a tile reads or writes, and the planes of shared memory that hold it.
 struct Window {
   const bf16* from;
   int height, row_pixels;  // height and width of the tensor
   int width;               // columns from `width` on become zero
-  TilePlace first;         // the first pixel, which may be outside the image
+  TilePlace first;         // the tile's first pixel, which may be outside the image
   const Plane& plane;
 };
 

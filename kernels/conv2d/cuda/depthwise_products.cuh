@@ -26,7 +26,7 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The outputs of a channel: those of two times 16 patches or, if a patch has two output matrices,
+// The outputs of one channel that a lane has: of 32 patches or, if a patch has two output matrices,
 // of 16 patches.
 using Results = float[2][kPatchRows][4];
 

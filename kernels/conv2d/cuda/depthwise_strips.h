@@ -29,7 +29,8 @@ constexpr int columns_of(Direction direction, int filter, int stride) {
   return direction == Direction::backward_weights && filter == 7 ? 4 : 7;
 }
 
-// Returns how many blocks a multiprocessor shall hold, which limits the registers of a thread.
+// Returns how many blocks a multiprocessor should hold at the same time. The more there are, the
+// fewer registers a thread may have.
 constexpr int resident_blocks(Direction direction, int filter) {
   if (direction == Direction::backward_weights) return filter == 3 ? 3 : 2;
   return filter == 3 ? 4 : filter == 5 ? 3 : 2;

@@ -21,8 +21,8 @@ struct Call : DepthwiseCall {
   __host__ __device__ std::size_t input_elements() const {
     return std::size_t(tiling.images) * input_rows * input_columns * kChannels;
   }
-  // Shared memory holds the inputs of two tiles and the filters. The sums of warps take the place
-  // of the filters at the end.
+  // Shared memory holds the inputs of two tiles and the filters. In the end, the sums of the warps
+  // overwrite the filters.
   std::size_t shared_bytes() const {
     return 2 * input_elements() * bytes_of(type) + std::size_t(taps()) * kChannels * sizeof(float);
   }

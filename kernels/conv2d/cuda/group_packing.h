@@ -26,9 +26,9 @@ inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
   return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};
 }
 
-// The layout of a copy of the filters, [packs][rows][taps][inner], with zeros between groups and in
-// padding. A row is a filter, and `inner` runs over the channels of its pack. If transposed, a row
-// is a channel, and `inner` runs over filters.
+// The layout of a copy of the filters, [packs][rows][taps][inner]. A row is a filter, and `inner`
+// runs over the channels of the filter's pack. If transposed, a row is a channel, and `inner` runs
+// over the filters. Channels of other groups in the pack, and padding, hold zeros.
 struct PackedFilters {
   GroupPacking packing;
   int rows, inner;

@@ -40,16 +40,16 @@ class NormStore {
     }
   };
 
-  // TMA boxes of the two operands fill as few stages as possible. A stage has chunks of columns of
-  // one operand, each with all rows of the tile. Stages of the two operands alternate.
+  // How the two operands lie in the ring. A stage has chunks of columns of one operand, each with
+  // all rows of the tile, as many as fit. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong, a consumer warpgroup still holds one stage of the product while it waits for all
-  // stages of the operands.
+  // In ping-pong, a consumer warpgroup still holds a stage of the product while it waits for all
+  // stages of the operands. The ring must have room for all of them.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -125,7 +125,7 @@ class NormStore {
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
-      sm90::async_proxy_fence();  // orders this thread's reads before TMA's writes to the stage
+      sm90::async_proxy_fence();  // else TMA could refill the stage before this thread has read it
       __syncwarp();
       ring.release(stage_of_x, thread_ % 32);
       ring.release(ring.position.stage, thread_ % 32);
@@ -177,7 +177,8 @@ class NormStore {
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      // TMA's boxes are 64 columns wide, so threads copy half boxes.
+      // TMA's boxes are 64 columns wide. If the tile ends in half a box, TMA would overwrite the
+      // next tile, so threads copy it.
       const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
@@ -194,7 +195,7 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp sums 16 columns, so only two warps have columns in half a box.
+      // Each warp sums 16 columns. Of half a box, the warps 2 and 3 have none.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }

@@ -22,7 +22,7 @@ struct View {
   std::int64_t out_offset = 0;
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
-  // Returns the number of blocks of columns if windows have this many channels.
+  // Returns the number of blocks of im2col columns if the tensor has `channels` channels.
   int blocks(int channels, int depth) const {
     return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
   }
