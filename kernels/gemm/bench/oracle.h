@@ -17,7 +17,8 @@ struct Sample {
   double expected, magnitude;
   float found;
 };
-// Fills in samples whose row and column are set. `before`: C before the run, or null if beta is 0.
+// Computes the other fields of samples whose row and column are set. `before`: C before the run, or
+// null if beta is 0.
 void evaluate_samples(const Problem& problem, const Buffers& buffers, const void* before, Sample* samples,
                       std::int64_t count, cudaStream_t stream);
 
