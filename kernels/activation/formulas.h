@@ -19,9 +19,9 @@ namespace convoy::kernels::activation {
 #define CONVOY_FORMULA [[gnu::always_inline]] inline
 #endif
 
-// Returns e^x with an error of at most 2 units in the last place. The host limits x to [-87, 88].
-// Its polynomial is that of Cephes (Moshier), because the C library's function would not be
-// vectorised.
+// Returns e^x with an error of at most 2 units in the last place. The host does not call the C
+// library, because that call would not be vectorised. It limits x to [-87, 88] and takes the
+// polynomial of Cephes (Moshier).
 CONVOY_FORMULA float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);

@@ -44,7 +44,7 @@ struct Coefficients {
   }
 };
 
-// Says from which tensor backward knows the zeros of the ReLU, or the derivative of the activation.
+// Says from what backward computes the zeros of the ReLU, or the derivative of the activation.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.

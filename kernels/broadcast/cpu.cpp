@@ -1,4 +1,5 @@
-// Multiplies and adds repeated factors on row_major and blocked tensors, one plane at a time.
+// Multiplies images by repeated factors, or adds repeated terms, on row_major and blocked tensors,
+// one plane at a time.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/planes.h"
 

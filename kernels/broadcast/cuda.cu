@@ -1,4 +1,4 @@
-// Multiplies and adds repeated factors on the device.
+// Multiplies images by repeated factors, or adds repeated terms, on the device.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"
@@ -119,7 +119,8 @@ struct TermGradient {
   }
 };
 
-// Calls visit(Packing, a zero of the factor's type).
+// Calls visit(Packing, factor): the Packing of the images, and a zero whose type is that of the
+// factors.
 template <typename Visit>
 void with_types(DType type, std::int64_t channels, Repeat repeat, Visit visit) {
   with_packing(type, {channels}, [&](auto packing) {

@@ -52,7 +52,7 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 };
 
-// One operation on one shape.
+// What an engine computes: forward or one of the gradients, for one shape.
 struct Task {
   Direction direction = Direction::forward;
   Geometry geometry{};

@@ -163,7 +163,7 @@ __device__ inline void store_wait_read() {
 // Orders ordinary writes to shared memory before later reads by TMA and by tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// These functions change the number of registers of each thread of a warpgroup.
+// Change the number of registers of each thread of a warpgroup. All its threads must call them.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));

@@ -33,7 +33,7 @@ bool prefers_tiles(const Task& task) {
   return g.r == 7 || (g.p <= 14 && g.q <= 14);
 }
 
-// The numbers of the families in product.tile of plans.
+// Plan::product.tile says by one of these numbers which family of kernels computes a task.
 constexpr int kStrips = 0, kTiles = 1, kProducts = 2;
 
 std::vector<Plan> depthwise_candidates(const Task& task) {

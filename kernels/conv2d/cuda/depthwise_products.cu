@@ -1,4 +1,4 @@
-// Chooses the blocks of depthwise_products.h.
+// Chooses the tiles, planes and shared memory of a block for the products (depthwise_products.h).
 #include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/device/cuda_kernel.h"
 
@@ -93,7 +93,8 @@ int resident_blocks(const Call& call) {
 
 }  // namespace
 
-// With 7x7 and a stride of 2, the sums of backward_weights would not fit into the registers.
+// Returns whether the products support the task: bf16, and channels in whole vectors. With 7x7 and
+// a stride of 2, the sums of backward_weights would not fit into the registers.
 bool supports(const Task& task) {
   const Geometry& g = task.geometry;
   return task.type() == DType::bf16 && g.c % 8 == 0 &&

@@ -1,4 +1,4 @@
-// Chooses the blocks of depthwise_strips.h.
+// Chooses the shape and the number of strips in a block (depthwise_strips.h).
 #include "kernels/conv2d/cuda/depthwise_strips.h"
 #include "kernels/device/cuda_kernel.h"
 

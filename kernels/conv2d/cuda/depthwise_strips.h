@@ -1,7 +1,8 @@
-// The strips of the depthwise engine, which serve all its tasks. A thread has two channels of a
-// strip of neighbouring output columns and slides down the image. Each input pixel that it reads is
-// used at once for all outputs under the filter, whose sums stay in registers. Neighbouring strips
-// share pixels through the L1 cache. Sums are fp32, in a fixed order. CUDA builds only.
+// The strips of the depthwise engine, which compute forward and both gradients for every filter and
+// stride of the engine. A thread has two channels of a strip of neighbouring output columns and
+// slides down the image. It uses each input pixel that it reads for all outputs under the filter at
+// once. The sums of these outputs stay in registers. Neighbouring strips share pixels through the
+// L1 cache. Sums are fp32, in a fixed order. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise.h"

@@ -1,4 +1,4 @@
-// Chooses the blocks of depthwise_tiles.h.
+// Chooses the tiles and the shared memory of a block (depthwise_tiles.h).
 #include <limits>
 
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
@@ -21,7 +21,7 @@ double cost_of(const Call& call) {
 }
 
 std::optional<double> complete(Call& call) {
-  // Two patches fill a warp.
+  // Two patches fill a warp. An odd number would leave half a warp idle, so it is never chosen.
   if (call.tiling.patches() % 2 != 0) return std::numeric_limits<double>::infinity();
   call.input_rows = call.tiling.down * kRows - 1 + call.filter;
   call.input_columns = call.tiling.across * kColumns - 1 + call.filter;

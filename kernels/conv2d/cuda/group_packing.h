@@ -38,7 +38,7 @@ struct PackedFilters {
   std::int64_t elements(const Geometry& g) const {
     return std::int64_t{packing.count} * rows * g.taps() * inner;
   }
-  // Returns whether the copy would equal the filters.
+  // Returns whether the copy would equal the filters, so that none is needed.
   bool is_plain(const Geometry& g) const {
     return !transposed && !shared && packing.count == g.groups && rows == g.k / g.groups &&
            inner == g.c / g.groups;

@@ -56,7 +56,9 @@ MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const Vie
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  Im2colMap map = view.map;  // the map of the windows, without padding
+  // view.map for a tensor without padding: the additional position after each row is outside, so
+  // TMA reads zeros there.
+  Im2colMap map = view.map;
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
   map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;

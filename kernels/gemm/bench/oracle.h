@@ -7,7 +7,7 @@
 
 namespace convoy::kernels::gemm {
 
-// Fills with normally distributed values, which depend only on the seed and the index.
+// Fills `data` with normally distributed values, which depend only on the seed and the index.
 void fill_random(void* data, DType type, std::int64_t count, std::uint64_t seed, cudaStream_t stream);
 
 // One sampled element of C: the expected value, the sum of the absolute values of its products, and
