@@ -41,7 +41,7 @@ __device__ __forceinline__ Operands of_member(Operands operands, std::ptrdiff_t 
   return operands;
 }
 
-// Launches a kernel that takes members, for all of them.
+// Launches a kernel that takes members, for all members of `members`.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared_bytes, Stream stream,
             Members members, Arguments&&... arguments) {

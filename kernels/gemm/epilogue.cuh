@@ -55,7 +55,8 @@ struct Epilogue {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        // The test of bits is that of a remainder by the access's size, without a division.
+        // The low bits of the address say whether it is a multiple of the access's size. A
+        // remainder would cost a division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
       return;

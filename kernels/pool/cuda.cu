@@ -182,7 +182,8 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, a zero of the aux's type). An i32 aux is used with single elements only.
+// Calls visit(packing, aux): how channels are read, and a zero whose type is that of the aux. An
+// i32 aux is used with single elements only.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)

@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   }
 }
 
-// Adds the products of a tile's inputs and dy of a channel to `sum`, [filter's rows][input column,
-// output column].
+// Adds, for one channel, the products of a tile's inputs and dy to `sum`, [filter's rows][input
+// column, output column].
 template <class F>
 __device__ __forceinline__ void add_products(const Call& call, const bf16* input_plane, const bf16* dy_plane,
                                              const int (&input)[2], const int (&dy)[2],
@@ -246,7 +246,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // The products of a channel: [filter's rows][input columns][8].
+  // At the end, each warp writes the products of one channel at a time over the planes: [filter's
+  // rows][input columns][8].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

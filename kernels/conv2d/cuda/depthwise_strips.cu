@@ -7,7 +7,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// Returns the number of lanes of a block that leaves the fewest lanes idle.
+// Returns how many pairs of channels (lanes) a block should have, so that the fewest lanes are
+// without channels.
 int lanes_for(int pairs) {
   int best = 1;
   double most = 0;

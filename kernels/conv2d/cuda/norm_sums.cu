@@ -8,7 +8,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The channels of a block, and the threads that share the slots of one channel.
+// How many channels a block has, and how many threads share the slots of one channel.
 constexpr int kChannels = 16, kSlices = 64;
 
 // Adds up the slots, in the same order in every run, so that the bits are the same.

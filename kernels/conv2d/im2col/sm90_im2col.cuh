@@ -34,8 +34,8 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// Stores the result if taps share pixels. A gap row, which belongs to no output, then follows each
-// row of pixels in a tile. TMA can read gaps as zeros but must not write through a map with gaps
+// The placement if taps share pixels. A gap row, which belongs to no output, then follows each row
+// of pixels in a tile. TMA can read gaps as zeros but must not write through a map with gaps
 // (illegal instruction), so threads copy the box.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }

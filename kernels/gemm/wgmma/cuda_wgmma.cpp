@@ -68,7 +68,7 @@ struct Operand {
   bool mn_major = false;  // m or n, not k, is contiguous in what the kernel reads
   bool repacked = false;
   bool transposed = false;                        // repacking transposes it
-  std::int64_t rows = 0, columns = 0, pitch = 0;  // of what the kernel reads
+  std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of what the kernel reads
 };
 
 Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {

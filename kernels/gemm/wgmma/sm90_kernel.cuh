@@ -274,8 +274,8 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    // Pass the turn only when the operands' stages have come. The other consumer warpgroup skips
-    // them, and could else take their old phase for its own at its next wait.
+    // The other consumer warpgroup skips these stages, and could take an old phase of their
+    // barriers for a new one at its next wait. So pass the turn only when they have come.
     output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }

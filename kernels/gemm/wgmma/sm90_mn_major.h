@@ -32,8 +32,9 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
 // another kernel adds the partial sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
-// Stores the elements of a plain product. Partial sums have a kernel of their own, because one
-// kernel for them and for every epilogue took 15 microseconds longer for the largest tile.
+// Stores the results of a plain product. Whole stores elements of C with their epilogue, Partial
+// stores raw sums. Each gets a kernel of its own, because one kernel for both took 15 microseconds
+// longer for the largest tile.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;

@@ -367,8 +367,8 @@ TEST_P(GemmOnGpu, Epilogues) {
       }
 }
 
-// The shapes of weight gradients: odd extents, rows at every distance from a multiple of 16 bytes,
-// split k and every epilogue.
+// Tests the shapes of weight gradients, in which k is contiguous in neither operand: odd extents,
+// rows at every distance from a multiple of 16 bytes, split k and every epilogue.
 TEST_P(GemmOnGpu, NeitherKContiguous) {
   struct Sizes {
     std::int64_t m, n, k, lda, ldb;
