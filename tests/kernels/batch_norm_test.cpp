@@ -333,8 +333,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// With running statistics y is affine in x. So the change of y is the linear map of the change of
-// x.
+// With running statistics, y is affine in x. So if x changes by d, y must change by what linear
+// inference gives for d.
 TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
   Random random(8);
   Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);

@@ -187,7 +187,7 @@ StepControl control_of_member(StepControl control, int member) {
   return control;
 }
 
-// Checks that one launch computes all members with the bits of launches of their own.
+// Checks that one launch for all members gives the bits of one launch for each member.
 void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
                    Share share) {
   const std::size_t inputs = request.inputs.size(), outputs = request.outputs.size();

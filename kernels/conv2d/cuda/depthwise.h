@@ -1,7 +1,7 @@
-// The depthwise engine: convolutions with as many groups as channels. The memory's rate limits
-// them. The engine has three families of kernels: strips (all tasks), tiles (5x5 and 7x7 with
-// stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has the
-// parts of a launch that the families share. CUDA builds only.
+// The depthwise engine: convolutions with as many groups as channels. Memory bandwidth limits them.
+// The engine has three families of kernels: strips (forward and both gradients), tiles (5x5 and 7x7
+// with stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has
+// the parts of a launch that the families share. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>

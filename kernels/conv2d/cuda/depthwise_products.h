@@ -45,7 +45,7 @@ struct Plane {
 struct Call : DepthwiseCall {
   DepthwiseTiling tiling;
   int slab;             // the channels of a slab
-  Plane input, output;  // used in backward_weights; in other directions, outputs overwrite the input's planes
+  Plane input, output;  // both have memory in backward_weights only; else outputs overwrite inputs
   int input_columns;    // the columns of a tile's input that outputs need
 
   __host__ __device__ bool has_output_planes() const { return direction == Direction::backward_weights; }

@@ -84,8 +84,9 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// Brings the operand of WindowOperand to shared memory if its k is contiguous. A thread keeps its
-// rows of the im2col matrix, whose positions stay in registers, and goes along the columns.
+// A Carrier of WindowOperand, which brings the im2col matrix to shared memory, for contiguous k. A
+// thread keeps its rows of the matrix, whose positions stay in registers, and goes along the
+// columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -145,8 +146,9 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// Brings the operand of WindowOperand to shared memory if its k is not contiguous. A thread keeps
-// its columns of the im2col matrix, whose taps stay in registers, and goes down the rows.
+// A Carrier of WindowOperand, which brings the im2col matrix to shared memory, if k is not
+// contiguous. A thread keeps its columns of the matrix, whose taps stay in registers, and goes down
+// the rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;

@@ -76,7 +76,8 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // If n is contiguous in the filters, a block of k must end where its pack of groups ends.
+  // If n is contiguous in the filters, k of each pack of groups is padded to whole blocks, so that
+  // no block of k reaches into the next pack.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};
@@ -202,7 +203,7 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
                               : gemm::sm90_expected_time(product, tile, splits, bytes, has_partials,
                                                          !is_matrix(task, view));
   }
-  // In tiles of 64 filters whose taps share pixels, work on the result costs 13 % of the time,
+  // In tiles of 64 filters whose taps share pixels, work on the result adds 13 % to the time,
   // because shared memory is busy. Not so input_norm, which costs other tiles as much.
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;

@@ -199,7 +199,8 @@ class NormStore {
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
-  // Adds a word of two bf16 elements, or of one f32, and masks it by the lowest bits of `bits`.
+  // Adds two words, each of two bf16 elements or of one f32, and sets elements of the sum to 0
+  // whose bit in `bits` is 0.
   __device__ static std::uint32_t masked_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
     if constexpr (!kHalves) return bits & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =

@@ -106,9 +106,9 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
 // im2col map.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
-// Returns `compute` and the time of memory together, in microseconds. Operands that several tiles
-// share count a little more than once. Adds the time of the kernel that adds up the splits of k, if
-// there is one.
+// Returns the expected microseconds: the longer of `compute` and the time of memory, plus a small
+// part of the shorter, plus the time of the kernel that adds up the splits of k, if there is one.
+// Operands that several tiles share count a little more than once.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond

@@ -103,9 +103,9 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channel counts that are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // Taps share pixels. Some rows are longer or shorter than a TMA box, or one pixel. Some
-      // layers have more padding or dilation in height, two channel blocks, one filter row, or a
-      // mask.
+      // In these layers taps share pixels. Some rows are longer or shorter than a TMA box, or one
+      // pixel. Some layers have more padding or dilation in height, two channel blocks, one filter
+      // row, or a mask.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -113,8 +113,9 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // Thread blocks compute two or three tiles. In some layers, filters stay in shared memory
-      // (tiles of 64 or 160 columns). In others a tile's taps begin anywhere in their ring.
+      // In these layers thread blocks compute two or three tiles. In some of them, filters stay in
+      // shared memory (tiles of 64 or 160 columns). In the others, a tile's taps begin at any place
+      // in the ring of taps.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
