@@ -51,7 +51,7 @@ struct BatchNormProblem {
   bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
   // Makes g an output. Required with second_gradient, and with relu and residual together.
   bool write_gradient = false;
-  // x has a second consumer, whose gradient is dx2.
+  // x has a second consumer. backward adds dx2, the gradient of that consumer, to dx.
   bool second_input_gradient = false;
   // Inference takes mean and beta as 0, so that y is linear in x. It then also computes its own
   // gradient: dx = gamma invstd dy.

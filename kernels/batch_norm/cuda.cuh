@@ -40,7 +40,7 @@ struct ColumnGrid {
   }
 };
 
-// Returns how many pixels a row has.
+// Returns how many pixels of an image a row of the matrix has.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
 // Divides the rows among blocks of `threads` threads. A row has joined_pixels(e, type) pixels, in
@@ -91,7 +91,7 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
   return static_cast<std::uint8_t>(bits);
 }
 
-// The part of a ColumnGrid that a thread computes.
+// The rows and columns of the matrix that a thread computes.
 struct Place {
   int tx, ty;
   int row_block, first;  // first: the first column of the block

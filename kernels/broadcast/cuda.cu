@@ -14,7 +14,8 @@ __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segme
   unpack(load_pack<V>(factor + segment * channels + channel), to);
 }
 
-// `segment_rows`: the number of rows that share their factors.
+// Computes y = x factor or, if `add`, y = x + factor. `segment_rows`: how many neighbouring rows
+// have the same factors.
 template <typename T, typename F, int V, bool add>
 __global__ void repeat_factor(const T* x, const F* factor, T* y, Divider packs, Divider segment_rows,
                               std::int64_t items, std::ptrdiff_t member_stride) {

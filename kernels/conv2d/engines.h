@@ -130,9 +130,9 @@ std::vector<Plan> candidates(const Task& task);
 // Returns the first few plans of each engine. Fallbacks are included only if no other engine
 // supports the task.
 std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
-// Returns the tuning file's plan. If the file has none and may be measured for
-// (kernels/device/tuning.h), returns the fastest plan, else the plan that is expected to be the
-// fastest. Do not call this inside a capture.
+// Returns the tuning file's plan. If the file has none, returns the fastest plan if measuring is
+// allowed (kernels/device/tuning.h), else the plan that is expected to be the fastest. Do not call
+// this inside a capture.
 Plan chosen(const Task& task);
 // Binds a plan to buffers. A launch computes all members, enqueues on its stream and allocates
 // nothing. It can be captured.

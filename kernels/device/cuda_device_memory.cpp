@@ -66,7 +66,7 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   }
   CONVOY_CUDA(cudaDeviceSynchronize());
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  // If the source is pageable memory, cudaMemcpy may return before the last part has arrived.
+  // A copy from pageable memory may return before its last part has arrived. So wait for it.
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 

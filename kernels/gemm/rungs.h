@@ -12,8 +12,8 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// The functions of a kernel family. The problems that they get are checked(); bind gets plans of
-// this family only.
+// The functions of a kernel family. They get problems that checked() has returned, and bind gets
+// only plans of this family.
 struct RungEntry {
   bool (*supports)(const Problem&);
   // The plan that is expected to be fastest comes first.

@@ -40,7 +40,7 @@ __device__ __forceinline__ TilePlace place_of(const DepthwiseCall& call, const D
           Axis::output_origin(tile - rest * tiling.tiles_across, tiling.across * columns, call.padding[1])};
 }
 
-// Two neighbouring channels as they are stored, and as floats.
+// Two neighbouring channels: StoredPair as the tensor stores them, float2 for arithmetic.
 template <typename T>
 using StoredPair = std::conditional_t<sizeof(T) == 2, std::uint32_t, float2>;
 __device__ __forceinline__ float2 floats_of(float2 pair) { return pair; }

@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // The lane's row of the matrices of inputs (an element of a plane), its words of the Toeplitz
-  // matrices (entries of the table), and its outputs (an element of a plane, or -1).
+  // Where the lane reads its rows of the input matrices (in a plane) and its Toeplitz words (in the
+  // table), and where it writes its outputs (in a plane; -1 if they belong to no patch).
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // The elements of the planes at which the lane's rows of the matrices begin, and a mask of the
-  // patches in its words of dy that the tile has.
+  // Where the lane's rows of the matrices begin in the planes. `there` masks the lane's words of
+  // dy: it is 0 for patches that the tile does not have.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll

@@ -54,7 +54,7 @@ bool masks(const Task& task, int splits);
 // Returns whether the kernel that writes y reads a copy of the bias for each of the joined pixels.
 bool repeats_bias(const Task& task);
 
-// Returns the product that the kernel runs. It has whole blocks of channels.
+// Returns the product that the kernel runs, whose channels are padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
 // The extents of the result, or of one split of it, as a matrix without gaps.
 struct Result {

@@ -150,8 +150,8 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // The buffer is free. All threads have passed the last barrier, and before that barrier one
-    // thread waited for the store from this buffer.
+    // This buffer may be overwritten: one thread waited until TMA had read it, and all threads have
+    // since passed a barrier with that thread.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
     // If only half of the box belongs to this tile, stage and store that half only. The columns of
     // the other half are the next tile's.

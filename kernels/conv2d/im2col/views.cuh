@@ -28,9 +28,9 @@ struct View {
   }
 };
 
-// Returns the views of a task. A strided backward_data has one view per residue of dx's rows and
-// columns by the stride. The view is a convolution of dy without stride, with the taps that meet
-// the residue.
+// Returns the views of a task. A strided backward_data has one view for each pair of residues of
+// dx's row and column modulo the stride. Such a view is a convolution of dy without stride, with
+// the taps that meet these pixels. Other tasks have one view.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

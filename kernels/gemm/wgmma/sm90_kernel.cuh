@@ -43,9 +43,9 @@ struct TileConfig {
 
   // The number of TMA boxes of B if n is contiguous. The last one may be half a box.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // Taps that share pixels begin one row of the swizzle after each other. In gradients of weights,
-  // the taps are columns of B in one box. In other directions, a stage is one box of A, and each
-  // tap is a stage of B's ring.
+  // The pixels of taps that share a box begin one row of the swizzle apart. In gradients of
+  // weights, the taps are columns of B in one box. In other directions, a stage is one box of A,
+  // and each tap is a stage of B's ring.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;

@@ -125,7 +125,7 @@ struct Shares {
   int blocks, members;
 };
 
-// The arguments of a launch, the same for all tile shapes. Those from `c` on are fields of
+// The arguments of a launch, for all tile shapes. The fields from `c` on become
 // TileStore::Parameters.
 struct Sm90Call {
   int tile, blocks;

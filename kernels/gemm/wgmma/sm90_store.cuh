@@ -161,8 +161,8 @@ class TileStore {
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // The buffer is free. Every thread has passed the barrier of the previous box, and before
-        // that barrier one thread waited for the store from this buffer.
+        // This buffer may be overwritten: one thread waited until TMA had read it, and all threads
+        // have since passed a barrier with that thread.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
