@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
     const RowPart<T, V, kHeld> gradient(there ? dy + row * r.channels : nullptr, lane, r);
     const float mean = there ? moments[row] : 0, invstd = there ? moments[r.rows + row] : 0;
-    // Loads the part of the gradient that belongs to a pack of x.
+    // Gets dy at the elements of a pack of x, from registers if they hold the row.
     const auto gradient_of = [&](int pack, int k, float(&to)[V]) {
       if constexpr (kHeld > 0)
         unpack(gradient.held[k], to);

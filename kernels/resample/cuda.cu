@@ -10,7 +10,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A block has whole warps, and thus at least one thread per row of its tile.
+// A block has at least one whole warp, and thus a thread for each row of its tile.
 constexpr int kTileRows = 16, kTileColumns = 256;
 // The most taps (source pixels per output and axis) whose weights are stored. They suffice if an
 // image is reduced by up to 7.5. With more taps, every pixel is computed on its own (pixel_alone).

@@ -71,9 +71,9 @@ struct MemberPart {
   std::array<std::vector<std::byte>, kMembers> bytes;
   bool compared = true;  // false for a workspace, whose content may differ
 };
-// Launches each member alone, then all of them by one launch, with guard bytes after each part.
-// `bind` gets the addresses of the parts. Returns the name of the first part that differs, or an
-// empty string.
+// Launches each member alone, then all of them by one launch, with guard bytes after each operand
+// (part). `bind` gets the addresses of the parts. Returns the name of the first part that differs,
+// or an empty string.
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
                             const std::function<Launch(std::vector<void*>, const Members&)>& bind);
 

@@ -72,9 +72,8 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // With 160 of the 168 registers that 384 threads could have, a block of copy_all_reduce.cu (128
-  // threads of 32) fits next to this one. The producer later leaves most of its own to the
-  // consumers.
+  // With 160 instead of 168 registers, a block of copy_all_reduce.cu (128 threads of 32) fits next
+  // to this one. The producer later leaves most of its own to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);

@@ -190,7 +190,7 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp sums 16 columns, so only two warps have columns in half a box.
+        // Each warp sums 16 columns. Of half a box, the warps 2 and 3 have none.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }

@@ -113,9 +113,8 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // In these layers thread blocks compute two or three tiles. In some of them, filters stay in
-      // shared memory (tiles of 64 or 160 columns). In the others, a tile's taps begin at any place
-      // in the ring of taps.
+      // Here thread blocks compute two or three tiles. In some layers, filters stay in shared
+      // memory (tiles of 64 or 160 columns). In others, taps begin anywhere in their ring.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},

@@ -267,8 +267,8 @@ struct Sample {
 };
 
 std::vector<Sample> samples() {
-  // These shapes leave parts of tiles, or give more tiles than thread blocks. Some have a single
-  // block of k.
+  // These shapes leave tiles partly empty, or give more tiles than thread blocks. Some have a
+  // single block of k.
   std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1},           {{90, 160, 14, 14, 32, 1}, 89},
                              {{180, 32, 14, 14, 160, 1}, 179},    {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
                              {{7, 64, 9, 10, 64, 3}, 5},          {{3, 64, 5, 70, 72, 3, 1, 1, 2}, 2},

@@ -124,8 +124,9 @@ class Case {
   }
 
  private:
-  // Checks that one launch for several members gives the bits of one launch per member. Each member
-  // has the operands of this case, rotated by another offset.
+  // Checks that one launch for several members gives the bits of one launch per member. The
+  // operands of each member are the bytes of this case's operands, rotated by an offset that
+  // differs from member to member.
   void expect_members(const Plan& plan) const {
     const auto part = [](const char* name, const std::vector<std::byte>& bytes) {
       testing::MemberPart made{name, {}};
