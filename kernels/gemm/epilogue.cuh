@@ -19,7 +19,7 @@ struct Epilogue {
   // If not null, a mask of C's type and pitch. C is 0 wherever the mask is not above 0.
   const void* mask = nullptr;
   bool bf16 = false;         // C is bf16, else f32
-  float* partial = nullptr;  // if not null, sums without bias and ReLU go to partial[split][m][n], not to C
+  float* partial = nullptr;  // if not null, raw sums go to partial[split][m][n], not to C
 
   template <typename Visit>
   __device__ void each_pointer(Visit visit) {

@@ -9,7 +9,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr int kRun = 512;  // the most elements of a run in one block of channels (pixels times lanes)
+constexpr int kRun = 512;  // the most pixels times lanes in a run
 
 struct Run {
   Planes planes;

@@ -167,7 +167,7 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
 // windows.
 struct Plan {
   DType type;
-  int reach;  // how far windows reach in the kernel for packs, or 0 for the kernel for single elements
+  int reach;  // how far windows reach, in the kernel for packs; 0: the kernel for single elements
   Windows windows;
 };
 

@@ -19,9 +19,8 @@ int lanes_for(int pairs) {
   return best;
 }
 
-// Chooses how many rows a strip has. Long strips are better, because each strip first reads the
-// rows under its first outputs' filter. But there must be enough strips to fill the device several
-// times.
+// Chooses how many rows a strip has. At its start, a strip reads rows that complete no output, so
+// strips should be long. But there must be enough strips to fill the device several times.
 void choose_rows(Call& call, int columns) {
   const int resident =
       cuda::kMultiprocessors * resident_blocks(call.direction, call.filter) * call.strips / call.slabs;

@@ -115,7 +115,7 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  std::uint64_t *full, *empty;  // one of each per stage: its bytes have come; all warps have read it
+  std::uint64_t *full, *empty;  // one each per stage: its bytes have come; all warps have read it
   RingPosition<count> position;
 
   // Call this from one thread. `arrivals`: the number of warps that read a stage.

@@ -22,7 +22,7 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr float kCanary = 12288.0f;  // a value that bf16 represents exactly and that no product here gives
+constexpr float kCanary = 12288.0f;  // exact in bf16, and never a result of these products
 
 float through_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
