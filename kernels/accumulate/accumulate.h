@@ -1,10 +1,10 @@
-// Adds up the gradients of a batch that is computed in parts, one after the other.
+// Adds up the gradients of a batch that is computed in parts, one part after the other.
 //   accumulate_gradients  {sum, gradients} -> {total}
 //                         total = (control->part > 0 ? sum : 0) + control->share * gradients
-// All operands are f32 [n]. Because the first part ignores `sum`, it needs no zeros. total may be
-// sum (in all parts but the last) or gradients (in the last part). The gradients of a part are
-// those of its mean loss. Because share is the part's share of the step's real samples, the last
-// total is the gradient of the whole batch's mean loss.
+// All operands are f32 [n]. `sum` is the total so far. The first part ignores it, so the caller
+// need not clear it. total may be sum (in all parts but the last) or gradients (in the last part).
+// The gradients of a part are those of its mean loss, and share is the part's share of the step's
+// real samples. So the last total is the gradient of the whole batch's mean loss.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -1,4 +1,5 @@
-// Adds the gradients of parts on all cores. Each thread takes pieces of the buffers.
+// Adds up the gradients of a batch's parts on the host. The threads divide the buffers among
+// themselves.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"

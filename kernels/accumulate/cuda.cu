@@ -1,4 +1,5 @@
-// Adds the gradients of parts on the device. A thread has one pack of elements.
+// Adds up the gradients of a batch's parts on the device. A thread adds one pack (16 bytes) of
+// elements.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/host_kernel.h"
@@ -8,7 +9,7 @@ namespace {
 
 constexpr int kWidth = 4;
 
-// No pointer is __restrict__, because `total` may equal `sum` or `gradients`.
+// The pointers must not be __restrict__, because `total` may equal `sum` or `gradients`.
 template <int kV>
 __global__ void __launch_bounds__(kThreads)
     accumulate(const float* sum, const float* gradients, float* total, std::int64_t packs,

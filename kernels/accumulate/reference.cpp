@@ -1,4 +1,4 @@
-// Adds the gradients of parts in plain loops.
+// Adds up the gradients of a batch's parts in plain loops.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/host_kernel.h"
 

@@ -40,7 +40,7 @@ struct ActivationProblem {
   float offset = 0.5f;     // for hard_sigmoid
 };
 
-// Returns whether activation_backward reads y in place of x.
+// Returns whether activation_backward takes y as its first input, not x.
 constexpr bool activation_backward_reads_y(ActivationKind kind) {
   return kind == ActivationKind::clip || kind == ActivationKind::leaky_relu;
 }

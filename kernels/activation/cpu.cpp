@@ -1,5 +1,5 @@
-// Applies activations to whole buffers, so that any layout works. oneDNN's activations turn NaN
-// into numbers, which would hide that a run diverges.
+// Applies activations on the host, to whole buffers, so that any layout works. oneDNN is not used,
+// because its activations turn NaN into numbers, which would hide that a run diverges.
 #include "kernels/activation/cpu.h"
 
 #include "kernels/activation/formulas.h"

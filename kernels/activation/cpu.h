@@ -7,7 +7,7 @@
 namespace convoy::kernels::cpu {
 
 void activate(const ActivationProblem& problem, float* values, std::int64_t count);
-// Replaces values of x by the derivative at x.
+// Replaces each value x by f'(x).
 void differentiate(const ActivationProblem& problem, float* values, std::int64_t count);
 // Returns whether f(0) is not 0. If so, the padding of blocked layouts must be cleared afterwards.
 bool moves_zero(const ActivationProblem& problem);

@@ -11,22 +11,24 @@
 
 namespace convoy::kernels::activation {
 
-// These functions must be inlined, because a call would end the vectorisation of its loop.
+// These functions must be inlined: a call inside a loop would keep the compiler from vectorising
+// it.
 #ifdef __CUDACC__
 #define CONVOY_FORMULA __host__ __device__ __forceinline__
 #else
 #define CONVOY_FORMULA [[gnu::always_inline]] inline
 #endif
 
-// Returns e^x with an error of at most 2 units in the last place. The host limits x to [-87, 88].
-// Its polynomial is that of Cephes (Moshier), because the C library's function would not be
-// vectorised.
+// Returns e^x with an error of at most 2 units in the last place. The host does not call the C
+// library, because that call would not be vectorised. It limits x to [-87, 88] and takes the
+// polynomial of Cephes (Moshier).
 CONVOY_FORMULA float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
 #else
   x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
-  // The low bits of `shifted` are the power of two.
+  // The low bits of `shifted` are x / ln 2, rounded to an integer. The result is e^r times 2 to
+  // this power.
   const float shifted = x * 1.44269504f + 12582912.0f;
   const float power = shifted - 12582912.0f;
   const float r = (x - power * 0.693359375f) + power * 2.12194440e-4f;

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kMost = 8;  // the most tensors that one pass adds
 
-// Adds tensors as matrices or as whole buffers, V elements at a time. It is also a Source of
-// statistics() (cuda_statistics.cuh).
+// A sum of tensors, read as matrices or as whole buffers, V elements at a time. statistics() can
+// read it like a matrix in memory (it is a Source, cuda_statistics.cuh).
 template <typename T, int V>
 struct Sum {
   static constexpr int kWidth = V, kRows = 2;
@@ -21,8 +21,8 @@ struct Sum {
   int count;
   T* y;
 
-  // The Sum of one member. It refers to the addresses of member 0, because a copy of the array,
-  // which is indexed at run time, would lie in local memory.
+  // The Sum at the block's member. It refers to member 0's Sum and adds an offset. A moved copy of
+  // the array `of`, which is indexed at run time, would lie in slow local memory.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};
@@ -91,7 +91,8 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
     with_packing(type, {problem.statistics ? grid.columns : elements}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Sum<typename P::Type, P::kWidth>;
-      // If there are more than eight tensors, the sum so far is the first of the next eight.
+      // A pass adds at most eight tensors. Each later pass takes the sum so far as its first
+      // tensor.
       for (std::size_t next = 0; next < operands.inputs.size();) {
         Source source{{}, 0, operands.out<typename P::Type>(0)};
         if (next > 0) source.of[source.count++] = operands.outputs[0];

@@ -51,23 +51,24 @@ struct BatchNormProblem {
   bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
   // Makes g an output. Required with second_gradient, and with relu and residual together.
   bool write_gradient = false;
-  // x has a second consumer, whose gradient is dx2.
+  // x has a second consumer. backward adds dx2, the gradient of that consumer, to dx.
   bool second_input_gradient = false;
-  // Inference takes mean and beta as 0, which makes it its own backward: dx = gamma invstd dy.
+  // Inference takes mean and beta as 0, so that y is linear in x. It then also computes its own
+  // gradient: dx = gamma invstd dy.
   bool linear = false;
   // forward writes a mask, which backward_reduce reads in place of y. Needs relu and residual; the
   // reference and CUDA backends only.
   bool relu_mask = false;
 };
 
-// Both functions throw std::invalid_argument. The first one does if flags exclude each other or if
-// backward could not know g because write_gradient is missing. The second one does if the
-// activation cannot be computed.
+// Throw std::invalid_argument: the first function if flags exclude each other, or if backward could
+// not know g because write_gradient is missing; the second one if the activation cannot be
+// computed.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
 
-// Returns whether batch_norm_backward applies the derivative of the ReLU or activation. If not,
-// there is none, or backward_reduce has applied it and has written g.
+// Returns whether batch_norm_backward must apply the derivative of the ReLU or activation. It need
+// not if there is neither, or if it gets g, to which backward_reduce has applied the derivative.
 inline bool differentiates_again(const BatchNormProblem& problem) {
   return (problem.relu || problem.activation) && !problem.write_gradient;
 }

@@ -13,7 +13,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Sums over samples have this many parts, whatever the number of threads is.
+// Sums over samples are formed in this many pieces, whatever the number of threads is. So the bits
+// of the sums do not depend on the number of threads.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {
@@ -70,11 +71,12 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
-// Calls task(part, factors) for parts of a pass that fit into the L1 cache. `factors` is scratch
-// memory for the task, with room for the elements of a part.
+// Calls task(part, factors) for parts of a pass, which are small enough for the L1 cache. `factors`
+// is scratch memory for the task, with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  // This is a multiple of kRun (cpu_passes.cpp) for every block size.
+  // A part has kElements / block pixels, a multiple of kRun (cpu_passes.cpp). So dividing the pass
+  // into parts does not change the runs in which pixels are summed.
   constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;
@@ -82,7 +84,7 @@ void for_each_part(const Pass& pass, int block, const Task& task) {
     task(pass.part(begin, std::min(size, pass.pixels - begin), block), factors);
 }
 
-// Writes the derivatives of the activation at the normalised pixels.
+// Writes the activation's derivative at each normalised pixel to `to`.
 void differentiate_pixels(const ActivationProblem& activation, const Pass& pass, int block,
                           std::int64_t channel, float* to) {
   Pass normalised = pass;

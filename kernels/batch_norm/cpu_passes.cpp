@@ -1,4 +1,5 @@
-// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels.
+// Inner loops of batch normalisation on the host. Channels come in blocks of 16 or 8 (blocked
+// layouts) or 1 (row_major).
 #include "kernels/batch_norm/cpu_passes.h"
 
 namespace convoy::kernels::cpu {
@@ -6,7 +7,8 @@ namespace {
 
 constexpr std::int64_t kRun = 256;  // pixels summed in float before the sum is added to a double
 
-// In the functions below, the block size B is a constant for the compiler.
+// The block size B is a template argument of the functions below, so that the compiler turns loops
+// over a block's channels into vector instructions.
 
 template <int B>
 [[gnu::always_inline]] inline void sum_run(const float* x, std::int64_t pixels, double* sum,
@@ -122,8 +124,8 @@ template <int B, Mask kMask>
 
 }  // namespace
 
-// Each task handles all pixels of one channel block of one sample. It is compiled for each vector
-// unit.
+// Each of the following tasks handles all pixels of one channel block of one sample. The compiler
+// makes a version for each vector unit.
 
 #define CONVOY_FOR_BLOCK(block, call) \
   switch (block) {                    \

@@ -27,8 +27,8 @@ struct Geometry {
   }
 };
 
-// Constants per channel, 0 in padding lanes: y = (x - mean) scale + shift and dx = scale g + slope
-// (x - mean) + offset.
+// Constants per channel, from which y = (x - mean) scale + shift and dx = scale g + slope (x -
+// mean) + offset. All of them are 0 in padding lanes, so that padding stays 0.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -44,7 +44,7 @@ struct Coefficients {
   }
 };
 
-// Says from which tensor backward knows the zeros of the ReLU, or the derivative of the activation.
+// Says from what backward computes the zeros of the ReLU, or the derivative of the activation.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
@@ -55,7 +55,7 @@ struct Pass {
   std::int64_t pixels;
   const float* factors = nullptr;  // the activation's derivatives, if Mask is `factors`
 
-  // Returns the pass over `count` of its pixels, from pixel `begin` on.
+  // Returns the same pass over only `count` of its pixels, from pixel `begin` on.
   Pass part(std::int64_t begin, std::int64_t count, int block) const {
     Pass part = *this;
     for (const float* Pass::*operand : {&Pass::x, &Pass::other, &Pass::dy, &Pass::dy2})

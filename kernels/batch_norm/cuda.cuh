@@ -15,9 +15,8 @@
 
 namespace convoy::kernels::cuda {
 
-// The most packs in the width of a block, which are 128 bytes. Narrow blocks need few constants per
-// thread, and more of them share the addition of partial sums. Blocks side by side start together
-// and read neighbouring memory.
+// The most packs in the width of a block: 8 packs of 16 bytes are one line of 128 bytes. In narrow
+// blocks a thread needs few constants, and more blocks share the addition of partial sums.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
@@ -33,7 +32,7 @@ struct ColumnGrid {
   // Returns the number of partial sums: two per row block and column. If pixels are joined, the
   // final sums of the columns follow them in memory.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
-  // Returns how many tickets finish_sums() needs for one member.
+  // Returns how many tickets (cuda_resident.h) finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
   __device__ int channel_of(int column) const {
     while (column >= channels) column -= channels;
@@ -41,7 +40,7 @@ struct ColumnGrid {
   }
 };
 
-// Returns how many pixels a row has.
+// Returns how many pixels of an image a row of the matrix has.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
 // Divides the rows among blocks of `threads` threads. A row has joined_pixels(e, type) pixels, in
@@ -77,7 +76,8 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const ImageExtents e = image_extents(y.shape);
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
-  // with_packing() makes the same choice between packs and single elements.
+  // There is one byte per pack if whole packs fill a row, else one per element. with_packing()
+  // chooses the packs of the kernels by the same rule.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
@@ -91,7 +91,7 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
   return static_cast<std::uint8_t>(bits);
 }
 
-// The part of a ColumnGrid that a thread computes.
+// The rows and columns of the matrix that a thread computes.
 struct Place {
   int tx, ty;
   int row_block, first;  // first: the first column of the block
@@ -100,8 +100,9 @@ struct Place {
   bool active;
 };
 
-// If `from_end` is set, the first blocks take the last rows, which the previous pass has left in
-// the L2 cache. This pass then ends with the rows that the next pass reads first.
+// Returns the calling thread's place. If `from_end` is set, the first blocks take the last rows,
+// which the previous pass has left in the L2 cache. The first rows are then read last, so that the
+// next pass finds them there.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -190,7 +191,8 @@ __device__ __forceinline__ double inverse_root(double value) {
   return root * (1.5 - 0.5 * value * root * root);
 }
 
-// `inverse_count` is 1 / the number of values, or 0 if there are none.
+// Returns the moments of a channel. `inverse_count` is 1 / the number of values. If there are no
+// values it is 0, and the moments are mean 0 and variance 1.
 __device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel,
                                               double inverse_count, double epsilon) {
   if (inverse_count == 0) return {0.0, inverse_root(1.0 + epsilon), 1.0};

@@ -18,7 +18,7 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// Says from which tensor backward knows the zeros of the ReLU, or the derivative of the activation.
+// Says from what backward computes the zeros of the ReLU, or the derivative of the activation.
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
@@ -46,8 +46,8 @@ struct Channel {
   double invstd;
 };
 
-// Returns how many rows a thread loads at once. There are fewer if more tensors are read. `second`:
-// there is a dy2.
+// Returns how many rows a thread loads at once: fewer if it reads more tensors, to save registers.
+// `second`: there is a dy2.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }

@@ -44,10 +44,11 @@ __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& g
   }
 }
 
-// Adds up the values and their squares of each column over the valid rows, kRows rows of a thread
-// at a time. A Source has three functions. load(offset) starts reading kWidth elements,
-// pack(loaded, offset) returns them, and moved(stride) returns the Source of the block's member. A
-// Source that also writes the matrix (kWrites) gets all rows, not only the valid ones.
+// Adds up the values and their squares of each column over the valid rows. A Source supplies the
+// matrix by three functions. load(offset) starts reading kWidth elements, pack(loaded, offset)
+// returns them, and moved(stride) returns the Source of the block's member. A thread has the loads
+// of kRows rows under way. A Source that also writes the matrix (kWrites) must get all rows, not
+// only the valid ones.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
     statistics(const __grid_constant__ Source of_first, const StepControl* control,

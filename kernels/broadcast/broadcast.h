@@ -24,11 +24,13 @@ CONVOY_KERNEL(broadcast_add_backward, BroadcastProblem);
 
 // Says how a factor is repeated over an image: over samples and pixels, over pixels, or not at all.
 enum class Repeat : std::uint8_t { over_all, over_pixels, none };
-// Throws std::invalid_argument for other shapes than the three above.
+// Returns how a factor of this shape is repeated over x. Throws std::invalid_argument unless it is
+// one of the three shapes at the head of this file.
 Repeat repeat_of(const char* operation, const Shape& factor, const Shape& x);
 // Requires the layout of the factor and, if it has one value per channel, its type.
 void require_factor(const char* operation, Repeat repeat, TensorDesc& factor, const TensorDesc& x);
-// Returns how a term is repeated. Throws std::invalid_argument also for x's own shape.
+// Returns how a term of broadcast_add is repeated over x. Throws std::invalid_argument like
+// repeat_of(), and also if the term has x's own shape.
 Repeat repeated_term(const char* operation, const Shape& term, const Shape& x);
 
 }  // namespace convoy::kernels

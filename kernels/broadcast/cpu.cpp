@@ -1,4 +1,5 @@
-// Multiplies and adds repeated factors on row_major and blocked tensors, one plane at a time.
+// Multiplies images by repeated factors, or adds repeated terms, on row_major and blocked tensors,
+// one plane at a time.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/planes.h"
 
@@ -46,8 +47,8 @@ CONVOY_VECTORISED void product_gradients(const float* x, const float* factor, co
   }
 }
 
-// The factors of plane i, one per lane. They are zero in the padding, whose elements must stay
-// zero.
+// The factors of plane i, one per lane. They are zero in padding lanes, so that the products there
+// stay zero.
 template <int kLanes>
 struct Factors {
   float of[kLanes] = {};

@@ -1,4 +1,4 @@
-// Multiplies and adds repeated factors on the device.
+// Multiplies images by repeated factors, or adds repeated terms, on the device.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"
@@ -6,14 +6,16 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// Loads the factors of a row. Each segment (all samples, or one sample) has factors of its own.
+// Loads the factors of V channels. The rows of a segment (of all samples, or of one sample) have
+// the same factors.
 template <typename F, int V>
 __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segment, int channels, int channel,
                                              float (&to)[V]) {
   unpack(load_pack<V>(factor + segment * channels + channel), to);
 }
 
-// `segment_rows`: the number of rows that share their factors.
+// Computes y = x factor or, if `add`, y = x + factor. `segment_rows`: how many neighbouring rows
+// have the same factors.
 template <typename T, typename F, int V, bool add>
 __global__ void repeat_factor(const T* x, const F* factor, T* y, Divider packs, Divider segment_rows,
                               std::int64_t items, std::ptrdiff_t member_stride) {
@@ -62,7 +64,8 @@ __global__ void multiply_gradients(const T* x, const T* factor, const T* dy, T* 
   }
 }
 
-// A Source of column_sums() that writes dx and adds up the gradients of the factors.
+// Writes dx and adds up the gradients of the factors, as a Source of column_sums()
+// (cuda_column_sums.cuh).
 template <typename T, typename F, int V>
 struct FactorGradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -96,7 +99,7 @@ struct FactorGradient {
   }
 };
 
-// A Source of column_sums() that adds up dy.
+// Adds up dy, as a Source of column_sums() (cuda_column_sums.cuh).
 template <typename T, int V>
 struct TermGradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -117,7 +120,8 @@ struct TermGradient {
   }
 };
 
-// Calls visit(Packing, a zero of the factor's type).
+// Calls visit(Packing, factor): the Packing of the images, and a zero whose type is that of the
+// factors.
 template <typename Visit>
 void with_types(DType type, std::int64_t channels, Repeat repeat, Visit visit) {
   with_packing(type, {channels}, [&](auto packing) {

@@ -1,4 +1,4 @@
-// Multiplies and adds repeated factors in plain loops.
+// Multiplies images by repeated factors, or adds repeated terms, in plain loops.
 #include <vector>
 
 #include "kernels/broadcast/broadcast.h"

@@ -35,7 +35,8 @@ struct ChannelMap {
     return groups > 1 ? c % groups * (in / groups) + c / groups : c + shift;
   }
 };
-// Both functions check the request, and throw std::invalid_argument if the channels do not fit.
+// Return the ChannelMap of a request. Throw std::invalid_argument if the channels of its operands
+// do not fit.
 ChannelMap map_of_slice(const char* operation, bool backward, const SliceProblem& problem,
                         const KernelRequest& request);
 ChannelMap map_of_shuffle(const ShuffleProblem& problem, const KernelRequest& request);

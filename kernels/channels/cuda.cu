@@ -22,8 +22,8 @@ struct Map {
   }
 };
 
-// A thread writes V neighbouring elements, which may belong to several pixels. It reads them in
-// words of W elements, which the map keeps together.
+// A thread writes V neighbouring elements, which may belong to several pixels. It reads them as
+// words of W elements, because the map keeps the W channels of a word together.
 template <typename T, int V, int W>
 __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider words,
                               std::int64_t items, std::ptrdiff_t member_stride) {

@@ -1,5 +1,5 @@
-// Concatenates in plain loops. A sample of the whole tensor consists of the samples of the parts,
-// one after the other.
+// Concatenates in plain loops. Along the channels, a sample of the whole tensor is the samples of
+// the parts, one after the other in memory.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"

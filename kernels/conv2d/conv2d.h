@@ -34,8 +34,9 @@ struct Conv2dProblem {
   // forward also writes sums, f64 [2, K]. They are the batch_norm_statistics of y over the first
   // control->valid samples.
   bool statistics = false;  // only the reference and CUDA support it
-  // Used with statistics, if the sums have been written before. forward runs the same kernel again,
-  // so y has the same bits, but has no sums among its outputs.
+  // Used with statistics, if the sums of this y have been written before (when a step is computed
+  // again). forward runs the same kernel, so y has the same bits, but the request has no output for
+  // the sums.
   bool sums_known = false;
   // backward_data gives the gradient before a ReLU whose output is x: dx is 0 wherever x is not
   // above 0.

@@ -12,8 +12,8 @@ using dnnl::algorithm;
 using dnnl::memory;
 using onednn::Buffer;
 
-// Converts a problem for oneDNN, which counts dilation from 0 and takes groups as an additional
-// outermost extent of the weights.
+// A problem in oneDNN's terms. oneDNN counts dilation from 0, and takes the number of groups as an
+// additional outermost extent of the weights.
 struct Geometry {
   memory::dims strides, dilations, padding, weights;
 
@@ -35,7 +35,8 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Geometry& at,
       at.dilations, at.padding, at.padding);
 }
 
-// Backward descriptors need the forward descriptor as a hint, and choose their own layouts.
+// Returns the descriptor of forward that oneDNN wants as a hint for backward's descriptors. All of
+// its layouts are open, because backward chooses its own.
 dnnl::convolution_forward::primitive_desc hint(const Geometry& at, const TensorDesc& x,
                                                const TensorDesc& weights, const TensorDesc& y) {
   return forward_descriptor(at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},

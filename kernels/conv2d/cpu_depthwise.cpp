@@ -15,7 +15,7 @@ struct Geometry {
 
 template <int kLanes>
 struct VectorOf {
-  // A vector whose loads need no alignment and may read any floats.
+  // A vector of kLanes floats that can be read at any place in an array of floats.
   using Type [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
 };
 
@@ -23,7 +23,9 @@ struct VectorOf {
 template <int kLanes, int kFilter>
 CONVOY_VECTORISED void add_line(const Geometry& g, const float* x, const float* dy, double* sums) {
   using Vector = typename VectorOf<kLanes>::Type;
-  Vector inner[kFilter] = {}, edge[kFilter] = {};  // two sums, so that `inner` stays in registers
+  // `edge` has the products where the filter reaches beyond the line. Apart from them, the loop
+  // over s is unrolled and `inner` stays in registers.
+  Vector inner[kFilter] = {}, edge[kFilter] = {};
   for (std::int64_t q = 0; q < g.q; ++q) {
     const Vector gradient = *reinterpret_cast<const Vector*>(dy + q * kLanes);
     const std::int64_t left = q * g.stride[1] - g.padding[1];
@@ -60,7 +62,8 @@ void add_plane(const Geometry& g, const float* x, const float* dy, double* sums)
     }
 }
 
-// Parts of the batch; a constant, because the parts decide the order of sums.
+// The batch is summed in this many pieces. Their number must not depend on the threads, because it
+// decides the order in which sums are added and so their bits.
 constexpr std::int64_t kPieces = 8;
 
 template <int kLanes>

@@ -52,7 +52,7 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 };
 
-// One operation on one shape.
+// What an engine computes: forward or one of the gradients, for one shape.
 struct Task {
   Direction direction = Direction::forward;
   Geometry geometry{};
@@ -64,8 +64,8 @@ struct Task {
   bool input_relu = false;  // backward_data makes dx zero wherever x is not above zero
   // backward_data writes a batch norm's g in place of dx, and its sums.
   bool input_norm = false;
-  // The groups are neighbouring pixels, and all of them have the filters of the first group. Only
-  // the im2col engine makes such tasks (joined_pixels.h).
+  // The groups are neighbouring pixels, and the filters of the first group serve all of them. The
+  // im2col engine alone makes such tasks (joined_pixels.h).
   bool joined = false;
 
   // Returns whether there is work besides the product, its bias and its ReLU.
@@ -130,9 +130,9 @@ std::vector<Plan> candidates(const Task& task);
 // Returns the first few plans of each engine. Fallbacks are included only if no other engine
 // supports the task.
 std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
-// Returns the tuning file's plan. If the file has none and may be measured for
-// (kernels/device/tuning.h), returns the fastest plan, else the plan that is expected to be the
-// fastest. Do not call this inside a capture.
+// Returns the tuning file's plan. If the file has none, returns the fastest plan if measuring is
+// allowed (kernels/device/tuning.h), else the plan that is expected to be the fastest. Do not call
+// this inside a capture.
 Plan chosen(const Task& task);
 // Binds a plan to buffers. A launch computes all members, enqueues on its stream and allocates
 // nothing. It can be captured.

@@ -30,8 +30,8 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 
-// Makes the pass, with the backend's `reduce`. It also chooses the layouts of the request's
-// operands that the pass reads and writes.
+// Makes the kernel of the separate batch_norm_backward_reduce, for which `reduce` is the backend's
+// maker. Also chooses the layouts of the request's operands that this kernel reads and writes.
 inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&), BatchNormProblem norm,
                         KernelRequest& request) {
   norm.relu = norm.residual = norm.relu_mask = norm.second_gradient = norm.write_gradient = true;

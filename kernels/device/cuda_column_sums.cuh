@@ -18,7 +18,7 @@ inline constexpr int kMostSumLanes = 32;
 struct SumGrid {
   std::int64_t segments, rows;
   int channels;
-  // lanes: packs side by side in a block, a power of two. shift: the logarithm of lanes.
+  // lanes: how many packs of a row one block reads, a power of two. shift: its logarithm.
   int lanes, shift;
   int tiles;       // blocks side by side that cover all channels
   int height;      // rows that a block reads at the same time
@@ -48,7 +48,7 @@ inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t c
   return grid;
 }
 
-// Takes the pack width that with_packing(type, {channels}) chooses.
+// Returns the grid for packs of the width that with_packing(type, {channels}) chooses.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, DType type) {
   const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   return sum_grid(segments, rows, channels, channels % wide == 0 ? wide : 1);
@@ -67,11 +67,12 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
     *to = static_cast<Out>(sum);
 }
 
-// A Source has the constants kWidth and kSums and two functions. load(at) starts the reads of
-// kWidth neighbouring elements from offset `at` on. visit(loaded, segment, row, at, channel, sums)
-// adds their terms to sums[kSums][kWidth]. A thread has the loads of kRowsInFlight rows under way.
-// A Source also lists its pointers by each_pointer(), as cuda_members.cuh says. If a segment has
-// only one block, the block stores the final sums.
+// The first launch: adds up columns. A Source has the constants kWidth and kSums and two functions.
+// load(at) starts the reads of kWidth neighbouring elements from offset `at` on. visit(loaded,
+// segment, row, at, channel, sums) adds what these elements contribute to sums[kSums][kWidth]. A
+// thread has the loads of kRowsInFlight rows under way. A Source also lists its pointers by
+// each_pointer(), as cuda_members.cuh says. If a segment has only one block, the block stores the
+// final sums.
 template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
     column_sums(const __grid_constant__ Source source_of_first, const __grid_constant__ SumGrid grid,
@@ -158,8 +159,8 @@ __global__ void __launch_bounds__(kSumThreads)
       store_sum(of_member(out.to[s], member_stride) + segment * channels + channel, shared[s][x] * factor);
 }
 
-// Adds partial sums, [segments, parts, kSums, channels], over the parts, and multiplies the results
-// by `factor`.
+// The second launch: adds partial sums, [segments, parts, kSums, channels], over the parts, and
+// multiplies the results by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {

@@ -22,8 +22,8 @@ class PinnedMemory final : public std::pmr::memory_resource {
 int gpu_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  // A version of 0 means that there is no driver. The runtime has the same status for no driver and
-  // for a driver that is too old.
+  // The runtime returns the same status if there is no driver and if the driver is too old. The
+  // version tells them apart: it is 0 if there is no driver.
   int driver = 0;
   if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;
@@ -66,7 +66,7 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   }
   CONVOY_CUDA(cudaDeviceSynchronize());
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  // If the source is pageable memory, cudaMemcpy may return before the last part has arrived.
+  // A copy from pageable memory may return before its last part has arrived. So wait for it.
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 

@@ -27,8 +27,8 @@ template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
 }
-// Loads without the L1 cache. Use it for data that the same thread then overwrites, because writes
-// to lines in L1 take longer.
+// Loads a pack without keeping it in the L1 cache. Use it for data that the same thread overwrites
+// afterwards, because writes to lines that L1 holds take longer.
 template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack_past_l1(const T* from) {
   if constexpr (sizeof(Pack<T, V>) == sizeof(int4)) {
@@ -60,7 +60,8 @@ template <int V>
 __device__ __forceinline__ void unpack(const Pack<bf16, V>& pack, float (&to)[V]) {
   if constexpr (V == 1) {
     to[0] = __bfloat162float(pack.value[0]);
-    // A word holds two bf16 elements. A shift and a mask replace two conversions.
+    // A bf16 value is the upper half of a float. So a shift and a mask turn a word into its two
+    // elements.
   } else {
     const auto* words = reinterpret_cast<const std::uint32_t*>(pack.value);
 #pragma unroll
@@ -87,7 +88,7 @@ __device__ __forceinline__ Pack<T, V> pack_of(const float (&from)[V]) {
   return pack;
 }
 
-// These access an element whose type is known only at run time. They are slow.
+// Load and store an element whose type is known only at run time. They are slower than packs.
 __device__ __forceinline__ float load_element(DType type, const void* from, std::int64_t index) {
   return type == DType::bf16 ? to_float(static_cast<const bf16*>(from)[index])
                              : static_cast<const float*>(from)[index];

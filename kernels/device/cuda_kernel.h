@@ -88,8 +88,8 @@ inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// Returns a number of blocks that can all be resident at once. Use it for sums, and if threads have
-// much to set up.
+// Returns a number of blocks that the device can run all at once. Use it for sums, whose blocks
+// each write a partial sum, and if threads have much to set up.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

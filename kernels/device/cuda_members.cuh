@@ -25,8 +25,9 @@ __device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
   return moved(pointer, stride * static_cast<std::ptrdiff_t>(blockIdx.z));
 }
 
-// Moves pointers to the memory of the block's member. Member 0, which is also a training alone,
-// skips all of this in one jump, because a step of many short kernels loads their code each time.
+// Moves pointers to the memory of the block's member. Member 0 needs no move and skips all of this
+// in one jump. A training that runs alone is member 0, so it does not even load this code, which
+// would cost time in a step of many short kernels.
 template <typename... T>
 __device__ __forceinline__ void move_to_member(std::ptrdiff_t stride, T*&... pointers) {
   if (__builtin_expect(blockIdx.z != 0, 0)) ((pointers = of_member(pointers, stride)), ...);
@@ -40,7 +41,7 @@ __device__ __forceinline__ Operands of_member(Operands operands, std::ptrdiff_t 
   return operands;
 }
 
-// Launches a kernel that takes members, for all of them.
+// Launches a kernel that takes members, for all members of `members`.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared_bytes, Stream stream,
             Members members, Arguments&&... arguments) {

@@ -95,8 +95,8 @@ class CudaEvent {
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device, made once: one per compute lane, and one for the copies of each
-// direction. Communication has streams of its own (comm/nccl/nccl_channel.h).
+// The streams of one device: one per compute lane, and one for the copies of each direction. They
+// are made once. Communication has streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
   explicit StreamPool(int compute_lanes);

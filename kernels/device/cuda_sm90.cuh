@@ -17,7 +17,8 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
 }
 
 // Memory barriers (mbarriers). A phase completes when `count` arrivals and all announced bytes have
-// come. At first, a wait for parity 1, that of the phase before phase 0, returns at once.
+// come; phases have parities 0, 1, 0 and so on. Before phase 0 completes, a wait for parity 1
+// returns at once, so a producer's first wait for a free stage does not block.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -162,7 +163,7 @@ __device__ inline void store_wait_read() {
 // Orders ordinary writes to shared memory before later reads by TMA and by tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// These functions change the number of registers of each thread of a warpgroup.
+// Change the number of registers of each thread of a warpgroup. All its threads must call them.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));

@@ -41,8 +41,9 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// Returns the distance of the last position from the tensor's last pixel, along one axis. Any value
-// up to the next step would also do.
+// Returns by how much the last position lies beyond the tensor's last pixel along one axis
+// (negative: before it). TMA takes this distance; with up to step - 1 more, it would visit the same
+// positions.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

@@ -56,7 +56,7 @@ class MapMaker {
   std::shared_ptr<const void> held() const { return tables_; }
 
  private:
-  // `encode` makes the map of the tensor at an address.
+  // Makes the map of each member. `encode` makes one map, from the address of the tensor.
   MemberMap make(const void* data, const std::function<CUtensorMap(const void*)>& encode) const;
 
   Members members_;

@@ -34,7 +34,7 @@ struct BoundOperands {
   const T* in(int position) const {
     return static_cast<const T*>(inputs[position]);
   }
-  // Returns an input that the kernel also writes.
+  // Returns an input that the kernel updates in place, as a pointer for writing.
   template <typename T = float>
   T* inout(int position) const {
     return static_cast<T*>(inputs[position]);

@@ -73,8 +73,8 @@ struct Range {
   int low = 255, high = 0;
 };
 
-// Returns the new level of a level, for every operation but equalize that treats equal levels of a
-// channel alike.
+// Returns the level to which an operation changes `level`. It serves the operations that treat
+// equal levels of a channel alike, except equalize.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:

@@ -37,7 +37,8 @@ void for_each_plane(const Planes& planes, const Body& body) {
   });
 }
 
-// Calls visit(integral_constant<int, lanes>).
+// Calls visit(integral_constant<int, lanes>), so that the compiler knows the number of lanes in its
+// loops.
 template <typename Visit>
 auto with_lanes(std::int64_t lanes, Visit visit) {
   if (lanes == 16) return visit(std::integral_constant<int, 16>{});

@@ -65,7 +65,8 @@ CONVOY_VECTORISED void scale_piece(const float* x, float factor, float* y, std::
   for (std::int64_t i = 0; i < count; ++i) y[i] = factor != 0 ? x[i] * factor : 0;
 }
 
-// Keeps or drops whole samples, for a tensor of any layout.
+// Keeps or drops each sample as a whole (stochastic depth). Works on whole buffers, so that any
+// layout will do.
 Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0];
   const std::int64_t sample = buffer_elements(request.inputs[0]) / samples;

@@ -111,7 +111,7 @@ __global__ void drop_samples(const T* x, T* y, Mask mask, Divider packs, std::in
 }
 
 struct Extents {
-  // A row-major sample counts as one pixel with all its elements as channels.
+  // A row-major sample counts as one pixel, whose channels are all of the sample's elements.
   std::int64_t samples, channels, pixels;
   std::int64_t elements() const { return samples * channels * pixels; }
 };

@@ -17,7 +17,7 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
     const std::int64_t elements = shape.elements() / shape[0];
     for (std::int64_t n = 0; n < shape[0]; ++n)
       for (std::int64_t i = 0; i < elements; ++i) {
-        // The element whose random word decides.
+        // With whole_samples, the random word of element 0 decides for the whole sample.
         const std::int64_t drawn = problem.whole_samples ? 0 : i;
         const Philox4 words =
             dropout_words(key, control->step, control->first_sample + static_cast<std::uint64_t>(n),

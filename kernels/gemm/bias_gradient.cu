@@ -9,10 +9,11 @@ namespace {
 using cuda::ceil_div;
 
 constexpr int kThreads = 256, kMostAcross = 32;
-constexpr int kLoads = 8;  // rows that a thread loads at once
+constexpr int kLoads = 8;  // rows whose loads a thread has under way
 
-// Says how the matrix is divided among blocks. A block has `across` packs of columns, a power of
-// two, and takes `down` rows at a time.
+// Says how the matrix is divided among blocks. A block reads `across` packs of columns (a power of
+// two) of `down` rows at a time. There are `tiles` blocks side by side and `slices` blocks that
+// share the rows.
 struct Cut {
   int across, down;
   std::int64_t tiles, slices;
@@ -27,8 +28,8 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
   return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// Adds up the rows of each slice into partial[slice][columns]. The blocks of `down` rows are dealt
-// out to the gridDim.y slices in turn.
+// Adds up part of the rows: slice s of the gridDim.y slices takes every gridDim.y-th group of
+// `down` rows, and writes its sums to partial[s][columns].
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial,

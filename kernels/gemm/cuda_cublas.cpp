@@ -1,5 +1,5 @@
-// Runs products with cuBLAS through the same interface, for comparison and as a candidate for plain
-// products.
+// Runs products with cuBLAS through the interface of our own kernel families, for comparison and as
+// a candidate for plain products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
 

@@ -19,7 +19,7 @@ struct Epilogue {
   // If not null, a mask of C's type and pitch. C is 0 wherever the mask is not above 0.
   const void* mask = nullptr;
   bool bf16 = false;         // C is bf16, else f32
-  float* partial = nullptr;  // if not null, raw sums go to partial[split][m][n] in place of C
+  float* partial = nullptr;  // if not null, raw sums go to partial[split][m][n], not to C
 
   template <typename Visit>
   __device__ void each_pointer(Visit visit) {
@@ -47,15 +47,16 @@ struct Epilogue {
     else
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
-  // Stores two or four neighbours of a row, but none from column n on. It uses one access if type
-  // and address allow.
+  // Stores two or four neighbours of a row, without those from column n on. It uses one wide access
+  // if the type and the address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n, std::ptrdiff_t offset = 0) const {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        // The test of bits replaces a remainder, which would cost a division.
+        // The low bits of the address say whether it is a multiple of the access's size. A
+        // remainder would cost a division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
       return;
@@ -78,8 +79,8 @@ struct Epilogue {
   }
 };
 
-// Returns the epilogue of split `split` of k. If there are partial sums, this epilogue stores raw
-// sums into the split's plane.
+// Returns the epilogue that stores the sums of split `split` of k: the raw sums go to the split's
+// plane of partial sums. If k is not split, returns `epilogue` itself.
 __device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;

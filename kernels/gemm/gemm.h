@@ -88,9 +88,9 @@ Plan plan(Rung rung, const Problem& problem);
 Plan plan(const Problem& problem);
 // Returns all plans that are worth timing. The plan that is expected to be the fastest comes first.
 std::vector<Plan> candidates(Rung rung, const Problem& problem);
-// Returns the tuning file's plan. If the file has none and may be measured for
-// (kernels/device/tuning.h), returns the fastest plan of all rungs and cuBLAS, else plan(problem).
-// Do not call this inside a capture.
+// Returns the tuning file's plan. If the file has none, returns the fastest plan of all rungs and
+// cuBLAS if measuring is allowed (kernels/device/tuning.h), else plan(problem). Do not call this
+// inside a capture.
 Plan chosen(const Problem& problem);
 // Returns whether one launch of the plan can compute all members.
 constexpr bool takes_members(const Plan& plan) { return plan.rung != Rung::cublas; }

@@ -12,8 +12,8 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// The functions of a kernel family. The problems that they get are checked(); bind gets plans of
-// this family only.
+// The functions of a kernel family. They get problems that checked() has returned, and bind gets
+// only plans of this family.
 struct RungEntry {
   bool (*supports)(const Problem&);
   // The plan that is expected to be fastest comes first.
@@ -40,8 +40,8 @@ inline std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 Epilogue epilogue_of(const Problem& problem, const Buffers& buffers);
 
-// Hands out ranges of a workspace, each aligned to 256 bytes. If the base is null, only their bytes
-// are counted.
+// Hands out ranges of a workspace, each aligned to 256 bytes. With a null base it only counts the
+// bytes.
 class Carver {
  public:
   explicit Carver(void* base) : base_(static_cast<std::uint8_t*>(base)) {}

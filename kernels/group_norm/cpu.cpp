@@ -15,8 +15,8 @@ struct Groups {
   std::int64_t all() const { return planes.samples * groups; }
   double inverse_count() const { return 1.0 / static_cast<double>(channels * planes.pixels); }
   std::int64_t sums() const { return planes.count() * planes.lanes; }
-  // Returns the sum over a group of sums[channel] * factor(channel). `sums` is [samples, blocks *
-  // lanes].
+  // Returns the sum of sums[channel] * factor(channel) over the channels of a group. `sums` is
+  // [samples, blocks * lanes].
   template <typename Factor>
   double sum_of(std::int64_t group, const double* sums, const Factor& factor) const {
     const double* const sample = sums + group / groups * planes.padded_channels();
@@ -27,7 +27,7 @@ struct Groups {
   }
 };
 
-// One value per lane of plane i, zero in the padding.
+// One value per lane of a plane, zero in padding lanes.
 template <int kLanes>
 struct Lanes {
   float of[kLanes] = {};
@@ -68,7 +68,7 @@ CONVOY_VECTORISED void scale_plane(const float* x, const float* scale, const flo
   }
 }
 
-// Adds dy (x - mean) invstd to `with_xhat` and dy to `alone`.
+// Adds dy (x - mean) invstd over a plane to `with_xhat`, and dy to `alone`, one sum per lane.
 template <int kLanes>
 CONVOY_VECTORISED void sum_gradients(const float* x, const float* dy, const float* mean, const float* invstd,
                                      std::int64_t pixels, double* with_xhat, double* alone) {

@@ -23,7 +23,7 @@ struct Groups {
   }
 };
 
-// A Source of column_sums() that adds up x and x^2.
+// A Source of column_sums() (cuda_column_sums.cuh) that adds up x and x^2.
 template <typename T, int V>
 struct Powers {
   static constexpr int kWidth = V, kSums = 2;
@@ -47,7 +47,7 @@ struct Powers {
   }
 };
 
-// A Source of column_sums() that adds up dy xhat and dy.
+// A Source of column_sums() (cuda_column_sums.cuh) that adds up dy xhat and dy.
 template <typename T, int V>
 struct Gradients {
   static constexpr int kWidth = V, kSums = 2;
@@ -80,7 +80,8 @@ struct Gradients {
   }
 };
 
-// A thread computes the moments of one group. sums: [2, samples, channels].
+// Computes the moments of all groups, one group per thread. sums, of x and of x^2: [2, samples,
+// channels].
 __global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, moments);
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -95,8 +96,9 @@ __global__ void find_moments(const double* sums, Groups g, float* moments, std::
   moments[g.all() + group] = static_cast<float>(1 / sqrt(variance + g.epsilon));
 }
 
-// A thread computes the means of one group, then the gradients of one channel. `sums` holds the
-// sums of dy xhat, then those of dy; `means` gets the means of g xhat, then those of g.
+// Computes the means that dx needs, one group per thread, and the gradients of gamma and beta, one
+// channel per thread. `sums` holds the sums of dy xhat, then those of dy; `means` gets the means of
+// g xhat, then those of g.
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);

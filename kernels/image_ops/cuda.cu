@@ -9,8 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-// How many copies of a histogram there are. With several copies, fewer warps add to one counter at
-// the same time.
+// How many copies of a histogram there are. A warp adds to the copy of its number, so that fewer
+// warps add to one counter at the same time.
 constexpr int kCopies = 4;
 
 struct Image {
@@ -32,8 +32,8 @@ struct Pixel {
   std::uint8_t channel[kChannels];
 };
 
-// A thread's pixels. If an image row consists of whole words (kQuads), these are four pixels, which
-// are loaded as words, else one pixel.
+// The pixels that a thread reads and writes together: four pixels, moved as words, if every image
+// row consists of whole words (kQuads), else one pixel.
 template <int kChannels, bool kQuads>
 struct Group {
   static constexpr int kPixels = kQuads ? 4 : 1;
@@ -77,7 +77,8 @@ struct Group {
   }
 };
 
-// Calls visit(pixel) for this thread's pixels of the image.
+// Calls visit(pixel) for the pixels that this thread has. The threads of the block divide the image
+// among themselves.
 template <int kChannels, bool kQuads, typename Visit>
 __device__ void for_pixels(const std::uint8_t* from, Image image, Visit visit) {
   using G = Group<kChannels, kQuads>;
@@ -104,8 +105,8 @@ template <int kChannels, bool kQuads>
 __device__ int mean_grey(const std::uint8_t* from, Image image, Shared<kChannels>& shared) {
   if (threadIdx.x == 0) shared.sum = 0;
   __syncthreads();
-  // A thread adds up at most 8192^2 / 512 pixels (kMostImageOpExtent, kBlock) of at most 255 each,
-  // which fits into 32 bits.
+  // A thread adds up at most 8192^2 / 512 pixels (kMostImageOpExtent, kBlock) of at most 255 each.
+  // The sum of 32 threads fits into 32 bits, too.
   std::uint32_t sum = 0;
   for_pixels<kChannels, kQuads>(from, image, [&](const Pixel<kChannels>& pixel) {
     if constexpr (kChannels == 3)
@@ -154,7 +155,8 @@ __device__ void count_levels(const std::uint8_t* from, Image image, Shared<kChan
   __syncthreads();
 }
 
-// Each warp makes the table of one channel. Each of its lanes computes eight levels.
+// Makes the table of new levels. Each warp makes that of one channel, and each of its lanes
+// computes eight levels.
 template <int kChannels>
 __device__ void make_equalizing_table(Image image, Shared<kChannels>& shared) {
   const int c = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -251,8 +253,8 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        // The sums over three rows, for each of the 12 bytes of this word and the words on both
-        // sides.
+        // For each of the 12 bytes of this word and of the words to its left and right, the sum
+        // over three rows.
         int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll

@@ -1,6 +1,6 @@
-// Layer normalisation of row_major and blocked tensors. A thread works on a run of neighbouring
-// pixels and all their channels at a time. The run's pixels and lanes are neighbours in memory, and
-// loops over them are vectorised.
+// Layer normalisation of row_major and blocked tensors. A thread takes a run of neighbouring pixels
+// with all their channels at a time. In each block of channels, the pixels and lanes of a run are
+// neighbours in memory, so loops over them are vectorised.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -9,17 +9,17 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr int kRun = 512;  // the most pixels of a run, times the lanes
+constexpr int kRun = 512;  // the most pixels times lanes in a run
 
 struct Run {
   Planes planes;
   std::int64_t first;  // the element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // the place of the run's first pixel in `moments`
+  std::int64_t row;  // the number of the run's first pixel, by which `moments` is indexed
 };
 
-// Calls visit(element, position among the run's pixels and lanes, channel) for one block of
-// channels, without the channels in padding.
+// Calls visit(element, position, channel) for the run's elements in one block of channels, padding
+// left out. `position` counts the run's pixels and lanes.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();
@@ -35,8 +35,8 @@ template <int kLanes, typename Visit>
   }
 }
 
-// Adds the lanes of each pixel, multiplies the sum by `factor` and stores it in all of the pixel's
-// lanes.
+// Adds the lanes of each pixel, multiplies the sum by `factor`, and stores it in all lanes of the
+// pixel, so that later loops can use it lane by lane.
 template <int kLanes>
 [[gnu::always_inline]] inline void join_lanes(double (&sums)[kRun], double factor, float* to) {
   for (int pixel = 0; pixel < kRun / kLanes; ++pixel) {
@@ -78,7 +78,8 @@ CONVOY_VECTORISED void forward_run(const Run& run, float epsilon, const float* x
   }
 }
 
-// `sums`: the run's share of dgamma and dbeta, [2, blocks * lanes].
+// Writes dx for a run, and adds the run's contribution to dgamma and dbeta to `sums`, [2, blocks *
+// lanes].
 template <int kLanes>
 CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float* gamma, const float* dy,
                                     const float* moments, float* dx, double* sums) {
@@ -115,7 +116,7 @@ CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float*
         });
 }
 
-// The runs in a piece of the pixels. Pieces are done in parallel.
+// How many runs one task has. Tasks run in parallel.
 constexpr std::int64_t kRunsAPiece = 8;
 std::int64_t pieces_of(const Planes& planes) {
   const std::int64_t piece = kRunsAPiece * kRun / planes.lanes;

@@ -21,8 +21,8 @@ __device__ __forceinline__ float row_sum(float value, int lanes) {
   return value;
 }
 
-// The packs of a row that a thread has. It keeps kHeld of them in registers or, if kHeld is 0,
-// reads any number from memory.
+// The part of a row that one thread has, as packs. The thread keeps kHeld packs in registers. If
+// kHeld is 0, it reads any number of packs again from memory each time.
 template <typename T, int V, int kHeld>
 struct RowPart {
   const T* row;
@@ -61,7 +61,7 @@ __global__ void forward(const T* x, const float* gamma, const float* beta, T* y,
   move_to_member(member_stride, x, gamma, beta, y, moments);
   const int lane = static_cast<int>(threadIdx.x) % r.lanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * r.groups() + static_cast<int>(threadIdx.x) / r.lanes;
-  // Threads without a row go on, because all threads of a warp take part in its sums.
+  // Threads without a row must not leave, because sums over a row need all threads of the warp.
   const bool there = row < r.rows;
   const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
   float sum = 0, squares = 0;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
     const RowPart<T, V, kHeld> gradient(there ? dy + row * r.channels : nullptr, lane, r);
     const float mean = there ? moments[row] : 0, invstd = there ? moments[r.rows + row] : 0;
-    // Loads the part of the gradient that belongs to a pack of x.
+    // Gets dy at the elements of a pack of x, from registers if they hold the row.
     const auto gradient_of = [&](int pack, int k, float(&to)[V]) {
       if constexpr (kHeld > 0)
         unpack(gradient.held[k], to);
@@ -198,7 +198,7 @@ struct ScaleGradient {
 
 constexpr int kMostHeld = 4;
 
-// Chooses how many threads share a row: the fewest for which each has at most three packs, up to a
+// Chooses how many threads share a row: so many that each has at most three packs, but at most a
 // warp.
 Rows rows_of(const ImageExtents& e, int width, float epsilon) {
   Rows r{e.n * e.pixels(), static_cast<int>(e.c), static_cast<int>(e.c) / width, 1, epsilon};
@@ -227,8 +227,9 @@ void with_held(int held, Visit visit) {
   }
 }
 
-// Returns how many blocks to launch: at most as many as can be resident at once, and few enough
-// that each has several rows per thread before it adds the sums at its end.
+// Returns how many blocks to launch: at most as many as the device can run at once, and so few that
+// each thread has several rows. At its end each block adds up its sums, which costs the same for
+// any number of rows.
 unsigned blocks_for(const Rows& r) {
   constexpr int kRowsAThread = 4;
   return static_cast<unsigned>(

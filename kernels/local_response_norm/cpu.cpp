@@ -32,8 +32,8 @@ struct Line {
   float* values = storage + kMargin;
 };
 
-// Calls visit(position in the line, offset in the sample) for every channel of a pixel, padding
-// included.
+// Calls visit(c, offset of channel c in the sample) for every channel of a pixel. Padding channels
+// are visited, too.
 template <typename Visit>
 [[gnu::always_inline]] inline void for_each_channel(const Geometry& g, std::int64_t pixel, Visit visit) {
   for (std::int64_t c = 0; c < g.padded; c += g.lanes) {
@@ -103,7 +103,8 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // The windows that contain a channel have their centres in the mirrored forward window.
+    // In backward, channel c gets a term from each window that contains c. The centres of these
+    // windows form a window around c that is the forward window, mirrored.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {

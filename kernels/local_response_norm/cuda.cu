@@ -33,8 +33,8 @@ __device__ __forceinline__ Power inverse_power(float scale, float beta) {
   return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
-// Loads the V elements at `channel` of the pixel that begins at `row`. Channels outside the pixel
-// are zero.
+// Loads the V elements at `channel` of the pixel that begins at `row`, or zeros if `channel` is
+// outside the pixel. Windows at the edge then need no special case.
 template <int V, typename T>
 __device__ __forceinline__ void load_or_zero(const T* row, int channel, int channels, float* to) {
   float value[V];
@@ -43,8 +43,8 @@ __device__ __forceinline__ void load_or_zero(const T* row, int channel, int chan
   for (int i = 0; i < V; ++i) to[i] = value[i];
 }
 
-// Sets sums[i] to the sum of value[i + reach + j] for j in [-before, after]. Neither `before` nor
-// `after` exceeds `reach`.
+// Adds up windows: sums[i] becomes the sum of value[i + reach + j] for j in [-before, after].
+// `before` and `after` are at most `reach`.
 template <int reach, int count>
 __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * reach], int before, int after,
                                             float (&sums)[count]) {
@@ -120,7 +120,8 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
   }
 }
 
-// The kernels from here on take any window and number of channels. A thread has one element.
+// The kernels from here on take any window and any number of channels. A thread computes one
+// element and reads its whole window.
 template <typename T>
 __device__ float scale_at(const T* row, int channel, const Windows& w) {
   float sum = 0;
@@ -162,10 +163,11 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
   }
 }
 
-// Says which kernel to use: the one for packs if channels and window allow it.
+// Says which kernel to launch. The kernel for packs is faster, but needs whole packs and short
+// windows.
 struct Plan {
   DType type;
-  int reach;  // the reach of the kernel for packs; 0 selects the kernel for single elements
+  int reach;  // how far windows reach, in the kernel for packs; 0: the kernel for single elements
   Windows windows;
 };
 

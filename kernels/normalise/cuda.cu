@@ -19,7 +19,7 @@ struct Images {
   Divider columns, blocks;  // divide by the columns of an image, and by its thread blocks
 };
 
-// Returns the part of a transform that says which outputs are blank.
+// Returns a copy of only those fields of a transform that is_blank() reads.
 __device__ SampleTransform blank_part(const SampleTransform& from) {
   SampleTransform part;
   part.flip = from.flip;
@@ -32,7 +32,7 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
   return part;
 }
 
-// kPadded: the channels of y if a pixel is written with one store, else 0.
+// Writes y. kPadded: the channels of y if a pixel is written with one store, else 0.
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,

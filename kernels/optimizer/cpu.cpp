@@ -17,7 +17,8 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of a piece's update. `rate` includes LARS's trust ratio and the segment's factor.
+// The constants of the update of one piece. `rate` is the learning rate times LARS's trust ratio
+// and the segment's factor.
 struct Update {
   float rate, scale, decay;
   float factor;  // the segment's factor of the learning rate
@@ -28,7 +29,7 @@ struct Update {
 CONVOY_VECTORISED void sgd(const Update& u, float* w, const float* gradients, float* velocity,
                            std::int64_t count) {
   const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
-  // With and without Nesterov momentum, the update is of_velocity * v + of_gradient * g.
+  // One formula serves plain and Nesterov momentum: w -= rate (of_velocity v + of_gradient g).
   const float of_velocity = u.nesterov ? momentum : 1, of_gradient = u.nesterov ? 1 : 0;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
@@ -87,8 +88,8 @@ CONVOY_VECTORISED void move_average(float* average, const float* values, std::in
   for (std::int64_t i = 0; i < count; ++i) average[i] += rate * (values[i] - average[i]);
 }
 
-// Consecutive elements of one segment. Segments are cut into pieces so that threads share the work
-// evenly.
+// A range of elements in one segment. Segments are cut into pieces, so that threads get about the
+// same amount of work.
 struct Piece {
   std::int64_t offset, count;
   int segment;

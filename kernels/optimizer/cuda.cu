@@ -39,7 +39,8 @@ struct Settings {
   bool velocity;
 };
 
-// The constants of an element's update. They depend on the step and the segment.
+// The constants of the update of an element. Each segment has its own, and they change from step to
+// step.
 struct Rates {
   // correction1 is 1 / (1 - beta1 ^ t), and correction2 is 1 / (1 - beta2 ^ t).
   float rate, scale, decay, trust, correction1, correction2;
@@ -76,8 +77,8 @@ __device__ __forceinline__ void update(const Settings& s, const Rates& r, float 
   }
 }
 
-// Calls visit(index, std::bool_constant<wide>) for each pack (wide) and each single element of a
-// chunk.
+// Calls visit(index, std::bool_constant<wide>) for the elements of a chunk: once for each pack if
+// the chunk is aligned (wide), and once for each element outside packs.
 template <typename Visit>
 __device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
   const bool wide = chunk.offset % kWidth == 0;

@@ -16,8 +16,8 @@ struct Geometry {
   std::int64_t h, w, oh, ow;
 };
 
-// The window of an output: its corner, its part inside the image (relative to the corner), and 1 /
-// the divisor of an average.
+// The window of an output: its corner, the part of it that is inside the image (relative to the
+// corner), and the factor of an average, 1 / its divisor.
 struct Window {
   std::int64_t top, left;
   int row_begin, row_end, column_begin, column_end;

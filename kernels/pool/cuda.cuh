@@ -14,15 +14,17 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
   int channels;
-  // The launch has one thread per item. Items are packs of pixels, or packs of blocks of pixels.
+  // The number of threads that have work. Each has one item: a pack of one pixel or, in some
+  // kernels, of a block of pixels.
   std::int64_t items;
-  // Divide by the packs of a pixel, and by the number of items in width and height.
+  // For divisions by the number of packs in a pixel, and by the number of items in width and
+  // height.
   Divider packs, columns, rows;
   Divider strides[2];
 };
 
 struct Position {
-  int row, column;  // the place of the item
+  int row, column;  // the position of the item among all items of an image
   std::int64_t sample;
   int channel;  // the first channel of the pack
 };
@@ -39,7 +41,8 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// `rows` and `columns` say how many items there are in height and width.
+// Returns the geometry of a launch that has `rows` x `columns` items in an image. `width`: the
+// channels of a pack.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 

@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kMostTile = 32;  // the most packs in the width of a block
 
-// The grid has one block per tile of packs and sample. A thread adds up every lanes-th pixel.
+// Averages a tile of packs of one sample per block. Of the threads that share a pack, each adds up
+// every lanes-th pixel.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads) average(const T* x, T* y, int packs, int tile, int pixels,
                                                     std::int64_t samples, std::ptrdiff_t member_stride) {

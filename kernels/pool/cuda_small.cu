@@ -43,8 +43,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
     for (int i = 1; i < K * K; ++i)
 #pragma unroll
       for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], window[i].pair[k]);
-    // Goes from the last place to the first, so that the first of equal maxima wins. If the maximum
-    // is NaN, every comparison counts as equal.
+    // Go from the last place to the first, so that the first of equal maxima is what remains.
+    // Against a NaN maximum, every comparison counts as equal.
     std::uint32_t places[kV / 2] = {};
 #pragma unroll
     for (int i = K * K - 1; i >= 0; --i) {
@@ -76,8 +76,8 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const 
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    // A pixel with three windows in a line needs many registers, so only one line of windows is
-    // unrolled then.
+    // With stride 1, a pixel has up to three windows in a line. Unrolling all lines would then need
+    // too many registers.
 #pragma unroll(S == 1 ? 1 : kBack + 1)
     for (int up = 0; up <= kBack; ++up) {
       const int oh = at.row - up;

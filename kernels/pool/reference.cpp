@@ -36,7 +36,7 @@ Window window_at(const PoolProblem& problem, const Extents& e, std::int64_t oh, 
   return window;
 }
 
-// Calls visit(first index of the plane in x, index in y, window) for every output.
+// Calls visit(offset of the plane in x, index of the output in y, window) for every output.
 template <typename Visit>
 void for_each_output(const PoolProblem& problem, const Extents& e, Visit visit) {
   for (std::int64_t plane = 0; plane < e.planes; ++plane)

@@ -108,7 +108,7 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
       auto* const partials = b.scratch<float>();
       const SumOutputs<float, 1> out{{b.out(1)}};
       if (slopes > 1) return sum_columns(source, grid, partials, out, stream, b.members);
-      // If there is one slope for all channels, first sum each channel, then add these sums.
+      // All channels have one slope. First add up each channel, then add these sums.
       float* const channels = partials + grid.partials(1);
       sum_columns(source, grid, partials, SumOutputs<float, 1>{{channels}}, stream, b.members);
       finish_columns(channels, 1, grid.channels, 1, 1, out, stream, b.members);

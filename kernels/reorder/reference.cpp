@@ -1,4 +1,4 @@
-// Copies: the reference backend has only one layout.
+// Copies. A reorder changes nothing here, because the reference backend has only one layout.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"

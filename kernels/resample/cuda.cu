@@ -10,10 +10,10 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A block has whole warps, and thus at least one thread per row of its tile.
+// A block has at least one whole warp, and thus a thread for each row of its tile.
 constexpr int kTileRows = 16, kTileColumns = 256;
-// The most taps whose weights are stored. They suffice if an image is reduced by up to 7.5. If
-// there are more taps, every pixel is computed on its own.
+// The most taps (source pixels per output and axis) whose weights are stored. They suffice if an
+// image is reduced by up to 7.5. With more taps, every pixel is computed on its own (pixel_alone).
 constexpr int kStoredTaps = 16;
 constexpr int kRing = kStoredTaps;  // a power of two
 constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together
@@ -25,16 +25,18 @@ struct Images {
 };
 
 struct Shared {
-  // Each entry has up to four channels of a pixel.
+  // Each word has, for one column of the tile and one row of the cut, the weighted sums of up to
+  // four channels.
   std::uint32_t narrowed[kRing][kTileColumns];
-  // The weights of the first few taps are in registers instead.
+  // For each column, the weights of its taps. The first kTapsAtOnce weights are in registers
+  // instead.
   std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
   std::int32_t row_first[kTileRows], row_taps[kTileRows];  // row_first counts rows of the cut
 };
 
-// Returns whether every output has at most kStoredTaps taps along both axes. The number of taps is
-// twice the scale, and one more by rounding.
+// Returns whether all weights can be stored. Outputs have at most 2 * scale + 1 taps along an axis,
+// which must not exceed kStoredTaps.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
@@ -84,7 +86,8 @@ class Column {
       shared_.column_weight[tap - kTapsAtOnce][threadIdx.x] = bilinear_weight(taps, tap);
   }
 
-  // Returns the pixel in a row of the tile. Call it for the rows in ascending order.
+  // Returns the output pixel of this column in a row of the tile. Call it for the rows in ascending
+  // order, because it computes the sums of each row of the cut once.
   __device__ std::uint32_t down_to(int row, int channels, int lanes) {
     const int first = shared_.row_first[row], taps = shared_.row_taps[row];
     for (next_ = max(next_, first); next_ < first + taps; ++next_)
@@ -100,7 +103,7 @@ class Column {
   }
 
  private:
-  // Returns this column's weighted sum over a row of the cut.
+  // Returns the horizontal sum for this column over one row of the cut.
   __device__ std::uint32_t narrow(int row, int channels, int lanes) const {
     const std::uint8_t* pixel = from_ + row * pitch_;
     Sums<kLanes> sums;
@@ -128,8 +131,8 @@ class Column {
   int next_ = 0;  // the first row of the cut that is not narrowed yet
 };
 
-// Computes one pixel from any number of taps. It is not inlined, so that its registers do not
-// burden its caller.
+// Computes one pixel without stored weights, from any number of taps. It is not inlined, so that
+// its caller does not need its registers.
 template <int kLanes>
 __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, const SampleTransform& transform,
                                                   int row, int column, int channels, int lanes) {
@@ -148,7 +151,8 @@ __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, cons
   return sums.packed();
 }
 
-// Stores the weights of one row of the tile.
+// Computes and stores, for row number `row` of the tile, the weights of its taps. Entries after its
+// last tap are 0.
 __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, int output) {
   const BilinearTaps taps = bilinear_taps(rows, output);
   shared.row_first[row] = taps.first - rows.first;
@@ -157,8 +161,9 @@ __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, 
     shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
 }
 
-// Stores one pixel. Three threads together write four pixels of three channels, one word each, so
-// all threads of a warp must call this function.
+// Stores one pixel of the output. Four pixels of three channels are three words, which three
+// threads write. They get the pixels from one another, so all threads of a warp must call this
+// function.
 template <int kChannels>
 __device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
                       std::uint32_t packed, bool active) {
@@ -183,8 +188,8 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
   }
 }
 
-// kChannels is the number of channels if that is 1, 3 or 4. Otherwise it is 0, and channels are
-// made in groups of up to four.
+// Makes a tile of the output. kChannels is the number of channels if that is 1, 3 or 4. Otherwise
+// it is 0, and channels are made in groups of up to four.
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
     resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,
@@ -241,7 +246,8 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
   require_layout(operation, request.inputs[1], Layout::row_major);
   require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
-  // All tiles have the same width. A block has whole warps, and at least one thread per column.
+  // The tiles of an image have the same width, rounded up to whole warps, so that a block has at
+  // least one thread per column.
   const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);
   const std::int64_t threads = ceil_div(ceil_div(images[3], column_tiles), 32) * 32;
   const std::int64_t tiles = column_tiles * ceil_div(images[2], kTileRows), blocks = images[0] * tiles;

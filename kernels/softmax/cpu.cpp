@@ -6,8 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The elements of a row: blocks of `lanes` neighbours, `pitch` elements apart. A row of a matrix is
-// one block of all channels.
+// Where the elements of a row are: blocks of `lanes` neighbours, `pitch` elements apart. A row of a
+// matrix is a single block.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;
 

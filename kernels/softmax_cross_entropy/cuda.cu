@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(kRowThreads)
     largest = fmaxf(largest, load_element(rows.from, logits, first + j));
   largest = block_max(largest, shared_max);
 
-  // The sums of exponentials, of shifted logits, and of classes that rank before the label.
+  // Three sums over the classes: exp(logit - largest), logit - largest, and the number of classes
+  // that rank before the label.
   Values<3, double> sums{};
   for (int j = threadIdx.x; j < rows.classes; j += kRowThreads) {
     const float logit = load_element(rows.from, logits, first + j);

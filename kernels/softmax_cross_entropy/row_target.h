@@ -6,19 +6,20 @@
 
 namespace convoy::kernels {
 
-// Returns the third input, or null if samples are not mixed. `without`: the number of inputs
-// without the mix.
+// Returns the operand `mix`, which is the third input, or null if samples are not mixed. `without`:
+// how many inputs there are if samples are not mixed.
 inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t without = 2) {
   return operands.inputs.size() > without ? operands.in<MixParameters>(2) : nullptr;
 }
 
-// Returns the metrics of the other output, to which forward adds, or null if this output is not
-// auxiliary.
+// Returns the metrics of the main output, to which an auxiliary output adds its loss. Returns null
+// if this output is not auxiliary.
 inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }
 
-// Writes metric k of this output. `before` is the result of metrics_before().
+// Writes metric k of this output. Metric 0 is the loss: `sum` times the weight, added to `before`
+// if there is one. Other metrics are those of `before` if there is one, else `sum`.
 CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
                                           float weight) {
   if (k == 0)
@@ -27,8 +28,8 @@ CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before,
     metrics[k] = before == nullptr ? sum : before[k];
 }
 
-// The labels of one row. A `share` of the target is on the sample's own label, the rest on the
-// partner's. Without mixing, both are the own label.
+// The labels of one row. `share` of the target is on the sample's own label, the rest on the label
+// of its partner (`other`). Without mixing, `other` is `own`.
 struct RowTarget {
   std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;

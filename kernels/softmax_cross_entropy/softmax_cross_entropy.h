@@ -33,7 +33,7 @@ inline std::size_t forward_inputs(const LossProblem& problem) { return problem.a
 Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);
 
-// These functions expect requests that the functions above have checked.
+// The backends' makers. They expect requests that the functions above have checked.
 namespace reference {
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);

@@ -13,8 +13,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands. dy, dy2 and dx2 have values also in samples that are not valid, which
-// must not count.
+// A layer with its operands. dy, dy2 and dx2 have values even in samples that are not valid, so
+// that a kernel that reads those samples fails.
 struct Layer {
   BatchNormProblem problem = {};
   StepControl control = {};
@@ -25,8 +25,8 @@ struct Layer {
   }
 };
 
-// Makes a layer whose values before the ReLU are never near its kink: xhat is near -1 or 1, beta is
-// small, and the residual has the sign of x.
+// Makes a layer whose values before the ReLU stay away from its kink, where backends may round to
+// different sides: xhat is near -1 or 1, beta is small, and the residual has the sign of x.
 Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& problem, int valid) {
   const std::int64_t c = shape[1];
   Layer layer{.problem = problem,
@@ -116,7 +116,8 @@ std::vector<Backend> backends_and_reference() {
   return all;
 }
 
-// Makes a result an operand of the next operation, whose maker may choose its layout.
+// Returns a result as an operand of the next operation. Its layout is open, because the maker of
+// that operation may choose it.
 Tensor operand(const Tensor& result) {
   Tensor tensor{result.desc, result.values, {}};
   tensor.desc.layout = Layout::any;
@@ -152,8 +153,8 @@ TEST(BatchNorm, MatchesTheReference) {
     for (const Shape& shape :
          {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{4, 6, 2, 2}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
-        // A brief run tests every tenth case. Even then, every kernel gets a shape of whole packs
-        // and another shape.
+        // A brief run tests every tenth case. These cases still include, for every kernel, a shape
+        // of whole packs and another shape.
         if (test::brief() && turn++ % 10 != 0) continue;
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
         expect_matches_reference(statistics(l), backends());
@@ -171,10 +172,10 @@ TEST(BatchNorm, MatchesTheReference) {
       }
 }
 
-// CUDA joins two, four or eight pixels to rows of whole packs. Then a pack has elements of two
-// pixels, and the sums of a channel come from several columns. Some of these rows have more packs
-// than a block, and some shapes need many blocks. In images with an odd number of pixels, no pixels
-// are joined.
+// Tests images of which CUDA joins two, four or eight pixels, so that a row consists of whole
+// packs. A pack then has elements of two pixels, and the sums of a channel come from several
+// columns. Some rows have more packs than a block, and some shapes need many blocks. Images with an
+// odd number of pixels are tested, too; their pixels cannot be joined.
 TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
   if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
   Random random(9);
@@ -199,8 +200,8 @@ TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
       }
 }
 
-// Compares the outputs and gradients of two forms: a batch norm with an activation of its own, and
-// a batch norm with a layer for the activation after it.
+// A batch norm with an activation of its own must give the outputs and gradients of a batch norm
+// followed by a layer for the activation.
 TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
   Random random(7);
   for (int kind = 0; kind < kActivationKinds; ++kind)
@@ -240,8 +241,8 @@ TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
       }
 }
 
-// Backward may read the backend's own mask in place of y. The gradient must then have the same
-// bits, and so must the sums if one block has all rows.
+// If backward reads the backend's own mask in place of y, the gradient must have the same bits. So
+// must the sums, if one block has all rows; otherwise their order differs.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
@@ -293,7 +294,7 @@ TEST(BatchNorm, BackwardIsTheDerivative) {
   Random random(2);
   for (const BatchNormProblem& problem : problems()) {
     Layer l = layer_of(random, {5, 2, 2, 3}, problem, 4);
-    // There is a single rank, so `synchronised` changes nothing.
+    // With a single rank, `synchronised` must change nothing.
     l.control.global_valid = l.control.valid;
     const auto loss = [&](const std::vector<Tensor>& inputs) {
       Layer moved = l;
@@ -332,8 +333,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// With running statistics y is affine in x. So the change of y is the linear map of the change of
-// x.
+// With running statistics, y is affine in x. So if x changes by d, y must change by what linear
+// inference gives for d.
 TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
   Random random(8);
   Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);

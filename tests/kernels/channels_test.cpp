@@ -27,7 +27,8 @@ Shape with_channels(Shape shape, std::int64_t channels) {
   return shape;
 }
 
-// Some slices keep blocks and packs together, in words of 1, 2, 4 and 8 channels; others do not.
+// Tests slices that keep whole blocks and packs together, in words of 1, 2, 4 and 8 channels, and
+// slices that do not.
 TEST(Slice, MatchesTheReference) {
   Random random(1);
   struct Part {

@@ -40,8 +40,8 @@ Case split(Tensor dy, const std::vector<std::int64_t>& channels) {
   return test;
 }
 
-// Some channel counts fill whole blocks of a blocked layout. For others, blocks must be pieced
-// together.
+// Some of these channel counts fill whole blocks of a blocked layout. Others do not, so that blocks
+// of the result come from several parts.
 const std::vector<std::vector<std::int64_t>> kChannels = {{16, 32, 48}, {32, 7}, {3, 5, 20, 1}, {16, 8, 24},
                                                           {40, 40},     {5},     {58, 58}};
 

@@ -20,9 +20,9 @@ struct Layer {
   Shape y() const { return conv2d_output_shape(problem(), x, weights()); }
 };
 
-// These layers have one tile or many tiles, in rows, in columns or over samples. Some have parts of
-// tiles, or channels that are no multiple of a block's channels or of an access of 16 or 8 bytes.
-// Some have other paddings.
+// Together these layers have one tile or many, in rows, in columns and over samples. Some have
+// parts of tiles, or channels that are no multiple of a block's channels or of an access of 16 or 8
+// bytes. Some have other paddings than half the filter.
 const std::vector<Layer> kLayers = {
     {{2, 32, 7, 7}, 3},       {{3, 40, 14, 14}, 3},     {{2, 32, 30, 31}, 3},    {{1, 8, 9, 60}, 3},
     {{2, 58, 5, 6}, 3},       {{1, 36, 8, 8}, 3},       {{9, 16, 4, 4}, 3},      {{2, 34, 6, 9}, 3, 1, 0},
@@ -111,7 +111,8 @@ TEST(Depthwise, GivesTheGradientBeforeItsInputsRelu) {
   }
 }
 
-// The sums must be those of y as it is stored, over valid samples only. y itself has all samples.
+// The sums must be those of y as it is stored (rounded), and cover valid samples only. y itself has
+// all samples.
 TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU, and the cpu backend does not fuse it";
   Random random(4);

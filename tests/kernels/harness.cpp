@@ -20,7 +20,8 @@ constexpr std::byte kGuardByte{0xA5};
 constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is a NaN
 constexpr double kBf16Rounding = 0x1p-8;  // the largest relative error of one rounding to bf16
 
-// Memory of a backend, followed by guard bytes.
+// Memory of a backend for one operand. Guard bytes follow it, so that a write beyond its end is
+// found.
 class Buffer {
  public:
   Buffer(Backend backend, std::size_t bytes)
@@ -122,8 +123,9 @@ std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vec
   return tensors;
 }
 
-// Launches once and returns the number of allocations. `share` is a pair (input, output) that uses
-// one buffer: the output's, which holds the input when the launch starts.
+// Fills outputs and workspace with NaN, launches once, and returns how often the launch allocated
+// memory. `share` is a pair (input, output) in one buffer: the output's, into which the input is
+// written before.
 long launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
                  Memory& memory) {
   for (Buffer& output : memory.outputs) output.poison();
@@ -135,7 +137,8 @@ long launch_once(const KernelRequest& request, const Case& test, Share share, co
   return allocations() - before;
 }
 
-// Checks that a launch changed nothing outside its outputs, and that channel padding is zero.
+// Checks that a launch changed neither guard bytes nor inputs that it must only read, and that
+// channel padding is zero.
 void check_surroundings(const KernelRequest& request, const Case& test, const Memory& memory) {
   for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
     EXPECT_TRUE(memory.inputs[i].guard_intact()) << test.name << " wrote beyond input " << i;
@@ -156,8 +159,9 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
-// Returns the bytes of an input of a member. Members differ, so that a kernel that reads another
-// member's memory fails: numbers are scaled, and samples of all other inputs change places.
+// Returns the bytes of an input for one member. Members get different values, so that a kernel that
+// reads another member's memory fails: numbers are scaled, and data of other types have their
+// samples rotated.
 std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
   const bool number = desc.dtype == DType::f32 || desc.dtype == DType::bf16 || desc.dtype == DType::f64;
   std::vector<double> values = input.values;
@@ -183,7 +187,7 @@ StepControl control_of_member(StepControl control, int member) {
   return control;
 }
 
-// Checks that one launch computes all members with the bits of launches of their own.
+// Checks that one launch for all members gives the bits of one launch for each member.
 void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
                    Share share) {
   const std::size_t inputs = request.inputs.size(), outputs = request.outputs.size();
@@ -280,8 +284,7 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   if (share) inputs[share->first] = outputs[share->second];
   Launch launch;
   {
-    // These vectors are destroyed before the launch, because binding must keep no reference to
-    // them.
+    // Destroy these vectors before the launch. Binding must copy the addresses from them.
     const std::vector<void*> in = inputs, out = outputs;
     launch = kernel.bind(
         {in, out, memory.workspace.address(), static_cast<const StepControl*>(control.address())});
@@ -331,7 +334,7 @@ void expect_close(const Tensor& actual, const Tensor& expected, double tolerance
     difference += d * d;
     norm += expected.values[i] * expected.values[i];
   }
-  // If any value is NaN, this comparison is false.
+  // A NaN makes this comparison false, so it fails the test.
   EXPECT_TRUE(difference <= tolerance * tolerance * norm)
       << what << ": relative L2 error " << std::sqrt(difference / norm) << ", bound " << tolerance;
 }
@@ -384,7 +387,7 @@ std::vector<double> central_differences(const std::function<double(const std::ve
   std::vector<double> derivative;
   for (double& value : inputs[position].values) {
     const double middle = value;
-    // The operand is stored as a float, so divide by the difference of the stored values.
+    // The step is not exact in float. So divide by the difference of the two stored values.
     const auto above = static_cast<float>(middle + step), below = static_cast<float>(middle - step);
     value = above;
     const double up = function(inputs);

@@ -38,15 +38,15 @@ struct Case {
   StepControl control = {};
   std::vector<int> free_layout = {};  // positions of inputs whose layout the maker chooses
   std::vector<int> updated = {};      // positions of inputs that the kernel updates
-  std::vector<int> ignored = {};      // positions of outputs (aux) on which backends need not agree
+  std::vector<int> ignored = {};      // positions of outputs (aux) that are not compared
   // The positions of outputs that stay f32 whatever the type of activations is, such as gradients
   // of weights.
   std::vector<int> single = {};
   double tolerance = 2e-6;  // the bound of each output's relative L2 error
-  // The CPU backend runs oneDNN primitives, which allocate a little memory of their own.
+  // Set if the CPU backend uses oneDNN, whose primitives allocate a little memory in each launch.
   bool onednn = false;
-  // The type in which all backends but the reference store f32 tensors of two or more extents: f32,
-  // or bf16 after in_bf16().
+  // The type in which backends store f32 tensors of two or more extents: f32, or bf16 after
+  // in_bf16(). The reference always stores f32.
   DType activations = DType::f32;
 };
 // Returns the case with bf16 activations. Its inputs are rounded, so that the reference starts from
@@ -65,15 +65,15 @@ inline Result run_reference(const Case& test) { return run(Backend::reference, L
 
 // The number of members with which the launch for members (kernel.h) is tested.
 inline constexpr int kMembers = 3;
-// The bytes of an operand in the memory of each member, before a launch.
+// One operand as compare_members() needs it: its bytes before a launch, for each member.
 struct MemberPart {
   std::string name;
   std::array<std::vector<std::byte>, kMembers> bytes;
-  bool compared = true;  // false for a workspace
+  bool compared = true;  // false for a workspace, whose content may differ
 };
-// Launches each member alone, then all of them by one launch, with guard bytes after each part.
-// `bind` gets the addresses of the parts. Returns the name of the first part that differs, or an
-// empty string.
+// Launches each member alone, then all of them by one launch, with guard bytes after each operand
+// (part). `bind` gets the addresses of the parts. Returns the name of the first part that differs,
+// or an empty string.
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
                             const std::function<Launch(std::vector<void*>, const Members&)>& bind);
 
@@ -81,7 +81,8 @@ std::string compare_members(Backend backend, const std::vector<MemberPart>& part
 // far.
 long allocations();
 
-// Return the backends that this machine can test, and the image layouts that a backend takes.
+// Return the backends that this machine can test, and the image layouts in which a backend is
+// tested.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
@@ -100,8 +101,9 @@ void expect_same(const Case& test, const Result& actual, const Result& expected,
 // differences.
 std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
                                         std::vector<Tensor> inputs, int position, double step = 0x1p-7);
-// Differentiates sum(projection * output) of a case on the reference backend in the same way.
-// `projection` has a tensor for each output; an empty one leaves the output out of the sum.
+// Differentiates a case's forward pass on the reference backend, by central differences of
+// sum(projection * output). `projection` has a tensor for each output; an empty one leaves the
+// output out of the sum.
 std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);

@@ -94,7 +94,8 @@ TEST(Harness, SeesALaunchThatAllocates) {
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
-// Makes a kernel that adds its control's step to x, for the first `count` members of a launch.
+// Makes a case of which the kernel adds its control's step to x. If there are more than `count`
+// members, it wrongly skips the rest.
 Case for_members(int count) {
   Case test = faulty(copy);
   test.maker = [count](Backend, KernelRequest& request) {

@@ -20,8 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Tests copies, and small and large scales in both directions. The kernel stores weights for scales
-// up to 7.5; some scales are at this limit or beyond it. One window has 65,536 pixels.
+// Tests copies, and small and large scales in both directions. Some scales are at or beyond 7.5, up
+// to which the kernel stores weights. One window has 65,536 pixels.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;
@@ -42,7 +42,7 @@ TEST_F(CudaImageInput, ResamplesAtAnyScale) {
     }
 }
 
-// Resizing 120 pixels to 16 has a scale of 7.5, the largest for which the kernel stores weights.
+// A scale of 7.5, that of 120 pixels to 16, is the largest for which the kernel stores weights.
 // Tests scales around it.
 TEST_F(CudaImageInput, ResamplesAroundTheLimitOfStoredWeights) {
   CutBatch batch(3);

@@ -39,7 +39,8 @@ TEST(ResampleKernel, EnlargesBetweenNeighbours) {
 }
 
 TEST(ResampleKernel, MirrorsAndFillsPadding) {
-  // The crop begins one pixel to the left of an image of three pixels.
+  // The crop begins one pixel to the left of the image, which is three pixels wide. So output 0 is
+  // padding.
   AxisMap columns{.start = -1, .extent = 3};
   columns.size = 3;
   columns.begin = 1;

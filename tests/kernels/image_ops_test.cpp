@@ -30,7 +30,8 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   }
 }
 
-// A list longer than the problem allows would need a workspace that the kernel never requested.
+// The problem says how many operations a list has at most. A longer list must be cut off there,
+// because the kernel has no workspace for more.
 TEST(ImageOpsForward, StopsAfterTheMostOperations) {
   const ImageOp posterize{ImageOpKind::posterize, 128, {}}, invert{ImageOpKind::solarize, 0, {}};
   std::vector<SampleTransform> both(1), first(1);

@@ -166,7 +166,8 @@ TEST_F(CudaLarge, BatchNormBackward) {
                                      .write_gradient = residual || second,
                                      .second_input_gradient = second};
       const Norm n = norm(random_, problem, shape);
-      // If the mask is computed from x again, values within rounding of zero may be masked or not.
+      // If backward computes the mask from x, rounding decides which values near zero are masked,
+      // and backends may differ.
       const double tolerance = relu && !residual ? 2e-3 : 5e-6;
       const std::string name = "batch_norm " + shape.to_string();
       Case reduce{.name = name + " backward_reduce",
@@ -174,7 +175,8 @@ TEST_F(CudaLarge, BatchNormBackward) {
                   .inputs = {n.x, n.sums, n.gamma, n.beta, n.dy},
                   .outputs = {f64({2, shape[1]}), f32({shape[1]}), f32({shape[1]})},
                   .control = n.control,
-                  // With one channel, the sum may be small compared with its terms.
+                  // The sum of one channel may be much smaller than its terms, so its relative
+                  // error is larger.
                   .tolerance = shape[1] == 1 ? 10 * tolerance : tolerance};
       if (relu && residual) reduce.inputs.push_back(random_.uniform(shape));
       if (second) reduce.inputs.push_back(random_.uniform(shape));
@@ -264,7 +266,7 @@ TEST_F(CudaLarge, LocalResponseNorm) {
                     .tolerance = 4e-6};
           return half ? in_bf16(test) : test;
         };
-        // Both backends get the y of the reference, because the device does not read y.
+        // Give both backends the same y. The reference reads it here; the device does not.
         Case reference = backward(expected, expected.outputs[0]);
         reference.inputs[1].values = expected.outputs[0].values;
         const Case device = backward(actual, expected.outputs[0]);
@@ -316,7 +318,8 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
       mixed.inputs.push_back(mix_operand({1, 0.7f}));
       mixed.control = smoothed(all_valid(shape[0] - 1));
       expect_matches(mixed);
-      // If a probability in bf16 is close to a target of one, their difference has lost bits.
+      // If a probability is close to its target of one, their difference is as coarse as bf16's
+      // last bit.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},
@@ -366,7 +369,7 @@ TEST_F(CudaLarge, Optimizer) {
         test.inputs.push_back(random_.uniform(flat, 0.01, 1));
       }
       expect_matches(test);
-      // If there is an output, it is a copy that has the parameters rounded to bf16.
+      // With an output, the optimizer also writes a copy of the parameters, rounded to bf16.
       if (!flag) continue;
       Case with_copy = test;
       with_copy.outputs = {{DType::bf16, flat, Layout::any, nullptr}};

@@ -37,8 +37,8 @@ Tensor moments_of(const Case& forward) {
   return floats(moments.desc.shape, moments.values);
 }
 
-// These rows have from one pack up to more packs than fit into registers, or parts of packs. Some
-// warps have several rows, and some images are long.
+// Some rows fit into the registers of their threads and some do not; some end in a part of a pack.
+// Some warps have several rows, and some images are long.
 const std::vector<Shape> kShapes = {{2, 3, 5, 7}, {2, 96, 7, 7},   {3, 33, 4, 4},   {1, 192, 5, 3},
                                     {5, 37},      {4, 768, 2, 2},  {2, 16, 40, 33}, {1, 2056, 1, 3},
                                     {300, 40},    {1, 8, 3, 1000}, {2, 1500},       {2, 384, 3, 3}};
@@ -113,8 +113,8 @@ Case group_norm_gradient(int groups, Tensor x, Tensor gamma, Tensor dy, Tensor m
           .tolerance = 3e-6};
 }
 
-// These groups are whole blocks of channels, parts of blocks, across blocks, single channels, or
-// all channels.
+// The groups are whole blocks of channels, parts of blocks, channels of two blocks, single
+// channels, or all channels.
 TEST(GroupNorm, MatchesTheReference) {
   Random random(4);
   for (const auto& [shape, groups] : {std::pair{Shape{2, 6, 5, 7}, 3},

@@ -39,7 +39,8 @@ TEST(CudaOffsets, BeyondTwoGigabytes) {
   EXPECT_EQ(result[64], 14.0 * 2048 * 2048);
 }
 
-// Uses more than 2^31 elements, but checks only the last image.
+// Pools tensors of more than 2^31 elements, so that a kernel with 32-bit indices fails. Checks only
+// the last image, because that has the largest indices.
 TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU here";
   const Shape x{129, 64, 512, 512}, y{129, 64, 256, 256};
@@ -47,7 +48,8 @@ TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
   const auto bf16_of = [](float value) {
     return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   };
-  // No two values of one window are equal.
+  // Gives values of which no two in one window are equal, so that each maximum is at one place
+  // only.
   const auto at = [](std::size_t h, std::size_t w, std::size_t c) {
     return static_cast<float>(((h * 512 + w) * 7 + c) % 251);
   };

@@ -56,7 +56,8 @@ std::vector<Rule> rules() {
           {averaged(adamw), {.beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-3f, .average_decay = 0.9}}};
 }
 
-// The segments have all sizes and gaps between them. One is longer than a thread's piece of work.
+// The segments have many sizes, with gaps between them. One is longer than the pieces into which
+// the work is cut.
 TEST(Optimizer, MatchesTheReference) {
   Random random(1);
   for (Rule rule : rules()) {

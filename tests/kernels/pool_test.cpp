@@ -100,8 +100,8 @@ TEST(Pool, BackwardIsTheDerivative) {
     }
 }
 
-// The fused ReLU must give the bits of a ReLU on the maxima, even if no value of a window is above
-// zero. It must not change aux.
+// A fused ReLU must give the bits of a ReLU applied to the maxima, even for windows without a value
+// above zero. It must not change aux.
 TEST(Pool, FusedReluIsThatOfTheMaximum) {
   Random random(5);
   for (PoolProblem problem : problems(PoolKind::max))

@@ -105,7 +105,7 @@ TEST(SoftmaxCrossEntropy, BackwardIsTheDerivative) {
     const Tensor probabilities{f32({4, 6}), run_reference(forward).outputs[0].values, {}};
     const Result dlogits = run_reference(gradient(problem, probabilities, label));
     expect_matches_reference(gradient(problem, probabilities, label));
-    // The loss is a mean over the samples of all ranks.
+    // The loss is a mean over the samples of all ranks, so its gradient is divided by their number.
     const double share = 1.0 / forward.control.global_valid;
     expect_gradient(dlogits.outputs[0].values, central_differences(forward, 0, {{}, {share, 0, 0, 0}}),
                     "loss");
@@ -177,8 +177,8 @@ TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
 
 TEST(SoftmaxCrossEntropy, CountsHits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // The label's logit in these rows: the largest, the smallest, the second, equal to all others
-  // (class 0), equal to all others (class 5), no label, a NaN, in a row with another NaN.
+  // The label's logit in these eight rows: the largest; the smallest; the second; equal to all
+  // others (class 0); equal to all others (class 5); no label; a NaN; in a row with another NaN.
   const Tensor logits = floats({8, 6}, {9,   1,   2, 3, 4, 5,  //
                                         0,   1,   2, 3, 4, 5,  //
                                         0,   9,   8, 0, 0, 0,  //

@@ -38,7 +38,7 @@ TEST_F(Tuning, KeepsForTheNextRun) {
   use(file(), Mode::read);
   EXPECT_FALSE(measures());
   EXPECT_EQ(find("a"), "one");
-  // No temporary file may be left in the folder.
+  // Saving writes a new file and renames it. That file must not be left in the folder.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file().parent_path()), {}), 1);
 }
 

@@ -49,8 +49,8 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
                    {Backend::cuda});
 }
 
-// Backward does not differentiate the ReLU that forward fuses; its caller does. So these cases have
-// no ReLU.
+// If forward fuses a ReLU, its caller differentiates the ReLU, not backward. So these cases have no
+// ReLU.
 void expect_gradients(const Layer& layer) {
   const std::vector<double>& dy = layer.backward_data.inputs[0].values;
   const Result dx = run_reference(layer.backward_data), dw = run_reference(layer.backward_weights);
@@ -115,7 +115,8 @@ TEST(Linear, BackwardIsTheDerivative) {
   expect_gradients(linear(random, {2, 5}, 3, false));
 }
 
-// Runs backward alone on row_major weights, as they come from a checkpoint or another backend.
+// Tests backward with row_major weights, which it gets from a checkpoint or another backend, not
+// from a forward pass that chose their layout.
 TEST(Linear, TakesRowMajorWeights) {
   Random random(3);
   const Layer layer = linear(random, {4, 32, 3, 3}, 24, true);
@@ -252,7 +253,8 @@ TEST(Conv2d, FusedReluKeepsNaN) {
       expect_kept(run(backend, layout, fused), name_of(backend));
 }
 
-// If a ReLU made x, backward_data can give the gradient before that ReLU, which is dx, masked.
+// If a ReLU made x, backward_data with input_relu gives the gradient before that ReLU: dx, with 0
+// where x is not above 0.
 TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
   struct Shapes {
     Conv2dProblem problem;
@@ -292,7 +294,7 @@ TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
     }
 }
 
-// The sums must be those of y as it is stored, over valid samples only.
+// The sums must be those of y as it is stored (rounded), and cover valid samples only.
 TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
   Random random(9);
   struct Shapes {

@@ -11,8 +11,8 @@
 
 namespace convoy::kernels::conv {
 
-// Holds random operands of a task on the current device. There are several sets if one would fit
-// into the L2 cache.
+// Holds random operands of a task on the current device. If one set of operands would fit into the
+// L2 cache, there are several sets, so that timed launches read from memory.
 class Bench {
  public:
   using Binder = std::function<Launch(const Buffers&)>;

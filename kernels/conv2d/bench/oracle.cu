@@ -56,7 +56,7 @@ __device__ double product(const Task& task, const Buffers& b, std::int64_t eleme
   return load(b.images, x_at) * load(b.dy, y_at);
 }
 
-// A block computes one sample.
+// A block computes the expected value of one sampled element.
 template <typename T>
 __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* samples) {
   Sample& sample = samples[blockIdx.x];

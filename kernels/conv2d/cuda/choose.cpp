@@ -1,5 +1,6 @@
-// Chooses the plan of a convolution: the tuning file's plan, else the fastest measured plan, else
-// the plan that is expected to be the fastest.
+// Chooses the plan of a convolution. It is the tuning file's plan; else, if measuring is allowed,
+// the plan that is the fastest when measured here; else the plan that is expected to be the
+// fastest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +28,10 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
-    // No other engine is nearly as fast as the depthwise engine.
+    // If the depthwise engine supports the task, time no other engine: none is nearly as fast.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // Time one fallback only. For a convolution in groups time both, because neither is always the
-    // faster one.
+    // Do not time a fallback that is not the expected plan. For a convolution in groups time both
+    // fallbacks, because neither is always the faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)

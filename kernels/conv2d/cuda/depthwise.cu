@@ -33,7 +33,7 @@ bool prefers_tiles(const Task& task) {
   return g.r == 7 || (g.p <= 14 && g.q <= 14);
 }
 
-// The numbers of the families in product.tile of plans.
+// Plan::product.tile says by one of these numbers which family of kernels computes a task.
 constexpr int kStrips = 0, kTiles = 1, kProducts = 2;
 
 std::vector<Plan> depthwise_candidates(const Task& task) {
@@ -85,7 +85,8 @@ DepthwiseOperands operands_of(const Task& task, const Buffers& b) {
   return operands;
 }
 
-// Binds a call, and the launches that add its partial sums.
+// Returns a launch of the call's kernel, followed by the kernels that add up the partial sums of
+// its blocks.
 template <typename Call>
 Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), const Task& task,
                  const Buffers& b) {

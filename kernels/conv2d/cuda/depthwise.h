@@ -1,7 +1,7 @@
-// The depthwise engine: convolutions with as many groups as channels. The memory's rate limits
-// them. The engine has three families of kernels: strips (all tasks), tiles (5x5 and 7x7 with
-// stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has the
-// parts of a launch that the families share. CUDA builds only.
+// The depthwise engine: convolutions with as many groups as channels. Memory bandwidth limits them.
+// The engine has three families of kernels: strips (forward and both gradients), tiles (5x5 and 7x7
+// with stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has
+// the parts of a launch that the families share. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -31,8 +31,9 @@ struct DepthwiseShape {
   int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
   __host__ __device__ int taps() const { return filter * filter; }
-  // Returns how many positions before the image the first strip or tile of the output begins. In
-  // transposed kernels, strips and tiles begin where position + padding is even.
+  // Returns by how many positions the first strip or tile begins before the first output. In
+  // transposed kernels, output positions are taken in pairs, so that position + padding is even at
+  // the start.
   int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }
 };
 DepthwiseShape depthwise_shape(const Task& task);
@@ -61,8 +62,8 @@ struct DepthwiseCall : DepthwiseShape {
 
   dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(operands.members.count)); }
 };
-// Returns how many blocks, at most `most`, take `items` strips or tiles in turn, so that each block
-// takes about as many.
+// Returns the number of blocks, at most `most`, to which `items` strips or tiles are dealt out, so
+// that all blocks get nearly the same number.
 inline int even_blocks(std::int64_t items, std::int64_t most) {
   const std::int64_t turns = (items + std::max<std::int64_t>(most, 1) - 1) / std::max<std::int64_t>(most, 1);
   return int((items + turns - 1) / turns);
@@ -107,22 +108,24 @@ void choose_tiling(Call& call, int most, int rows, int columns, const Complete& 
   call = best;
 }
 
-// How input and output positions meet along one axis, as compile-time constants.
+// The relation of output and input positions along one axis, for a filter and stride that are
+// compile-time constants.
 template <int filter, int stride, bool transposed>
 struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns the tap with which output position `output` reads input position `input`. Both count
-  // from their origins below. There is no such tap if the result is outside [0, filter).
+  // Returns the tap with which output position `output` reads input position `input`. The positions
+  // count from the results of output_origin() and input_origin(). There is no such tap if the
+  // result is outside [0, filter).
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }
-  // Returns the first output position of part `index`, if a part has `extent` positions.
+  // Returns the first output position of strip or tile `index`, if each has `extent` positions.
   static __device__ int output_origin(int index, int extent, int padding) {
     return index * extent - (transposed ? padding & 1 : 0);
   }
-  // Returns the first input position that a part reads whose first output position is `output`.
+  // Returns the first input position that is read for outputs from position `output` on.
   static __device__ int input_origin(int output, int padding) {
     return transposed ? (output + padding) / 2 - (filter - 1) / 2 : output * stride - padding;
   }

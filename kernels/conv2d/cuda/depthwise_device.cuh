@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the address in the memory of the block's member.
+// Returns the address, in the memory of the block's member, of what member 0 has at `pointer`.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);
@@ -40,7 +40,7 @@ __device__ __forceinline__ TilePlace place_of(const DepthwiseCall& call, const D
           Axis::output_origin(tile - rest * tiling.tiles_across, tiling.across * columns, call.padding[1])};
 }
 
-// Two neighbouring channels as they are stored, and as floats.
+// Two neighbouring channels: StoredPair as the tensor stores them, float2 for arithmetic.
 template <typename T>
 using StoredPair = std::conditional_t<sizeof(T) == 2, std::uint32_t, float2>;
 __device__ __forceinline__ float2 floats_of(float2 pair) { return pair; }

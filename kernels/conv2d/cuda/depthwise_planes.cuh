@@ -10,12 +10,12 @@ namespace convoy::kernels::conv::products {
 using cuda::bf16;
 using gemm::Word;
 
-// The pixels of a tensor that a tile has, and the planes to which they are copied.
+// The part of a tensor that a tile reads or writes, and the planes of shared memory that hold it.
 struct Window {
   const bf16* from;
   int height, row_pixels;  // height and width of the tensor
   int width;               // columns from `width` on become zero
-  TilePlace first;         // the first pixel, which may be outside the image
+  TilePlace first;         // the tile's first pixel, which may be outside the image
   const Plane& plane;
 };
 
@@ -85,7 +85,8 @@ __device__ __forceinline__ void fill_planes(const Call& call, const Window& wind
   }
 }
 
-// Returns the element of a plane at which a patch begins. Patches beyond the tile begin at 0.
+// Returns the element of a plane at which a patch begins, or 0 for numbers after the tile's last
+// patch, so that a lane without a patch still reads inside the plane.
 __device__ __forceinline__ int patch_offset(const DepthwiseTiling& tiling, const Plane& plane, int patch,
                                             int row_step, int column_step) {
   if (patch >= tiling.patches()) return 0;

@@ -1,4 +1,4 @@
-// Chooses the blocks of depthwise_products.h.
+// Chooses the tiles, planes and shared memory of a block for the products (depthwise_products.h).
 #include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/device/cuda_kernel.h"
 
@@ -11,7 +11,8 @@ using cuda::ceil_div;
 // Hopper. Every chip has kMostShared.
 constexpr std::size_t kGoodShared = 75 * 1024, kMostShared = 99 * 1024;
 
-// Returns how many of eight neighbouring patches begin in the same 16 bytes of the banks.
+// Returns how many of eight neighbouring patches begin in the same banks of shared memory. A load
+// of the eight takes this many turns.
 template <class F>
 int conflicts(const Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -82,7 +83,8 @@ void choose_tile_for(Call& call) {
     choose_tile<Form<filter, 1, false>>(call);
 }
 
-// Returns how many blocks are resident on the device at once, for each slab of channels.
+// Returns how many blocks the device can run at the same time, divided by the number of slabs of
+// channels.
 int resident_blocks(const Call& call) {
   const int by_memory = int(std::size_t{227 * 1024} / (call.shared_bytes() + 1024));
   const int by_registers = call.direction == Direction::backward_weights ? 2 : 3;
@@ -91,7 +93,8 @@ int resident_blocks(const Call& call) {
 
 }  // namespace
 
-// With 7x7 and a stride of 2, the sums of backward_weights would not fit into the registers.
+// Returns whether the products support the task: bf16, and channels in whole vectors. With 7x7 and
+// a stride of 2, the sums of backward_weights would not fit into the registers.
 bool supports(const Task& task) {
   const Geometry& g = task.geometry;
   return task.type() == DType::bf16 && g.c % 8 == 0 &&

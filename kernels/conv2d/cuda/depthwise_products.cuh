@@ -26,7 +26,7 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The outputs of a channel: those of two times 16 patches or, if a patch has two output matrices,
+// The outputs of one channel that a lane has: of 32 patches or, if a patch has two output matrices,
 // of 16 patches.
 using Results = float[2][kPatchRows][4];
 
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // The lane's row of the matrices of inputs (an element of a plane), its words of the Toeplitz
-  // matrices (entries of the table), and its outputs (an element of a plane, or -1).
+  // Where the lane reads its rows of the input matrices (in a plane) and its Toeplitz words (in the
+  // table), and where it writes its outputs (in a plane; -1 if they belong to no patch).
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   }
 }
 
-// Adds the products of a tile's inputs and dy of a channel to `sum`, [filter's rows][input column,
-// output column].
+// Adds, for one channel, the products of a tile's inputs and dy to `sum`, [filter's rows][input
+// column, output column].
 template <class F>
 __device__ __forceinline__ void add_products(const Call& call, const bf16* input_plane, const bf16* dy_plane,
                                              const int (&input)[2], const int (&dy)[2],
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // The elements of the planes at which the lane's rows of the matrices begin, and a mask of the
-  // patches in its words of dy that the tile has.
+  // Where the lane's rows of the matrices begin in the planes. `there` masks the lane's words of
+  // dy: it is 0 for patches that the tile does not have.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll
@@ -246,7 +246,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // The products of a channel: [filter's rows][input columns][8].
+  // At the end, each warp writes the products of one channel at a time over the planes: [filter's
+  // rows][input columns][8].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

@@ -45,18 +45,18 @@ struct Plane {
 struct Call : DepthwiseCall {
   DepthwiseTiling tiling;
   int slab;             // the channels of a slab
-  Plane input, output;  // only backward_weights has both; elsewhere outputs replace inputs
+  Plane input, output;  // both have memory in backward_weights only; else outputs overwrite inputs
   int input_columns;    // the columns of a tile's input that outputs need
 
   __host__ __device__ bool has_output_planes() const { return direction == Direction::backward_weights; }
-  // A gap of this many words follows every eight planes, so that writes to planes that are eight
-  // apart use different banks.
+  // A gap of this many words follows every eight planes. Without it, writes of a pixel's channels
+  // 0, 8, 16 and so on would meet in one bank.
   __host__ __device__ int skew_words() const { return 256 / slab; }
   __host__ __device__ int words_of(const Plane& plane) const {
     return slab * plane.words + slab / 8 * skew_words();
   }
-  // Shared memory holds the planes and the pairs of weights (which backward_weights does not need).
-  // The sums of the filters' gradient, or of batch norm, take the place of the planes at the end.
+  // Shared memory holds the planes and, but for backward_weights, the pairs of weights. In the end,
+  // the block's sums (of the filters' gradient, or of batch norm) overwrite them.
   std::size_t shared_bytes() const {
     const int planes = words_of(input) + (has_output_planes() ? words_of(output) : 0);
     const int table = has_output_planes() ? 0 : slab * filter * (filter + 3);
@@ -68,7 +68,8 @@ struct Call : DepthwiseCall {
 // Returns whether products can compute the task. The depthwise engine must support it.
 bool supports(const Task& task);
 Call make_call(const Task& task);
-// Starts the kernel, with batch norm's sums of y if `sums`. There is one source file per filter.
+// Starts the kernel. If `sums` is set, it also computes batch norm's sums of y. Each filter size is
+// instantiated in a source file of its own.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

@@ -7,9 +7,10 @@
 
 namespace convoy::kernels::conv::strips {
 
-// A strip in steps. Each step reads kInputRows input rows, after which kOutputRows output rows are
-// complete; meanwhile kLive output rows are under the filter. Their sums are in kSlots slots, which
-// are used in turn and are the same again after kCycle steps.
+// How a strip is computed in steps. Each step reads kInputRows input rows, which complete
+// kOutputRows output rows. During a step the filter covers kLive output rows, whose sums are in
+// kSlots slots (registers). Slots are used in turn, so after kCycle steps every row is in the same
+// slot again.
 template <int filter, int stride, bool transposed, int columns>
 struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kColumns = columns;
@@ -17,7 +18,8 @@ struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kLive = !transposed && stride == 2 ? (filter + 1) / 2 : filter;
   static constexpr int kSlots = transposed ? filter + 1 : kLive;
   static constexpr int kCycle = kSlots / kOutputRows;
-  static constexpr int kLead = kLive - 1;  // output rows of the first step that are before the strip
+  // In the first step, the rows under the filter that lie above the strip. They are not stored.
+  static constexpr int kLead = kLive - 1;
   static constexpr int kInputColumns =
       transposed ? columns / 2 + (filter - 1) / 2 : (columns - 1) * stride + filter;
   static_assert(!transposed || (stride == 2 && columns % 2 == 0));
@@ -75,7 +77,8 @@ __device__ __forceinline__ Strip strip_at(const Call& call, int index) {
           S::output_origin(across, S::kColumns, call.padding[1]), call.rows};
 }
 
-// Adds pairs over the strips of a block and writes the sums to [count][channels] from `to` on.
+// Adds each thread's pairs over the strips of a block, and writes the sums to [count][channels]
+// from `to` on.
 template <int count>
 __device__ __forceinline__ void store_sums(const float2 (&pairs)[count], float2* shared, const Call& call,
                                            const Thread& at, float* to) {

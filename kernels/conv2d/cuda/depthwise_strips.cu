@@ -1,4 +1,4 @@
-// Chooses the blocks of depthwise_strips.h.
+// Chooses the shape and the number of strips in a block (depthwise_strips.h).
 #include "kernels/conv2d/cuda/depthwise_strips.h"
 #include "kernels/device/cuda_kernel.h"
 
@@ -7,7 +7,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// Returns the number of lanes of a block that leaves the fewest lanes idle.
+// Returns how many pairs of channels (lanes) a block should have, so that the fewest lanes are
+// without channels.
 int lanes_for(int pairs) {
   int best = 1;
   double most = 0;
@@ -18,8 +19,8 @@ int lanes_for(int pairs) {
   return best;
 }
 
-// Makes strips long, so that the rows under the filter at their beginning cost little, but so short
-// that there are enough of them to fill the device several times.
+// Chooses how many rows a strip has. At its start, a strip reads rows that complete no output, so
+// strips should be long. But there must be enough strips to fill the device several times.
 void choose_rows(Call& call, int columns) {
   const int resident =
       cuda::kMultiprocessors * resident_blocks(call.direction, call.filter) * call.strips / call.slabs;

@@ -5,7 +5,8 @@
 
 namespace convoy::kernels::conv::strips {
 
-// Stores a line of outputs, and adds them to the sums of batch norm if its sample counts.
+// Stores a line of outputs. If `counts`, which is set for valid samples, adds them to the sums of
+// batch norm.
 template <typename T, class S, bool sums>
 __device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
                                            std::int64_t offset, unsigned inside, bool counts,
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
     int output_row = strip.row - S::kLead;
     std::int64_t to = output_offset(call, strip.sample, output_row, strip.column) + at.channel;
     const int end = min(strip.row + strip.rows, call.output_h);
-    // Reads the next input line.
+    // fetch() loads one line of input into `next`, before the loop needs it.
     StoredPair<T> next[S::kInputColumns];
     const auto fetch = [&] {
       load_line<S::kInputColumns>(from, call.channels,

@@ -1,7 +1,8 @@
-// The strips of the depthwise engine, which serve all its tasks. A thread has two channels of a
-// strip of neighbouring output columns and slides down the image. Each input pixel that it reads is
-// used at once for all outputs under the filter, whose sums stay in registers. Neighbouring strips
-// share pixels through the L1 cache. Sums are fp32, in a fixed order. CUDA builds only.
+// The strips of the depthwise engine, which compute forward and both gradients for every filter and
+// stride of the engine. A thread has two channels of a strip of neighbouring output columns and
+// slides down the image. It uses each input pixel that it reads for all outputs under the filter at
+// once. The sums of these outputs stay in registers. Neighbouring strips share pixels through the
+// L1 cache. Sums are fp32, in a fixed order. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise.h"
@@ -29,14 +30,16 @@ constexpr int columns_of(Direction direction, int filter, int stride) {
   return direction == Direction::backward_weights && filter == 7 ? 4 : 7;
 }
 
-// Returns how many blocks a multiprocessor shall hold, which limits the registers of a thread.
+// Returns how many blocks a multiprocessor should hold at the same time. The more there are, the
+// fewer registers a thread may have.
 constexpr int resident_blocks(Direction direction, int filter) {
   if (direction == Direction::backward_weights) return filter == 3 ? 3 : 2;
   return filter == 3 ? 4 : filter == 5 ? 3 : 2;
 }
 
 Call make_call(const Task& task);
-// Starts the kernel, with batch norm's sums of y if `sums`. There is one source file per filter.
+// Starts the kernel. If `sums` is set, it also computes batch norm's sums of y. Each filter size is
+// instantiated in a source file of its own.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Chooses the blocks of depthwise_tiles.h.
+// Chooses the tiles and the shared memory of a block (depthwise_tiles.h).
 #include <limits>
 
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
@@ -21,7 +21,7 @@ double cost_of(const Call& call) {
 }
 
 std::optional<double> complete(Call& call) {
-  // Two patches fill a warp.
+  // Two patches fill a warp. An odd number would leave half a warp idle, so it is never chosen.
   if (call.tiling.patches() % 2 != 0) return std::numeric_limits<double>::infinity();
   call.input_rows = call.tiling.down * kRows - 1 + call.filter;
   call.input_columns = call.tiling.across * kColumns - 1 + call.filter;
@@ -29,7 +29,8 @@ std::optional<double> complete(Call& call) {
   return cost_of(call);
 }
 
-// Returns how many blocks are resident on the device at once, for each slab of channels.
+// Returns how many blocks the device can run at the same time, divided by the number of slabs of
+// channels.
 int resident_blocks(const Call& call) {
   constexpr int kThreadsByRegisters = 512;  // threads of a multiprocessor
   const int by_memory = int(std::size_t{227 * 1024} / (call.shared_bytes() + 1024));

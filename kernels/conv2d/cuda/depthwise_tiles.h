@@ -21,8 +21,8 @@ struct Call : DepthwiseCall {
   __host__ __device__ std::size_t input_elements() const {
     return std::size_t(tiling.images) * input_rows * input_columns * kChannels;
   }
-  // Shared memory holds the inputs of two tiles and the filters. The sums of warps take the place
-  // of the filters at the end.
+  // Shared memory holds the inputs of two tiles and the filters. In the end, the sums of the warps
+  // overwrite the filters.
   std::size_t shared_bytes() const {
     return 2 * input_elements() * bytes_of(type) + std::size_t(taps()) * kChannels * sizeof(float);
   }
@@ -31,7 +31,8 @@ struct Call : DepthwiseCall {
 // Returns whether tiles can compute the task. The depthwise engine must support it.
 bool supports(const Task& task);
 Call make_call(const Task& task);
-// Starts the kernel, with batch norm's sums of y if `sums`. There is one source file per filter.
+// Starts the kernel. If `sums` is set, it also computes batch norm's sums of y. Each filter size is
+// instantiated in a source file of its own.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

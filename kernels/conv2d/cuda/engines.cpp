@@ -56,8 +56,8 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // Blocks have 64 channels. If the layer has 16 or fewer, it is better to fill the blocks with
-  // taps (the folded engine).
+  // The im2col engine reads blocks of 64 channels, mostly zeros if there are 16 or fewer. The
+  // folded engine fills the blocks with the taps of a filter's row, so its plans then come first.
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   std::vector<Engine> order{Engine::depthwise, Engine::matrix, first, second,
@@ -66,8 +66,8 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : order)
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // These engines sort their plans by time. So if their best plan does not fuse the extra work,
-  // fusing is not worth it, and the matrix engine's plans stay first.
+  // The im2col and folded engines sort their plans by expected time, passes included. If their best
+  // plan fuses the extra work, plans that fuse it come first; else a separate pass is faster.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

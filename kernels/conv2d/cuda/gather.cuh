@@ -28,7 +28,7 @@ struct Window {
   int columns;
 
   struct Position {
-    int image;  // pixels of the tensor before this image
+    int image;  // the number of pixels in the tensor before this image
     int h, w;
   };
   struct Tap {
@@ -84,8 +84,9 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// A carrier for operands with k contiguous. A thread keeps its rows of the im2col matrix, whose
-// positions stay in registers, and goes along the columns.
+// A Carrier of WindowOperand, which brings the im2col matrix to shared memory, for contiguous k. A
+// thread keeps its rows of the matrix, whose positions stay in registers, and goes along the
+// columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -145,8 +146,9 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// A carrier for operands whose k is not contiguous. A thread keeps its columns of the im2col
-// matrix, whose taps stay in registers, and goes down the rows.
+// A Carrier of WindowOperand, which brings the im2col matrix to shared memory, if k is not
+// contiguous. A thread keeps its columns of the matrix, whose taps stay in registers, and goes down
+// the rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -200,7 +202,8 @@ class TapsCarrier {
   const Window::Tap tap_;
 };
 
-// The operand for mma_sync: A in forward and backward_data (k contiguous), B in backward_weights.
+// The im2col matrix as an operand for mma_sync: as A in forward and backward_data (k is
+// contiguous), as B in backward_weights.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;
@@ -213,7 +216,8 @@ struct WindowOperand {
   Window window;
 };
 
-// The carrier for register_tiles, whose shared memory always has m or n contiguous.
+// Brings the im2col matrix to shared memory for register_tiles, which always keeps m or n
+// contiguous there.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:

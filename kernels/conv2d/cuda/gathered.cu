@@ -22,8 +22,8 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// Describes the product to the kernel family. The pitches only tell whether 16-byte copies are
-// possible.
+// Describes the product to the kernel family. The pitches are not real: they only say whether rows
+// allow 16-byte copies.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)
@@ -33,8 +33,8 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// Narrow groups are merged into packs with this many filters (in backward_data, channels), which is
-// the width of the narrow tiles.
+// Several narrow groups are merged into a pack of at most this many filters (in backward_data,
+// channels). This is the width of the narrow tiles.
 constexpr int kPackWidth = 64;
 constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
 // The most packs if a pack is less than half as wide as kPackWidth, as when the number of groups is
@@ -120,7 +120,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// Returns the call for pack `index`, made from the call for the first pack.
+// Returns the call for pack number `index`: `call`, which is that of pack 0, with moved pointers.
 GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;

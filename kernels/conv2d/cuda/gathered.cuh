@@ -13,11 +13,11 @@ struct GatheredCall {
   gemm::Problem product;
   gemm::Plan plan;
   const void* images;
-  // In forward, the weights [K, R S C]. In backward_data, their transpose [C, R S K]. In
-  // backward_weights, dy [N P Q, K].
+  // The second operand. In forward, it is the weights [K, R S C]; in backward_data, their transpose
+  // [C, R S K]; in backward_weights, dy [N P Q, K].
   const void* other;
-  int image_pitch;  // channels of the images, of which the task may read a part
-  int dy_pitch;     // for backward_weights: all filters of dy
+  int image_pitch;  // channels of a pixel of the images, of which this pack may read only a part
+  int dy_pitch;     // for backward_weights: the filters of a pixel of dy, those of all packs
   bool vectors;     // 16-byte copies are possible
   gemm::Epilogue epilogue;
   Members members;

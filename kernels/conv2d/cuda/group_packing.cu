@@ -32,7 +32,7 @@ __global__ void unpack_elements(const __grid_constant__ Geometry g, const Packed
     const int c = int(i) % c_group, line = int(i) / c_group, k = line / taps;
     // Returns the gradient of the group that is `later` groups after the filter's group.
     const auto of_group = [&](int later) {
-      // The group's place in its pack.
+      // The group's number in its pack.
       const int group = (k + later * k_group) % layout.packing.k / k_group;
       return packed[(std::int64_t{line} + std::int64_t{later} * k_group * taps) * layout.inner +
                     group * c_group + c];

@@ -1,8 +1,9 @@
 // Packs the groups of a convolution into tiles. Neighbouring groups form a pack that fills whole
 // tiles. A tile has the filters (in backward_data, the channels) of one pack, and reads only the
-// channels of this pack, in whole blocks. So zeros outside packs cost nothing. Within a pack,
-// elements outside a filter's group are multiplied by zeros. If such an element is not finite, it
-// may reach other groups of the pack. CUDA builds only.
+// channels of this pack, in whole blocks. So zeros outside packs cost nothing. Within a pack, each
+// filter is multiplied by the elements of all groups, with zeros in place of weights for all groups
+// but its own. Because NaN or infinity times zero is NaN, an element that is not finite may reach
+// other groups of its pack. CUDA builds only.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +26,9 @@ inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
   return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};
 }
 
-// The layout of a copy of the filters, [packs][rows][taps][inner], with zeros between groups and in
-// padding. A row is a filter, and `inner` runs over the channels of its pack. If transposed, a row
-// is a channel, and `inner` runs over filters.
+// The layout of a copy of the filters, [packs][rows][taps][inner]. A row is a filter, and `inner`
+// runs over the channels of the filter's pack. If transposed, a row is a channel, and `inner` runs
+// over the filters. Channels of other groups in the pack, and padding, hold zeros.
 struct PackedFilters {
   GroupPacking packing;
   int rows, inner;
@@ -37,7 +38,7 @@ struct PackedFilters {
   std::int64_t elements(const Geometry& g) const {
     return std::int64_t{packing.count} * rows * g.taps() * inner;
   }
-  // Returns whether the copy would equal the filters.
+  // Returns whether the copy would equal the filters, so that none is needed.
   bool is_plain(const Geometry& g) const {
     return !transposed && !shared && packing.count == g.groups && rows == g.k / g.groups &&
            inner == g.c / g.groups;

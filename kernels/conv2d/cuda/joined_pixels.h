@@ -1,9 +1,10 @@
 // Lets TMA read 1x1 convolutions whose channels do not fill whole 16-byte vectors (58 channels in
 // bf16 are 116 bytes). Neighbouring pixels are joined: four pixels of 58 channels are a row of 232
 // channels, and the convolution becomes one of four groups that all have the same filters. The
-// tensors in memory stay as they are; only the filters, which are few, need a copy. Groups in one
-// pack are multiplied by each other's zeros (group_packing.h), so a pixel that is not finite may
-// reach its neighbours. CUDA builds only.
+// tensors in memory stay as they are; only the filters, which are few, need a copy. In this copy, a
+// pixel is multiplied by zeros for the outputs of the pixels joined with it (group_packing.h).
+// Infinity or NaN times zero is NaN, so a pixel that is not finite may reach these outputs. CUDA
+// builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"

@@ -115,7 +115,8 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
-  const conv::Plan plan = conv::chosen(task);  // a plan without statistics could give other bits
+  // Chosen while task.statistics is set even if the sums are known, so that y gets the same bits.
+  const conv::Plan plan = conv::chosen(task);
   task.statistics = writes_sums(problem);
   const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
     buffers.images = operands.inputs[0];

@@ -8,10 +8,10 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The channels of a block, and the threads that share the slots of one channel.
+// How many channels a block has, and how many threads share the slots of one channel.
 constexpr int kChannels = 16, kSlices = 64;
 
-// Adds the slots in the same order in every run.
+// Adds up the slots, in the same order in every run, so that the bits are the same.
 __global__ void __launch_bounds__(kChannels* kSlices)
     finish(const float* slots, int count, int channels, int pixels, const __grid_constant__ InputNorm norm,
            const StepControl* control, std::ptrdiff_t member_stride) {

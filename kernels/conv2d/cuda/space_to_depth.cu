@@ -28,8 +28,8 @@ FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   return table;
 }
 
-// The offsets of a FoldTable in elements, counted from the pixel's first row and column in shared
-// memory. An offset of -1 marks zero.
+// For each channel of a folded pixel, its offset in shared memory from the pixel's first element
+// there, or -1 if the channel is zero. Computed from a FoldTable.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
@@ -41,8 +41,8 @@ struct FoldGrid {
   // packs: the 16-byte words of a folded pixel. threads: the threads of a block, a multiple of
   // packs.
   int packs, threads;
-  // Divide by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, and the
-  // lines of an image.
+  // For divisions by the number of pixels in a segment, of packs in a pitch, of rows in a folded
+  // pixel, and of lines in an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
@@ -86,7 +86,8 @@ FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid
   return offsets;
 }
 
-// Writes folded pixels, 16 bytes per thread at a time. A thread always has the same channels.
+// Writes folded pixels, 16 bytes per thread at a time. A thread keeps the same channels, so that it
+// loads their offsets only once.
 template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
@@ -106,7 +107,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int e = begin - lead + i * V - row * grid.pitch;
     const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
-    if (length % V == 0) {  // each 16 bytes lie entirely inside x or outside
+    if (length % V == 0) {  // then each 16 bytes lie entirely inside a line of x or outside
       const bool inside = there && e >= 0 && e < length;
       gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
     } else {
@@ -132,7 +133,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-// Returns which filter element a folded element holds, or -1 if the folded element is zero.
+// Returns the index of the filter element that a folded element is a copy of, or -1 if it is zero.
 __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
                                  int element) {
   const int channel = element % fold.channels, j = element / fold.channels % fold.across,

@@ -56,7 +56,9 @@ MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const Vie
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  Im2colMap map = view.map;  // the map of the windows, without padding
+  // view.map for a tensor without padding: the additional position after each row is outside, so
+  // TMA reads zeros there.
+  Im2colMap map = view.map;
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
   map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;
@@ -234,7 +236,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace, maps));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  gemm::Epilogue epilogue;  // applied to the sum over the splits of k
+  gemm::Epilogue epilogue;  // for the kernel that adds up the splits of k, if they are several
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
   epilogue.bias = repeats_bias(task) ? workspace.bias : b.bias;
@@ -242,7 +244,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
   const bool in_norm = norms(task, plan.product.splits);
-  // Each block has two consumer warpgroups, and each of them writes a slot.
+  // There is a slot of sums for each of the two consumer warpgroups of every block.
   const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),

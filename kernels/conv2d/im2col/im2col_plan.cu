@@ -76,7 +76,8 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // If n is contiguous in the filters, a block of k must end where its pack of groups ends.
+  // If n is contiguous in the filters, k of each pack of groups is padded to whole blocks, so that
+  // no block of k reaches into the next pack.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};
@@ -202,8 +203,8 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
                               : gemm::sm90_expected_time(product, tile, splits, bytes, has_partials,
                                                          !is_matrix(task, view));
   }
-  // Tiles of 64 filters whose taps share pixels leave little bandwidth of shared memory for work on
-  // the result. input_norm does not count, because it was seen to cost as much in other tiles.
+  // In tiles of 64 filters whose taps share pixels, work on the result adds 13 % to the time,
+  // because shared memory is busy. Not so input_norm, which costs other tiles as much.
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;
   return leaves_little && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.13 * time : time;
@@ -223,10 +224,12 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
-    // Every tile for tf32 operands whose k is not contiguous has a kernel.
+    // Skip tiles without a kernel. The tiles of is_mn_major() (tf32, k not contiguous) all have
+    // one.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // Half a TMA box can be copied only to rows of a plain matrix, and only without a mask.
+    // Skip tiles whose last TMA box is half used, if rows of the result are not next to each other
+    // or a mask is read: threads copy half a box, and support neither.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;

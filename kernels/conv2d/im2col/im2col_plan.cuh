@@ -19,8 +19,8 @@ bool empty(const View& view);
 // the filter. Their windows must be next to each other, with one pixel of padding on either side.
 // If taps are columns, the windows must be in one block of channels.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
-// Returns the view as the tile reads it. If taps share pixels, the view has one more pixel after
-// each row of positions.
+// Returns the view as the tile reads it. If taps share pixels, each row of positions gets one more
+// position, in the padding, for the taps at the row's end.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
 // Returns whether the windows are all pixels of a tensor without gaps. TMA reads boxes of such a
@@ -35,8 +35,8 @@ GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
 // Returns whether groups require a copy of the filters, or a workspace for the filters' gradient.
 bool rearranges_filters(const Task& task, int tile);
-// Return how many channels of the windows one tile reads, and how many channels a row of the
-// filters' gradient has. With groups the former are the channels of one pack.
+// Return how many channels of the window one tile reads (with groups, those of one pack), and how
+// many channels a row of the filters' gradient has.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
@@ -49,12 +49,12 @@ bool sums(const Task& task, int splits);
 // Returns whether the kernel that writes dx fuses input_norm. k must not be split, and pixels must
 // not be joined. The tile must satisfy has_norm_kernel(), as the tiles of all candidates do.
 bool norms(const Task& task, int splits);
-// Returns whether the kernel that writes dx also masks it.
+// Returns whether the kernel that writes dx also applies the mask of input_relu.
 bool masks(const Task& task, int splits);
 // Returns whether the kernel that writes y reads a copy of the bias for each of the joined pixels.
 bool repeats_bias(const Task& task);
 
-// Returns the product that the kernel runs. It has whole blocks of channels.
+// Returns the product that the kernel runs, whose channels are padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
 // The extents of the result, or of one split of it, as a matrix without gaps.
 struct Result {
@@ -63,9 +63,10 @@ struct Result {
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  // For the splits of k, for the gradient of folded or packed filters, and for column sums.
+  // Parts of the workspace: sums of the splits of k, the gradient of folded or packed filters,
+  // slots of column sums.
   float *partial, *gradient, *slots;
-  float* bias;  // for repeats_bias()
+  float* bias;  // one copy of the bias per joined pixel, if repeats_bias()
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };

@@ -4,7 +4,8 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// Narrow tiles have the filters as columns.
+// The last argument of GradientLoader exchanges A and B, so that filters are columns. Narrow tiles
+// require that.
 template <class Config>
 using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
                                   GradientLoader<Config, Config::columns % Config::depth != 0>>;

@@ -73,7 +73,7 @@ struct FilterTaps {
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
 };
 
-// Says where the boxes of the result are stored.
+// Says in which part of the result a box of a tile (64 rows by 128 bytes) is stored.
 struct Placement {
   enum class Kind : int {
     matrix,     // rows of a plain matrix, or of one matrix per split of k
@@ -83,8 +83,8 @@ struct Placement {
     transposed_filters,
   };
   Kind kind = Kind::matrix;
-  // Divide by the positions in a row and in an image. They are also set for a matrix with gap rows,
-  // which belong to no output.
+  // For divisions by the number of positions in a row and in an image. Also set for a matrix with
+  // gap rows, which belong to no output.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels, for (transposed_)filters
   const StepControl* control = nullptr;  // column sums run over its valid samples
@@ -131,7 +131,8 @@ constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
 }
 
-// Runs forward, and backward_data with transposed filters, which narrow tiles always use.
+// Runs forward. Also runs backward_data if it reads a transposed copy of the filters
+// (transposes()).
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
 // Run forward and also compute column sums of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);

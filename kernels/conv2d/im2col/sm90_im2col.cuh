@@ -7,8 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns how many rows count in the column sums. `offset`: bytes from member 0's memory to the
-// member's.
+// Returns how many of `m` rows belong to valid samples and so count in column sums. `offset`: the
+// bytes from member 0's memory to the member's.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
@@ -35,8 +35,8 @@ struct Sm90Placement : Placement {
 };
 
 // The placement if taps share pixels. A gap row, which belongs to no output, then follows each row
-// of pixels. TMA reads gaps as zeros, but must not write through a map with gaps (illegal
-// instruction).
+// of pixels in a tile. TMA can read gaps as zeros but must not write through a map with gaps
+// (illegal instruction), so threads copy the box.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a box of 64 rows.
@@ -78,9 +78,10 @@ struct LoaderParameters {
   }
 };
 
-// A is windows of the images. B is the channels of one tap of the filters (k contiguous), or one
-// tap of many filters (n contiguous), in the tile's pack of groups. The loading thread divides only
-// once per item, because a stage may take only 120 cycles.
+// Loads stages of forward and backward_data. A is windows of the images. B is the channels of one
+// tap of the filters (k contiguous), or one tap of many filters (n contiguous), in the tile's pack
+// of groups. The loading thread divides only when it starts a work item, because a stage may take
+// only 120 cycles.
 template <class Config>
 class WindowLoader {
  public:
@@ -103,7 +104,7 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // If several taps share A's pixels, A and B are loaded separately. One box of A then serves
+  // A tile whose taps share A's pixels loads A and B separately, because one box of A serves
   // several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
@@ -154,9 +155,9 @@ struct WindowBox {
   }
 };
 
-// A is dy with m contiguous, and B is windows of x, with one block of columns per box. k runs over
-// positions. filters_in_columns exchanges A and B. If the tile ends in half a box, the last box of
-// dy is half as wide too, because TMA is slow outside dy.
+// Loads stages of backward_weights. A is dy with m contiguous, and B is windows of x, with one
+// block of columns per box. k runs over positions. filters_in_columns exchanges A and B. If the
+// tile ends in half a box, the last box of dy is half as wide, because TMA is slow outside dy.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:

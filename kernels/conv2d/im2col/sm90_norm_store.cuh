@@ -40,16 +40,16 @@ class NormStore {
     }
   };
 
-  // TMA boxes of the two operands fill as few stages as possible. A stage has chunks of columns of
-  // one operand, each with all rows of the tile. Stages of the two operands alternate.
+  // How the two operands lie in the ring. A stage has chunks of columns of one operand, each with
+  // all rows of the tile, as many as fit. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong, a consumer warpgroup still holds one stage of the product while it waits for all
-  // stages of the operands.
+  // In ping-pong, a consumer warpgroup still holds a stage of the product while it waits for all
+  // stages of the operands. The ring must have room for all of them.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -125,7 +125,7 @@ class NormStore {
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
-      sm90::async_proxy_fence();  // orders this thread's reads before TMA's writes to the stage
+      sm90::async_proxy_fence();  // else TMA could refill the stage before this thread has read it
       __syncwarp();
       ring.release(stage_of_x, thread_ % 32);
       ring.release(ring.position.stage, thread_ % 32);
@@ -140,7 +140,7 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member.
+  // Returns the address, in the memory of this Store's member, of what member 0 has at `pointer`.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -150,10 +150,11 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // The buffer is free. All threads have passed the last barrier, and before that barrier one
-    // thread waited for the store from this buffer.
+    // This buffer may be overwritten: one thread waited until TMA had read it, and all threads have
+    // since passed a barrier with that thread.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    // In half a box, the other half belongs to the next tile.
+    // If only half of the box belongs to this tile, stage and store that half only. The columns of
+    // the other half are the next tile's.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
@@ -176,7 +177,8 @@ class NormStore {
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      // TMA's boxes are 64 columns wide, so threads copy half boxes.
+      // TMA's boxes are 64 columns wide. If the tile ends in half a box, TMA would overwrite the
+      // next tile, so threads copy it.
       const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
@@ -193,11 +195,12 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp sums 16 columns, so only two warps have columns in half a box.
+      // Each warp sums 16 columns. Of half a box, the warps 2 and 3 have none.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
-  // Adds a word of two bf16 elements, or of one f32, and masks it by the lowest bits of `bits`.
+  // Adds two words, each of two bf16 elements or of one f32, and sets elements of the sum to 0
+  // whose bit in `bits` is 0.
   __device__ static std::uint32_t masked_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
     if constexpr (!kHalves) return bits & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =

@@ -37,8 +37,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// Returns the view of one residue of dx by the stride. It has no taps if dx is zero there, and no
-// rows if dx has none there.
+// Returns the view for the pixels of dx whose row and column have these residues modulo the stride.
+// It has no taps if dx is zero there, and no rows if dx has no such pixels.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;

@@ -22,15 +22,15 @@ struct View {
   std::int64_t out_offset = 0;
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
-  // Returns the number of blocks of columns if windows have this many channels.
+  // Returns the number of blocks of im2col columns if the tensor has `channels` channels.
   int blocks(int channels, int depth) const {
     return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
   }
 };
 
-// Returns the views of a task. A strided backward_data has one view per residue of dx's rows and
-// columns by the stride. The view is a convolution of dy without stride, with the taps that meet
-// the residue.
+// Returns the views of a task. A strided backward_data has one view for each pair of residues of
+// dx's row and column modulo the stride. Such a view is a convolution of dy without stride, with
+// the taps that meet these pixels. Other tasks have one view.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

@@ -100,7 +100,7 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
     CONVOY_CUDA(
         cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    // As f32 and as bf16, these bytes are NaN.
+    // These bytes are NaN as f32 and as bf16. So an element that the plan fails to write is found.
     CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));
   }
   bind(s.problem, plan, buffers)(Stream(kBenchStream));

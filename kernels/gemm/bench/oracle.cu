@@ -24,7 +24,7 @@ __global__ void fill_random_kernel(T* data, std::int64_t count, std::uint64_t se
   }
 }
 
-// A block computes one sample.
+// A block computes one sampled element of C.
 template <typename T>
 __global__ void evaluate_kernel(Problem p, Buffers buffers, const void* before, Sample* samples) {
   Sample& sample = samples[blockIdx.x];

@@ -7,7 +7,7 @@
 
 namespace convoy::kernels::gemm {
 
-// Fills with normally distributed values, which depend only on the seed and the index.
+// Fills `data` with normally distributed values, which depend only on the seed and the index.
 void fill_random(void* data, DType type, std::int64_t count, std::uint64_t seed, cudaStream_t stream);
 
 // One sampled element of C: the expected value, the sum of the absolute values of its products, and
@@ -17,7 +17,8 @@ struct Sample {
   double expected, magnitude;
   float found;
 };
-// Fills in samples whose row and column are set. `before`: C before the run, or null if beta is 0.
+// Computes the other fields of samples whose row and column are set. `before`: C before the run, or
+// null if beta is 0.
 void evaluate_samples(const Problem& problem, const Buffers& buffers, const void* before, Sample* samples,
                       std::int64_t count, cudaStream_t stream);
 

@@ -15,7 +15,7 @@
 
 namespace convoy::kernels::gemm {
 
-// One operand's part of a pipeline stage.
+// The shape in shared memory of one operand's part of a pipeline stage.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -148,8 +148,8 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // If possible, the tile of a warp is 64 x 64, because this needs the least bandwidth of shared
-  // memory.
+  // A warp computes 64 x 64 if there are enough columns, because this reads the least from shared
+  // memory per product.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };

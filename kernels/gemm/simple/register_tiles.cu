@@ -29,8 +29,9 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Returns the expected microseconds. A multiprocessor does 128 multiply-adds per cycle. A wave is
-// all blocks that run at once; it takes the time of all blocks that share one multiprocessor.
+// Returns the expected microseconds. A multiprocessor does 128 multiply-adds per cycle. Blocks run
+// in waves of as many as fit on the device at once. A wave takes the time of all blocks that share
+// one multiprocessor.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;

@@ -184,7 +184,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
   const int count = int((k_end - k_begin + T::depth - 1) / T::depth);
   float sums[8][T::thread_columns] = {};
   Fragment<T::thread_columns> fragments[2];
-  // Prologue: fill all stages but one and load the first fragments.
+  // Prologue: fill all stages but one, and load the first operands into registers.
 #pragma unroll
   for (int stage = 0; stage < T::stages - 1; ++stage) {
     if (stage < count) fetch(stages[stage]);
@@ -192,7 +192,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
   }
   arrive();
   fragments[0].load(stages[0] + row, stages[0] + kStageB + column);
-  // Main loop: refill a stage, then multiply while the next fragments are loaded.
+  // Main loop: refill a stage, then multiply while the next operands are loaded into registers.
   int reading = 0, writing = T::stages - 1;
   for (int block = 0; block < count; ++block) {
     const float* current = stages[reading];

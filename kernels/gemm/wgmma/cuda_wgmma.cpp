@@ -65,10 +65,10 @@ constexpr int kTiles = int(std::size(kSm90Tiles));
 // An operand as the kernels read it. It is a repacked copy if TMA cannot read the operand's own
 // buffer (its pitch or address is no multiple of 16 bytes), or if tf32 needs k contiguous.
 struct Operand {
-  bool mn_major = false;  // m or n is contiguous, in the order that the kernel reads
+  bool mn_major = false;  // m or n, not k, is contiguous in what the kernel reads
   bool repacked = false;
   bool transposed = false;                        // repacking transposes it
-  std::int64_t rows = 0, columns = 0, pitch = 0;  // in the order that the kernel reads
+  std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of what the kernel reads
 };
 
 Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {
@@ -90,9 +90,9 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Returns whether another kernel finishes raw sums, which it does if k is split or if TMA cannot
-// store the rows of C. (If a row ended at an odd bf16 element, TMA was seen to write one element
-// too many.)
+// Returns whether the kernel stores raw sums and another kernel computes C from them. That is so if
+// k is split, C's old values are needed, or TMA cannot store the rows of C. (If a row ended at an
+// odd bf16 element, TMA was seen to write one element too many.)
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
@@ -153,7 +153,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-// Describes a launch, without its schedule.
+// Returns the arguments of a launch, all but those of its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
                   const Workspace& workspace, const MapMaker& maps) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
@@ -231,7 +231,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr)
       sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream, members);
-    // A block has two consumer warpgroups, each with a slot of its own.
+    // Each of the two consumer warpgroups of a block writes a slot of column sums.
     const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream, members);
   };

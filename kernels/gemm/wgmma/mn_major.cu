@@ -9,8 +9,9 @@
 
 namespace convoy::kernels::gemm {
 
-// The time of a stage is that of its traffic to and from shared memory. The stage is written, y is
-// read and written back transposed, x is read once, and y is read again for every 64 rows of x.
+// Traffic in shared memory decides the time of a stage. x and y are the tile's longer and shorter
+// side (sm90_mn_major.h). The stage is written, y is read and written back transposed, x is read
+// once, and y is read again for every 64 rows of x.
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                               bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];

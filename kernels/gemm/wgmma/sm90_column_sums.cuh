@@ -19,9 +19,9 @@ namespace convoy::kernels::gemm {
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // Sets this consumer warpgroup's slot of `slots`, [blocks * 2][2][n], to zero. `block` is the
-  // number of the block among the blocks that compute this member. Synchronise the warpgroup before
-  // the first add(). Rows of C from `rows` on are left out of the sums.
+  // Sets the slot that this consumer warpgroup has in `slots`, [blocks * 2][2][n], to zero. `block`
+  // counts the blocks that compute this member. Synchronise the warpgroup before the first add().
+  // Rows of C from `rows` on are left out of the sums.
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),

@@ -36,16 +36,16 @@ struct TileConfig {
   static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
-  // Tiles of 64 columns exchange A and B (swapped), which reads less shared memory: one product of
-  // 64 x `rows` replaces several of 64 x 64. The accumulators then hold C transposed.
+  // Tiles of 64 columns exchange A and B (swapped). One product of 64 x `rows` then replaces
+  // several of 64 x 64, which reads less shared memory. The accumulators then hold C transposed.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
   // The number of TMA boxes of B if n is contiguous. The last one may be half a box.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // Taps that share pixels begin one row of the swizzle after each other. In gradients of weights,
-  // the taps are columns of B in one box. In other directions, a stage is one box of A, and each
-  // tap is a stage of B's ring.
+  // The pixels of taps that share a box begin one row of the swizzle apart. In gradients of
+  // weights, the taps are columns of B in one box. In other directions, a stage is one box of A,
+  // and each tap is a stage of B's ring.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -72,8 +72,8 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // 65536 registers allow 168 for each of 384 threads. With 160, a block of 128 more threads may
-  // have 32 each (comm/nccl/copy_all_reduce.cu). The producer gives most of its own away.
+  // With 160 instead of 168 registers, a block of copy_all_reduce.cu (128 threads of 32) fits next
+  // to this one. The producer later leaves most of its own to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -101,7 +101,7 @@ struct RingPosition {
   }
 };
 
-// Tells every block of the cluster that this warp has read the stage.
+// Tells every block of the cluster that this warp has read the stage, which may then be refilled.
 template <int cluster>
 __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   if constexpr (cluster == 1) {
@@ -115,7 +115,7 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  std::uint64_t *full, *empty;  // each stage has one barrier of each kind
+  std::uint64_t *full, *empty;  // one each per stage: its bytes have come; all warps have read it
   RingPosition<count> position;
 
   // Call this from one thread. `arrivals`: the number of warps that read a stage.
@@ -140,9 +140,9 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps follow each other in k. Each stage holds one tap. If all of B fits and
-// there is one member, B is loaded once and stays in the ring, and every work item starts at the
-// first stage.
+// The ring of B if the taps of a filter's row follow each other in k. Each stage holds one tap. If
+// all of B fits and there is one member, B is loaded once and stays, and every work item starts at
+// the first stage.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
@@ -222,8 +222,8 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   for (int step = 0; step < Config::steps; ++step) {
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
-      // 64 rows of A take 64 x 128 bytes. Each row of 128 bytes is k of one row of A (k-major), or
-      // 64 rows of A at one k (mn-major).
+      // 64 rows of A take 64 x 128 bytes. Such a row of 128 bytes is 64 elements of k of one row of
+      // A or, if m is contiguous, 64 rows of A at one k.
       const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
       const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
       const int add = accumulate || step > 0;
@@ -273,7 +273,8 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    // The other consumer warpgroup skips these stages. Its barriers must not fall a phase behind.
+    // The other consumer warpgroup skips these stages, and could take an old phase of their
+    // barriers for a new one at its next wait. So pass the turn only when they have come.
     output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
@@ -283,9 +284,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
 }
 
 // Calls work(member, block, blocks) for each share of the work that this block computes. A share is
-// the work items block, block + blocks, block + 2 blocks and so on of one member. In a launch for
-// this member alone, one block computes one share. So the sums of a member have the same order,
-// whatever other members there are. With clusters, "block" means a cluster.
+// what one block computes in a launch for one member alone: the member's work items block, block +
+// blocks, block + 2 blocks and so on. So the sums of a member have the same order, whatever other
+// members there are. With clusters, "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -297,8 +298,8 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// `several`: there are several members. The kernel for one member has no code that moves pointers.
-// Such code makes a short step 3 % longer, mostly because it must be loaded.
+// `several`: the launch computes several members. The kernel for one member does not have the code
+// that moves pointers, because even loading that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,
@@ -339,8 +340,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   else
     sm90::cluster_sync();
 
-  // With programmatic dependent launch, nothing above this line may read the results of earlier
-  // kernels. The next kernel may start here.
+  // Programmatic dependent launch: this kernel may have started before earlier kernels ended, so
+  // nothing above may read their results. From here on the next kernel may start in the same way.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
@@ -382,7 +383,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
     int turn = 0;
-    // The first consumer warpgroup starts without waiting for its turn.
+    // A wait for the parity before the first phase returns at once, so the first consumer warpgroup
+    // starts.
     std::uint32_t parity = consumer == 0;
     for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
       Store output(store, member, first * Config::cluster + int(rank),
@@ -391,7 +393,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       for (int index = first; index < work_items; index += stride, turn ^= 1) {
         const Schedule::WorkItem item = schedule.at(index);
         if (Config::ping_pong) {
-          // Skip the stages of the other consumer warpgroup's items.
+          // Step over the stages that belong to the other consumer warpgroup's work item.
           if (turn != consumer) {
             ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
             if constexpr (Config::has_tap_ring)
@@ -412,8 +414,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         output.tile(sums, row, column, item.split, ring);
       }
       output.finish();
-      // The next share may write its first box where this share's last box is still being stored
-      // from.
+      // Wait for all threads: the next share stages its first box where TMA may still be reading
+      // this share's last box.
       if constexpr (several) output.sync();
     });
   }

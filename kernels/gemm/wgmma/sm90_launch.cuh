@@ -18,8 +18,8 @@ using Sm90Config = TileConfig<
     math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
     kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
-// Starts a kernel in clusters of `cluster` blocks along x. The kernel may begin before the kernel
-// before it has ended.
+// Starts a kernel in clusters of `cluster` blocks along x. The kernel may begin before the previous
+// one has ended (programmatic dependent launch).
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
 void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, const Arguments&... arguments) {
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));

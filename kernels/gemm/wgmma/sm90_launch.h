@@ -96,34 +96,36 @@ class Schedule {
 
   int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
   cuda::Divider tiles_, band_tiles_, band_, last_height_;
-  // The first longer_splits_ splits have one block of k more than the others.
+  // k_blocks_ need not divide by splits_: the first longer_splits_ splits have one more block of k.
   int split_blocks_ = 0, longer_splits_ = 0;
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
-// adds the splits of k. windows: A (in gradients of weights, B) is read through an im2col map.
+// Returns the expected microseconds of a product that moves `bytes`. has_partials: k is split, and
+// another kernel adds the partial sums. windows: A (in gradients of weights, B) is read through an
+// im2col map.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
-// Adds the time of memory to `compute`, in microseconds. Operands that several tiles share count a
-// little more than once. Also adds the time of the kernel that adds the splits.
+// Returns the expected microseconds: the longer of `compute` and the time of memory, plus a small
+// part of the shorter, plus the time of the kernel that adds up the splits of k, if there is one.
+// Operands that several tiles share count a little more than once.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond
 // The bytes that a copy moves per microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
-// The work of a kernel besides storing C: column sums and sums of squares, or a mask. Each has
-// kernels of its own, because it would slow down the others.
+// Work of a kernel besides storing C: column sums of C and of its squares, or a mask. Each variant
+// is a kernel of its own, because the additional code would slow down the plain kernel.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The shares of a launch's work: the blocks (or clusters of blocks) of each member, and the
-// members.
+// How many shares of work a launch has (for_each_share): `blocks` (or clusters of blocks) for each
+// of `members` members.
 struct Shares {
   int blocks, members;
 };
 
-// The arguments of a launch, the same for all tile shapes. Those from `c` on are fields of
+// The arguments of a launch, for all tile shapes. The fields from `c` on become
 // TileStore::Parameters.
 struct Sm90Call {
   int tile, blocks;
@@ -137,8 +139,8 @@ struct Sm90Call {
   Members members;
 };
 
-// Only products with k contiguous in both operands and C in bf16 compute column sums in the kernel
-// itself. Other products use a separate pass.
+// Starts the kernel. Only products with k contiguous in both operands and C in bf16 have a kernel
+// that computes column sums itself. Others need a separate pass.
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 

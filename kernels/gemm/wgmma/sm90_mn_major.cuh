@@ -28,7 +28,7 @@ struct MnMajorConfig {
   // The loaders call x A, even where x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  // The blocks of 64 rows, the height of an instruction, that each consumer warpgroup has.
+  // How many blocks of 64 rows (the height of a wgmma instruction) each consumer warpgroup has.
   static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // neighbours of x that a lane holds
   static constexpr int warp_x = 8 * run;
@@ -45,11 +45,12 @@ struct MnMajorConfig {
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Transposes a box of y, [32 of k][32 columns]. A row gets all k of one column: of every eight,
-// first the even k, as lanes read x. Of every 16, column 4 i + 2 j + l becomes row 8 j + 2 i + l,
-// so that a lane's accumulators are four neighbouring columns.
+// Transposes a box of y, [32 of k][32 columns], so that a row gets all k of one column. The order
+// within a row is that in which lanes read x: of every eight k, first the even ones. Of every 16
+// columns, column 4 i + 2 j + l becomes row 8 j + 2 i + l, so that a lane's accumulators are four
+// neighbouring columns.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
-  const int chunk = lane % 8;  // the 16-byte chunk of the transposed rows that this lane writes
+  const int chunk = lane % 8;  // which 16 bytes of each transposed row this lane writes
   const int mixed = (chunk * 2 & 7) | chunk / 4;
   float4 from[2][4];
 #pragma unroll
@@ -79,8 +80,8 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
-// Reads the fragments of a lane. `from`: the offset in the stage of the lane's neighbours of x, at
-// the lane's first k.
+// Reads the part of x that a lane needs for one step. `from`: the offset in the stage of the lane's
+// neighbours of x, at the lane's first k.
 template <int row_blocks>
 __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::uint8_t* stage, int from) {
   using Run = std::conditional_t<row_blocks == 2, uint4, uint2>;
@@ -92,7 +93,8 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Keeps the compiler from reusing registers that a running product still reads.
+// Makes the compiler believe that the registers change here. It then cannot reuse them while a
+// product that is still running reads them.
 template <int row_blocks>
 __device__ inline void keep(Fragments<row_blocks>& words) {
 #pragma unroll
@@ -106,8 +108,8 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item. The products of a step may still run while the fragments of the next
-// three steps are read.
+// Multiplies one work item. While the products of a step run, the parts of x for the next three
+// steps are read.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -170,9 +172,9 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Takes a Loader of wgmma_kernel, made without a rank, whose A is x. result.with_split(split,
-// visit) calls visit with an object that has store(neighbours of a row, row, column) and lists its
-// pointers, as cuda_members.cuh says.
+// Multiplies all work items. Loader is one of those of wgmma_kernel, for one block per cluster, and
+// its A is x. result.with_split(split, visit) calls visit with an object that has store(neighbours
+// of a row, row, column) and lists its pointers, as cuda_members.cuh says.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -196,8 +198,8 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     sm90::barrier_init_fence();
   }
   __syncthreads();
-  // With programmatic dependent launch, nothing above this line may read the results of earlier
-  // kernels.
+  // Programmatic dependent launch: this kernel may have started before earlier kernels ended, so
+  // nothing above may read their results.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 

@@ -9,31 +9,32 @@
 
 namespace convoy::kernels::gemm {
 
-// The tiles for such operands, numbered after those of kSm90Tiles. A tile has a longer side x and a
-// shorter side y. Either side can be m.
+// The tiles for tf32 operands whose k is not contiguous. Their numbers follow those of kSm90Tiles.
+// A tile has a longer side x and a shorter side y, and either of them can be m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
     {"64x128r", 64, 128, 1, false},
 };
 inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
-// Returns whether x is the side of n.
+// Returns whether the longer side x is n.
 constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-// Returns whether plans of a problem use these tiles. They need rows that start at multiples of 16
-// bytes, for TMA. Other problems use kSm90Tiles, and both operands are first transposed by a kernel
-// that reads rows of any pitch.
+// Returns whether the plans of a problem use these tiles. TMA reads the operands as they are, so
+// their rows must start at multiples of 16 bytes. If they do not, the plans use kSm90Tiles, and
+// another kernel first transposes both operands.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
-// adds the splits.
+// Returns the expected microseconds of a product that moves `bytes`. has_partials: k is split, and
+// another kernel adds the partial sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
-// Stores the elements of a plain product. Partial sums have a kernel of their own, because one
-// kernel for them and for every epilogue took 15 microseconds longer for the largest tile.
+// Stores the results of a plain product. Whole stores elements of C with their epilogue, Partial
+// stores raw sums. Each gets a kernel of its own, because one kernel for both took 15 microseconds
+// longer for the largest tile.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;
@@ -54,7 +55,8 @@ struct MatrixResult {
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       using Vector = std::conditional_t<count == 4, float4, float2>;
-      // The pitch has room for whole vectors.
+      // A vector may end beyond column n, because the pitch of partial sums has room for whole
+      // vectors.
       if (row < of.m && column < of.n)
         *reinterpret_cast<Vector*>(data + row * of.partial_pitch + column) =
             *reinterpret_cast<const Vector*>(values);

@@ -15,14 +15,14 @@
 
 namespace convoy::kernels::gemm {
 
-// Says where a staged box of 64 rows goes: here, into a plain matrix. Convolutions have placements
-// of their own.
+// Says to which part of C a staged box of 64 rows is stored. This placement is for a plain matrix;
+// convolutions have placements of their own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
-  // Returns how many rows count in the column sums of a member, which is given by the offset of its
-  // memory in bytes.
+  // Returns how many of `m` rows count in column sums: all of them. The second argument is the
+  // offset of the member's memory, in bytes.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
   // True if the tile has gap rows, which belong to no output. TMA would write them, so threads copy
   // the box instead. The placement then has first_gap(row) and next_gap(), the distances to the
@@ -107,7 +107,7 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of a box's mask
 
-  // Returns the address in the memory of this Store's member.
+  // Returns the address, in the memory of this Store's member, of what member 0 has at `pointer`.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -117,9 +117,9 @@ class TileStore {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
                                                                  : 0.0f;
   }
-  // Applies alpha, bias and ReLU to a chunk of columns or, with A and B exchanged, to 64 rows.
-  // Elements 4 i and 4 i + 2 are in one column, and 4 i + 1 and 4 i + 3 in the next. If exchanged,
-  // elements 4 i and 4 i + 1 are in one column, and the two others eight columns further.
+  // Applies alpha, bias and ReLU to a chunk of columns or, with A and B exchanged, to 64 rows. Of
+  // every four accumulators, 0 and 2 are in one column, and 1 and 3 in the next. If exchanged, 0
+  // and 1 are in one column, and 2 and 3 eight columns further.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -161,8 +161,8 @@ class TileStore {
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // The buffer is free. Every thread has passed the barrier of the previous box, and before
-        // that barrier one thread waited for the store from this buffer.
+        // This buffer may be overwritten: one thread waited until TMA had read it, and all threads
+        // have since passed a barrier with that thread.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -190,7 +190,7 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp sums 16 columns, so only two warps have columns in half a box.
+        // Each warp sums 16 columns. Of half a box, the warps 2 and 3 have none.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
@@ -202,12 +202,12 @@ class TileStore {
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Sets gap rows (rows of the tile that belong to no output) to zero, so that sums omit them. A
-  // warp does so in its own part of the box: 16 rows or, with A and B exchanged, 16 columns of all
-  // rows.
+  // Sets gap rows (rows of the tile that belong to no output) to zero, so that they do not count in
+  // column sums. A warp clears what it has staged: 16 rows or, with A and B exchanged, 16 columns
+  // of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // The 16-byte words of a row that this warp staged.
+    // A warp staged this many 16-byte words of each row.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;

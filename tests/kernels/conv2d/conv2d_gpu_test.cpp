@@ -82,14 +82,14 @@ std::vector<Layer> layers() {
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
-      // These layers are folded (space_to_depth). A block copies a segment of a line, by 16 bytes
-      // or by single elements.
+      // These layers have few channels and are folded (space_to_depth). Blocks that copy a segment
+      // of a line do so by 16 bytes or by single elements.
       {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles per thread block
-      // These layers need half a block of channels, and tiles of 160 columns: one tile, or two and
-      // a part.
+      // These layers need half a block of channels and tiles of 160 columns. Some have one such
+      // tile, some two and a part.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
       {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles per thread block
@@ -103,9 +103,9 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channel counts that are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // Taps share pixels. Some rows are longer or shorter than a TMA box, or one pixel. Some
-      // layers have more padding or dilation in height, two channel blocks, one filter row, or a
-      // mask.
+      // In these layers taps share pixels. Some rows are longer or shorter than a TMA box, or one
+      // pixel. Some layers have more padding or dilation in height, two channel blocks, one filter
+      // row, or a mask.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -113,8 +113,8 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // Thread blocks compute two or three tiles. In some layers, filters stay in shared memory
-      // (tiles of 64 or 160 columns). In others a tile's taps begin anywhere in their ring.
+      // Here thread blocks compute two or three tiles. In some layers, filters stay in shared
+      // memory (tiles of 64 or 160 columns). In others, taps begin anywhere in their ring.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
@@ -146,8 +146,8 @@ std::vector<Layer> layers_in_groups() {
       {{2, 60, 7, 7}, {60, 4, 3, 3}, {.padding = {1, 1}, .groups = 15}},
       {{2, 21, 7, 7}, {14, 3, 3, 3}, {.padding = {1, 1}, .groups = 7, .bias = true}},
       {{2, 131, 6, 6}, {131, 1, 3, 3}, {.padding = {1, 1}, .groups = 131}},
-      // Depthwise layers: every filter and stride, many tiles per thread block, copies of 16, 8 and
-      // 4 bytes.
+      // Depthwise layers with every filter size and stride, many tiles per thread block, and copies
+      // of 16, 8 and 4 bytes.
       {{40, 96, 30, 29}, {96, 1, 3, 3}, {.padding = {1, 1}, .groups = 96, .bias = true, .relu = true}},
       {{9, 58, 28, 28}, {58, 1, 3, 3}, {.padding = {1, 1}, .groups = 58, .input_relu = true}},
       {{20, 144, 31, 28}, {144, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 144}},
@@ -180,21 +180,22 @@ std::vector<Layer> layers_of_joined_pixels() {
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
                                      Direction::backward_weights};
 
-// Each direction is a test of its own, because tools that slow kernels down can run tests in
-// parallel.
+// Each direction is a test of its own, so that the three can run in parallel under tools that make
+// kernels slow.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Returns the kind of row whose pixels taps share: 0 if they share none, else a number that depends
-// on the size of the filter and of the row. A TMA box has 64 pixels.
+// Returns which case of the taps that share pixels a layer is, so that a brief run tests each case:
+// 0 if taps share none, else a number that depends on the filter's height and padding and on the
+// row's length. A TMA box has 64 pixels.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;
   return g.r != 3 ? 1 : g.padding[0] != 1 ? 2 : g.q == 1 ? 3 : g.q < 64 ? 4 : 5;
 }
 
-// Names the path that a plan takes through its kernel. The paths of wgmma kernels differ by parts
-// of blocks, tiles per thread block, row lengths and joined pixels; those of other kernels by the
-// width of their copies.
+// Names the path that a plan takes through its kernel. Plans with the same name test the same code.
+// The paths of wgmma kernels differ by parts of blocks, tiles per thread block, row lengths and
+// joined pixels; those of other kernels by the width of their copies.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -220,7 +221,8 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   return kind;
 }
 
-// Checks that one launch computes all members. The operands are random, of magnitudes 0.5 to 1.
+// Checks that one launch for all members gives the bits of launches of their own. The operands are
+// random, of magnitudes 0.5 to 1.
 void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
   const conv::Geometry& g = task.geometry;
   const bool weights = task.direction == Direction::backward_weights;
@@ -286,7 +288,7 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (task.input_relu && !plan.fuses_extra) continue;
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
-        // It is enough to test each kernel once with members, because only addresses differ.
+        // Test each kernel with members only once, because with members only addresses change.
         if (with_members
                 .insert(plan.to_string() + (task.input_relu ? " masked" : "") + (task.bias ? " bias" : ""))
                 .second)
@@ -322,7 +324,7 @@ TEST(Conv2dPlans, KeepNaN) {
   const Layer layers[] = {
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
-      // The pixels of this layer are joined, so that zeros fill its filters.
+      // The pixels of this layer are joined, so zeros stand between the weights of its filters.
       {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},
       {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)

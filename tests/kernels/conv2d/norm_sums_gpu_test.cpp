@@ -202,8 +202,8 @@ class NormSums : public ::testing::Test {
   }
 
  private:
-  // Launches often and compares bits, because a kernel that does not wait for a late value may pass
-  // once by chance.
+  // Launches often and compares bits. A kernel that forgets to wait for a value may be lucky in one
+  // launch.
   static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
     const std::vector<double> found = sums.read();
     for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
@@ -267,8 +267,8 @@ struct Sample {
 };
 
 std::vector<Sample> samples() {
-  // These shapes leave parts of tiles, or give more tiles than thread blocks. Some have a single
-  // block of k.
+  // These shapes leave tiles partly empty, or give more tiles than thread blocks. Some have a
+  // single block of k.
   std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1},           {{90, 160, 14, 14, 32, 1}, 89},
                              {{180, 32, 14, 14, 160, 1}, 179},    {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
                              {{7, 64, 9, 10, 64, 3}, 5},          {{3, 64, 5, 70, 72, 3, 1, 1, 2}, 2},
@@ -281,7 +281,7 @@ std::vector<Sample> samples() {
       {{70, 64, 8, 8, 64, 3}, 69},
       {{40, 256, 14, 14, 64, 1}, 40},
       {{3, 320, 6, 6, 32, 3}, 3},
-      {{9, 520, 7, 7, 512, 3}, 9},  // many columns
+      {{9, 520, 7, 7, 512, 3}, 9},  // more columns than other layers
       {{20, 128, 14, 14, 128, 3, 1, 32}, 19},
       {{9, 160, 9, 11, 160, 3}, 9},
       {{9, 344, 6, 7, 176, 1}, 8},

@@ -22,7 +22,7 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr float kCanary = 12288.0f;  // exact in bf16, and never a result
+constexpr float kCanary = 12288.0f;  // exact in bf16, and never a result of these products
 
 float through_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -124,8 +124,9 @@ class Case {
   }
 
  private:
-  // Checks that one launch for several members gives the bits of one launch per member. Each member
-  // has the operands of this case, rotated by another offset.
+  // Checks that one launch for several members gives the bits of one launch per member. The
+  // operands of each member are the bytes of this case's operands, rotated by an offset that
+  // differs from member to member.
   void expect_members(const Plan& plan) const {
     const auto part = [](const char* name, const std::vector<std::byte>& bytes) {
       testing::MemberPart made{name, {}};
@@ -200,8 +201,8 @@ class Case {
     }
   }
 
-  // Compares with sums of the stored values, so that the bound covers only the rounding of the
-  // sums.
+  // Compares column sums with sums of C as it is stored. The bound then need not cover C's own
+  // rounding.
   void expect_sums(const std::vector<float>& found) const {
     for (std::int64_t column = 0; column < problem_.n; ++column) {
       double sum = 0, square = 0, magnitude = 1e-9;
@@ -229,8 +230,8 @@ class GemmOnGpu : public ::testing::TestWithParam<Rung> {
   void SetUp() override {
     if (!device_present()) GTEST_SKIP() << "no CUDA device";
   }
-  // Makes a problem of a brief run small for the simple rungs. They start a thousand threads per
-  // block and have one kernel for all extents.
+  // In a brief run, shrinks problems for the simple rungs, which start a thousand threads per
+  // block. They have one kernel for all extents, so small problems test the same code.
   static Problem sized(Problem problem) {
     if (!convoy::test::brief() || GetParam() > Rung::shared_tiles) return problem;
     problem.m = std::min<std::int64_t>(problem.m, 37);
@@ -274,8 +275,8 @@ TEST_P(GemmOnGpu, EveryPlanIsRightInEveryOrder) {
         }
 }
 
-// There are more tiles than multiprocessors, so that persistent blocks, and their consumer
-// warpgroups in turn (ping-pong), compute several tiles each.
+// There are many more tiles than multiprocessors. So persistent blocks compute several tiles each,
+// and in ping-pong their consumer warpgroups take turns.
 TEST_P(GemmOnGpu, ManyTilesABlock) {
   for (const Math math : kMaths) {
     Problem problem = problem_of(math, false, true, 9000, 520, 72);
@@ -286,8 +287,8 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
-// Launches that run at the same time share the multiprocessors, so some blocks start late. Even
-// then, every piece must be computed once.
+// Launches on several streams share the multiprocessors, so some of their blocks start late. Each
+// launch must still give the same bits.
 TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
@@ -297,7 +298,8 @@ TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   // Numbers of these bytes are near a hundredth in f32 and in bf16.
   CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));
   CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
-  // The streams of the lanes do not wait for the null stream.
+  // Wait for the two cudaMemset: the streams below do not wait for the null stream, on which they
+  // run.
   CONVOY_CUDA(cudaDeviceSynchronize());
   struct Lane {
     CudaStream stream;
@@ -359,14 +361,15 @@ TEST_P(GemmOnGpu, Epilogues) {
         check(problem, 52);
         problem.bias = problem.relu = true;
         check(problem, 53);
-        // If a bias is added in rows beyond C, it must not reach the sums.
+        // With one more row, the last tile has rows beyond C, to which the kernel adds the bias.
+        // They must not count in the sums.
         problem.m += 1, problem.beta = 0;
         check(problem, 54);
       }
 }
 
-// The shapes of weight gradients: odd extents, rows at every distance from a multiple of 16 bytes,
-// split k and every epilogue.
+// Tests the shapes of weight gradients, in which k is contiguous in neither operand: odd extents,
+// rows at every distance from a multiple of 16 bytes, split k and every epilogue.
 TEST_P(GemmOnGpu, NeitherKContiguous) {
   struct Sizes {
     std::int64_t m, n, k, lda, ldb;
@@ -399,8 +402,8 @@ TEST_P(GemmOnGpu, LongK) {
   for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
 }
 
-// Nothing is launched before the capture. If a tuning file has the choice, the capture of a step is
-// the first launch, too.
+// Captures before any launch. A step whose choices come from a tuning file does the same, because
+// nothing is measured.
 TEST_P(GemmOnGpu, CanBeCaptured) {
   Problem problem = sized(problem_of(Math::bf16, false, false, 256, 128, 4096));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
@@ -416,7 +419,7 @@ TEST_P(GemmOnGpu, CanBeCaptured) {
   EXPECT_NO_THROW(stream.synchronize());
 }
 
-// Returns whether the plan that is chosen without timing has tiles that read the operands without a
+// Returns whether the plan chosen without timing reads both operands as they are, without a
 // transposed copy. The names of such tiles contain "r".
 bool reads_as_they_are(const Problem& problem) {
   const Plan best = plan(problem);

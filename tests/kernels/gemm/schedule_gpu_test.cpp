@@ -28,7 +28,7 @@ TEST(Divider, Divides) {
   }
 }
 
-// The schedule must deal out every block of k of every tile once. It must deal out all of a band of
+// The schedule must deal out every block of k of every tile exactly once, and all of one band of
 // rows before the next band.
 TEST(Sm90Schedule, DealsOutEverythingOnce) {
   for (const int m_tiles : {1, 3, 16, 17, 48, 100})
