@@ -91,7 +91,8 @@ class PreparedTransfer : public PreparedOperation {
  private:
   CommContext& context() const { return communicator_.context(); }
 
-  // Sender and receiver count the messages of their ordered pair.
+  // Opens the channel on which the watchdog follows messages from one rank to another. Each ordered
+  // pair has its own, because only these two ranks count its messages.
   void open_channel(int peer) {
     const int rank = communicator_.rank();
     const auto from = static_cast<std::size_t>(kind_ == CollectiveKind::send ? rank : peer);

@@ -20,7 +20,7 @@ struct Addends {
 
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// Adds the addends in rank order. `sum` is one of them.
+// Adds the addends in rank order. `sum` is the same memory as one of them.
 __global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
                                                    float* sum, std::int64_t count, std::int64_t of_block) {
   const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);

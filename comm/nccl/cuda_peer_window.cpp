@@ -41,9 +41,8 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Returns whether NVLink connects the devices. Otherwise there are no atomic operations between
-// GPUs, and NCCL has faster ways. (Ranks of tests may share a GPU, which NCCL's collectives
-// refuse.)
+// Returns whether NVLink connects the devices, or both ranks use one device, as in tests. Without
+// NVLink there are no atomic operations between GPUs, and NCCL is faster.
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;

@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 
 // mpirun sends SIGTERM to all processes milliseconds after one of them dies. So each process holds
 // SIGTERM back for kTerminateHeld; if no death has ended the job by then, SIGTERM was meant for the
-// process itself. A connection that closes later than kDeathsAfterTerminate after SIGTERM is no
-// death: its process ended by SIGTERM too.
+// process itself and ends it. A connection that closes later than kDeathsAfterTerminate after
+// SIGTERM does not count as a death, because SIGTERM has then ended its process, too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
 // The status of std::quick_exit, which lets handlers remove half-written files and waits for no
@@ -208,12 +208,14 @@ void Watchdog::check_waits(Clock::time_point now) {
 
 void Watchdog::end_with(const std::string& line) {
   ending_ = true;
-  // A hub that was only stopped and wakes up must not take this end for a death.
+  // The hub may only have been stopped. If it wakes up it must not take the end of this process for
+  // a death.
   channel_.link.send({FrameKind::abandon, {}});
   const HostElection election(channel_.token);
   if (election.won()) {
     print_lines({line});
-    // Wait, so that no late rank wins the election as well.
+    // Stay a moment, so that a rank that comes later does not win the election as well and print
+    // again.
     std::this_thread::sleep_for(kFollow);
   }
   std::quick_exit(kFailed);

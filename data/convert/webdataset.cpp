@@ -114,7 +114,8 @@ class Shards {
   }
 
   void refuse(const std::string& key, const Sample& sample) {
-    // Its files are already counted as files of another kind.
+    // This key has neither an image nor a label, so it is no sample. Its files are already counted
+    // as left out.
     if (sample.image.empty() && sample.label.empty()) return;
     const bool no_label = sample.label.empty();
     conversion_.refuse(fmt::format("{}: {}: no {}", source_.name(), no_label ? sample.image : key,

@@ -147,7 +147,8 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // With fewer samples per row libjpeg would use another method of upsampling.
+    // With fewer samples per row libjpeg would use another method of upsampling, and other pixels
+    // would result.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);

@@ -81,9 +81,10 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws
-  // what failed in the background. The buffers are used in turn: a lease must have ended before the
-  // `buffers`-th call after its own (ScatterLoader, which runs one batch ahead: one call earlier),
-  // else that call throws std::logic_error.
+  // what failed in the background. Batches use LoaderOptions::buffers buffers in turn. So a lease
+  // must have ended before the `buffers`-th call after the call that returned it. (With
+  // ScatterLoader, which runs one batch ahead, it must have ended one call earlier.) Otherwise that
+  // call throws std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Returns the milliseconds that next() has waited since the source was made.

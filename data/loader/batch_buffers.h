@@ -47,7 +47,7 @@ class BatchBuffers {
   struct Cut {
     std::uint8_t* pixels = nullptr;
     std::int64_t offset = 0;  // offset of the cut in the batch's pixels
-    bool whole = false;       // false: there is room for the output's pixels only
+    bool whole = false;       // true: room for the whole cut; false: only for the output's pixels
   };
   // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
   Cut take_cut(std::int64_t bytes);

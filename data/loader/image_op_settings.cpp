@@ -30,7 +30,7 @@ double spaced(double first, double last, int bin) {
 ImageOp affine(double a, double b, double c, double d, double e, double f) {
   const auto fixed = [](double value) { return static_cast<std::int32_t>(std::floor(value * 65536 + 0.5)); };
   ImageOp op{ImageOpKind::affine, 0, {}};
-  // The centre of output pixel (0, 0) is at (0.5, 0.5).
+  // Add half a pixel, because the centre of output pixel (0, 0) is at (0.5, 0.5).
   const std::array values{a, b, c + a * 0.5 + b * 0.5, d, e, f + d * 0.5 + e * 0.5};
   std::ranges::transform(values, op.matrix, fixed);
   return op;

@@ -69,8 +69,8 @@ double draw_share(double alpha, Words& words) {
   return 1 / (1 + std::exp(b - a));
 }
 
-// Draws the rectangle of cutmix: 1 - share of the image's area around a random pixel, clipped at
-// the border.
+// Draws the rectangle of cutmix around a random pixel. It has 1 - share of the image's area before
+// it is clipped at the border.
 kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width, Words& words) {
   const double half = 0.5 * std::sqrt(1 - share);
   const auto side = [&](std::int64_t extent, std::int32_t& first, std::int32_t& size) {

@@ -15,7 +15,8 @@ float box(float x, float y, float half_width, float half_height) {
   return std::hypot(std::max(dx, 0.0f), std::max(dy, 0.0f)) + std::min(std::max(dx, dy), 0.0f);
 }
 
-// A regular polygon around the origin, as the intersection of half planes.
+// Returns the signed distance to a regular polygon around the origin, as the intersection of half
+// planes.
 float polygon(float x, float y, int sides, float inner_radius) {
   float distance = -1e9f;
   for (int i = 0; i < sides; ++i) {
@@ -37,7 +38,8 @@ float star(float x, float y) {
   return ((px - 1) * ey - py * ex) / length;
 }
 
-// A bar of the given half length and thickness, its centre at (cx, cy), turned by `angle`.
+// Returns the signed distance to a bar of the given half length and half width, with its centre at
+// (cx, cy), turned by `angle`.
 float bar(float x, float y, float cx, float cy, float angle, float half_length, float half_width) {
   const float dx = x - cx, dy = y - cy, c = std::cos(angle), s = std::sin(angle);
   return box(c * dx + s * dy, c * dy - s * dx, half_length, half_width);

@@ -256,8 +256,8 @@ void TaskGraphBuilder::order_nodes() {
   if (graph.order_.size() != graph.time_.size()) report_cycle(waiting);
 }
 
-// Walks back from a waiting node. Its producers include a waiting node, too, so the walk must
-// repeat.
+// Throws an error that shows a cycle. Each node that still waits has a producer that waits, too. So
+// the walk from producer to producer comes to a node twice, and the nodes in between are a cycle.
 void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const {
   const TaskGraph& graph = graph_;
   NodeIndex node = 0;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-// Nodes ordered by the time when their inputs arrive and, once that has passed, by bottom level.
+// Nodes whose producers are placed, in the order in which to try them: by the time when their
+// inputs arrive and, if that has passed, by bottom level.
 class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }

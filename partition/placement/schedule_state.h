@@ -131,8 +131,8 @@ class ScheduleState {
   std::vector<NodeIndex>::iterator place_of(NodeIndex node);
   void unlink(NodeIndex node);
   void link(NodeIndex node);
-  // A pass over the queue visits nodes by ascending or by descending key. Equal keys, which nodes
-  // of different devices can get, count by index, as in the orders of devices.
+  // A pass over the queue visits nodes by ascending or by descending key. Nodes of different
+  // devices can have equal keys; then the index decides, as in the orders of devices.
   enum class Direction { kForward, kBackward };
   void queue(NodeIndex node, Direction direction = Direction::kForward);
   NodeIndex pop_queue();
@@ -148,11 +148,11 @@ class ScheduleState {
     return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
   }
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
-  // Returns the node's tail over its out-edges if it were on `device`.
+  // Returns the longest path from the node's end over its out-edges if the node were on `device`.
   Nanoseconds tail_of_consumers(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
 
-  // With dependent transfers (schedule_contention.cpp).
+  // Called only if transfers depend on each other (schedule_contention.cpp).
   void replay_from_inputs_of(NodeIndex node);
   bool replay(Nanoseconds limit);
   void copy_replayed_times();
@@ -161,19 +161,21 @@ class ScheduleState {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  const bool same_speeds_;  // then the bottom levels hold on every device
+  // Whether a node takes the same time on every device, so that bottom levels hold on all of them.
+  const bool same_speeds_;
   const bool same_links_;
   std::vector<NodeState> node_;
   std::vector<EdgeIndex> in_begin_;  // by node, into in_edge_
   std::vector<InEdge> in_edge_;
   std::vector<std::vector<NodeIndex>> order_;  // by device, ascending keys
-  std::vector<Undo> log_;                      // of the current move
+  std::vector<Undo> log_;                      // what the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::vector<NodeIndex> tails_to_update_;  // those that the current move changes first
-  Key moved_until_ = 0;     // the largest key of a node that the current move moves, before or after it
+  // The largest key that a node of the current move has before or after the move.
+  Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;
-  // With dependent transfers.
+  // Set only if transfers depend on each other.
   std::optional<ContendedTimes> contended_;
   Nanoseconds replay_from_ = 0;   // the current move changes no event before this time
   Nanoseconds replay_until_ = 0;  // it moves no node that starts later, and none to a later place

@@ -36,8 +36,8 @@ class Slicer {
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
-    // Do not compute the levels again: they bound those of the remaining graph, and a pass is
-    // expensive.
+    // Take all secondary paths by these levels. Each path that is taken lowers other levels, but
+    // the old ones remain upper bounds, and a pass to compute them again is expensive.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));

@@ -93,7 +93,7 @@ class CostModel {
   // Returns the same for any two devices if all links are equal, otherwise the average over all
   // pairs.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
-  // Returns the above for all edges that leave a node.
+  // Returns these times for all edges that leave a node.
   std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
     return {average_transfer_.data() + graph_.out_begin(node),
             static_cast<std::size_t>(graph_.out_degree(node))};
@@ -111,7 +111,8 @@ class CostModel {
   // Returns whether all edges of the node move the same tensor.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
   // Returns whether each transfer depends only on its two ends. That is so without contention if
-  // each producer has one tensor. Then an incremental simulation gives the simulator's own times.
+  // all edges of each node move the same tensor. Then an incremental simulation gives the
+  // simulator's own times.
   bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:
