@@ -32,7 +32,8 @@ class GradientBuckets {
   // of order.
   void start(int bucket, Stream stream = {});
 
-  // Orders work that is put on `stream` from now on after the bucket, which must have been started.
+  // Makes work that is put on `stream` from now on wait for the bucket, which must have been
+  // started.
   void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
   // Does the part of this rank in the buckets that are started, as far as it can be done without

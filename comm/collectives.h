@@ -39,8 +39,8 @@ class PreparedOperation {
   // operation is done. It is cheap: a rank whose only thread computes can call it between kernels.
   // Always returns true on devices.
   virtual bool progress() = 0;
-  // Orders later work on `stream` after the operation, like wait(), but wait() must still be
-  // called. Several streams may follow an operation. Does nothing on the host.
+  // Makes later work on `stream` wait for the operation. Several streams may follow one operation,
+  // and wait() must still be called. Does nothing on the host.
   virtual void follow(Stream) {}
   // Makes later work on `stream` wait for the result. Returns at once if the operation was not
   // started.

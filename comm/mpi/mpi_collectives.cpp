@@ -160,7 +160,7 @@ class MpiCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // The send only reads through this pointer. Sends and receives share its type.
+    // Sends and receives share a class whose pointer is not const. The send only reads through it.
     return std::make_unique<PreparedTransfer>(pairs_, CollectiveKind::send, const_cast<void*>(data), count,
                                               type, peer, label);
   }

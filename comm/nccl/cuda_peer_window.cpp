@@ -233,7 +233,8 @@ PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const
   const TransferState& place = state(rank(), transfer.peer, transfer.number);
   std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
   if (bytes == 0) {
-    // Receivers publish their slots in the order of the numbers.
+    // Receivers publish their slots in the order of transfer numbers, so this wait is number + 1 of
+    // the channel.
     const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
                          kSlotOfATransfer);
     while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
@@ -274,7 +275,8 @@ void PeerWindow::enter_barrier(Barrier barrier, cudaStream_t stream) const {
   const auto flag = [&](int of, int by) { return &barrier_flags(of).met[static_cast<int>(barrier)][by]; };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
   for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
-  // No rank sets this flag again before this rank has reached the other barrier.
+  // These flags can be cleared now: no rank sets them again before this rank has reached the other
+  // barrier.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }

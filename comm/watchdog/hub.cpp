@@ -177,7 +177,7 @@ void Hub::say_goodbye() {
 }
 
 bool Hub::all_gone() const {
-  // Rank 0's own connection is in this process.
+  // Leave out peer 0: rank 0's own connection stays open as long as this process.
   return std::all_of(peers_.begin() + 1, peers_.end(),
                      [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
 }

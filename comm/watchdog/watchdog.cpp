@@ -137,7 +137,8 @@ void Watchdog::serve_hub(Clock::time_point now) {
   std::quick_exit(kFailed);
 }
 
-// Closing a socket with unread messages would reset the connection and lose the last message.
+// Reads what arrives until all ranks are gone. Closing a socket with unread messages would reset
+// the connection, and the rank at the other end would lose the last message.
 void Watchdog::await_silence(milliseconds most) {
   const auto deadline = Clock::now() + most;
   while (!channel_.hub->all_gone() && Clock::now() < deadline) {

@@ -18,9 +18,9 @@ struct Position {
 };
 
 // One rank's part of a global batch. All arrays have `capacity` entries, the same at every step.
-// The first `valid` entries are real; `valid` may be 0. The others have label -1, sample -1 and a
-// zero image or a meaningless transform, as has an entry whose image was reported to
-// LoaderOptions::skip.
+// Only the first `valid` entries hold samples; `valid` may be 0. The others have label -1, sample
+// -1 and a zero image or a meaningless transform. So has an entry whose image could not be read, if
+// LoaderOptions::skip is set.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)

@@ -89,8 +89,8 @@ class BatchFiller {
   std::vector<std::uint8_t> cut_;
 };
 
+// Returns one filler per thread.
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
-                                            // Returns one filler per thread.
                                             const LoaderOptions& options);
 
 // Returns how many samples a thread takes at a time, enough to make the taking cheap.
