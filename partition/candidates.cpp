@@ -48,7 +48,8 @@ void Partitioner::choose_order(Entry& entry) const {
 }
 
 Clock::time_point Partitioner::deadline() const {
-  constexpr double kLongest = 1e9;  // seconds that can still be added to a time point
+  // The longest time limit in seconds. With a longer one the deadline could overflow.
+  constexpr double kLongest = 1e9;
   if (!options_.time_limit || options_.time_limit->count() > kLongest) return Clock::time_point::max();
   return begin_ + std::chrono::duration_cast<Clock::duration>(*options_.time_limit);
 }

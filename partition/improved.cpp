@@ -196,7 +196,8 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  limits.temperature /= 10;  // stay near the start; the first search looks farther away
+  // Stay near the start, because the first search (improved()) looks farther away.
+  limits.temperature /= 10;
   // Half of the `all` parts are for these searches, half for the last one. The time that is left is
   // divided anew before each search, because a search may end early.
   const std::int64_t all = 2 * std::ssize(widths) + 2;

@@ -51,7 +51,8 @@ CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t off
     : window_(std::move(window)), offset_(offset), count_(count) {}
 
 void CopyAllReduce::run(cudaStream_t stream) const {
-  // The others' values of this rank's share of a chunk must fit into the scratch memory.
+  // Sum in chunks that are so short that the other ranks' values of this rank's share fit into the
+  // scratch memory.
   const auto chunk = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
   window_->enter_barrier(PeerWindow::Barrier::before_sum, stream);
   for (std::int64_t first = 0; first < count_; first += chunk)

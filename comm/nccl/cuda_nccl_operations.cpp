@@ -11,8 +11,9 @@
 namespace convoy::comm {
 namespace {
 
-// The start and wait that all operations share. While an exception unwinds the stack, the device
-// must not wait for ranks that may never come, or freeing its memory would block.
+// The start and wait that all operations share. While an exception unwinds the stack, the
+// destructor aborts all connections. Otherwise freeing memory would block while the device waits
+// for ranks that may never come.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}

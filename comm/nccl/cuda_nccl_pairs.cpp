@@ -34,8 +34,8 @@ bool is_capturing(Stream stream) {
 
 NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
   const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
-  // Connect all pairs before any transfer, because this device may then wait for a peer that still
-  // connects.
+  // Connect all pairs before any transfer: in a transfer this device may wait for a peer that
+  // cannot go on until it is connected.
   if (!is_capturing(stream))
     for (auto& [ends, channel] : channels_)
       if (channel == nullptr) channel = connect(ends.first, ends.second);

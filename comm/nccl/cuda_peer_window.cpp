@@ -114,7 +114,7 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   }
   const bool addressed = window->open_parts();
   const std::int32_t complete = window->open_states() && addressed;
-  // Destroying the window is collective, so all ranks do it before any throws.
+  // If any rank has failed, all ranks destroy the window here, because destroying it is collective.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
   return window;

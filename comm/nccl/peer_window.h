@@ -106,7 +106,7 @@ class PeerWindow {
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
   std::vector<std::byte*> registered_;           // parts of states_, registered with the device
-  std::array<int, 2 * kMostRanks> transfers_{};  // transfer numbers given out so far
+  std::array<int, 2 * kMostRanks> transfers_{};  // for each peer and direction: numbers given out
 };
 
 }  // namespace convoy::comm

@@ -45,7 +45,7 @@ void ProgressMarks::enter(cudaStream_t stream, int operation) const {
 void ProgressMarks::finish(cudaStream_t stream) const {
   static auto* const write_value = driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32");
   auto* shown = reinterpret_cast<Shown*>(shown_.data());
-  // The device addresses pinned memory by the host's pointer.
+  // The device has the same address for pinned memory as the host.
   check_driver(
       write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT),
       "cuStreamWriteValue32");

@@ -8,7 +8,7 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// No MCU takes more bytes, because a symbol with its value has at most 31 bits.
+// The most bytes of an MCU: each coefficient takes a symbol and a value, together at most 31 bits.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
 // Sums of DC differences beyond this are left to libjpeg-turbo, which refuses those beyond 32 bits.
 constexpr int kMostDc = 1 << 30;

@@ -9,7 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// Returns the live bytes while each node of the topological order runs on a single device.
+// Returns, by node, the bytes that are live while it runs if all nodes run on one device in
+// topological order.
 std::vector<Bytes> live_in_order(const TaskGraph& graph) {
   const auto order = graph.topological_order();
   std::vector<std::size_t> position(order.size());

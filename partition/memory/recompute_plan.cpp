@@ -40,9 +40,9 @@ int RecomputePlanner::units(std::int64_t bytes) const {
   return static_cast<int>((bytes + unit_ / 2) / unit_);
 }
 
-// Returns the time of running the blocks [first, end) forward again, in a stretch whose last block
-// is `last`. A stretch up to the last block of all runs forward for the first time, which is not
-// counted.
+// Returns the time of running the blocks [first, end) forward again in a stretch whose last block
+// is `last`. It is 0 in a stretch up to the network's last block, which runs forward for the first
+// time.
 double RecomputePlanner::forward_ms(int first, int last, int end) const {
   double ms = 0;
   if (last < blocks_ - 1)

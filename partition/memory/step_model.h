@@ -37,7 +37,7 @@ struct StepRun {
     copy_back    // a copy back into a new buffer begins
   };
   int operation = 0;         // operation of a run that computes
-  std::vector<int> outputs;  // tensor that a copy moves
+  std::vector<int> outputs;  // the outputs of a run, or the tensor of a copy
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }
   int tensor() const { return outputs[0]; }

@@ -31,7 +31,7 @@ class StepPlanner {
   // Returns the plan with the least expected time whose live bytes are within `limit`, or nothing
   // if none is found. Deterministic.
   std::optional<StepPlan> plan(std::int64_t limit) const;
-  // Returns such a plan in which only the given tensors may wait in host memory.
+  // Returns the same for plans in which only the tensors `away` may wait in host memory.
   std::optional<StepPlan> plan(std::int64_t limit, const std::vector<int>& away) const;
   // Returns the plan with the fewest live bytes.
   StepPlan least() const;

@@ -42,11 +42,11 @@ class LocalSearch {
   bool out_of_time();
   std::int64_t work() const { return work_ + state_->work(); }
   void set_temperature();
-  void refresh();  // takes the temperature, critical path and nodes at the peak of the state
+  void refresh();  // brings temperature_, path_ and at_peak_ up to the state
   void step();     // tries one random move
   void kick();     // leaves a local optimum
 
-  // Moves. Each decides whether it is kept.
+  // The moves. Each tries a change and decides whether it is kept.
   void try_node(NodeIndex node);     // moves it to another device or place in the order
   void try_stretch(std::size_t at);  // moves the nodes around path_[at] on its device
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
@@ -79,7 +79,7 @@ class LocalSearch {
   const ImprovementLimits limits_;
   const bool limited_;
   Random random_;
-  Placement best_;  // the best placement, unless unsaved_
+  Placement best_;  // the best placement, except while unsaved_ is true
   Score best_score_;
   bool unsaved_ = false;  // whether the state is the best, and best_ is older
 

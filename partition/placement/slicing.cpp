@@ -77,7 +77,8 @@ class Slicer {
     return best;
   }
 
-  // Takes the path from this position that always continues to the heaviest remaining consumer.
+  // Takes the nodes of the path that begins at this position and always goes on to the heaviest
+  // consumer that is not taken yet.
   std::vector<NodeIndex> follow(std::int32_t at) {
     std::vector<NodeIndex> path;
     while (at != kNone) {

@@ -79,8 +79,8 @@ class CostModel {
   // Returns whether every node takes the same time on every device.
   bool same_speeds() const { return same_speeds_; }
   bool uniform() const { return same_speeds_ && machine_.same_links(); }
-  // Returns how fast the device runs the graph's nodes on average. 1 means that it takes their
-  // times.
+  // Returns how fast the device runs the graph's nodes on average; with 1 they take the times that
+  // the graph gives.
   double speed(DeviceIndex device) const { return speed_[device]; }
 
   Nanoseconds run_time(NodeIndex node, DeviceIndex device) const {
