@@ -12,8 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// Spreads the keys of derived communicators: SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA
-// 2014).
+// Spreads keys over all 64 bits, so that keys of derived communicators differ: SplitMix64's
+// finaliser (Steele, Lea, Flood, OOPSLA 2014).
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;

@@ -69,8 +69,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
     const MpiSection section(context);
     if (sends) {
       check_nccl(ncclGetUniqueId(&id), name.view());
-      // MPI_Ssend returns when the message has arrived. NCCL, which blocks next, would not let MPI
-      // move it.
+      // Use MPI_Ssend, which returns only when the message has arrived: NCCL blocks next, and
+      // meanwhile MPI could not deliver it.
       check_mpi(MPI_Ssend(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
                 name.view());
     } else {

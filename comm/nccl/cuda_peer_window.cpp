@@ -81,8 +81,8 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// The flags of the two barriers. Each has one flag for every rank, which that rank sets and the
-// owner clears.
+// The flags of the two barriers. For each barrier a rank has one flag for every other rank. The
+// other rank sets it and the owner clears it.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
@@ -248,8 +248,8 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
   return static_cast<std::size_t>(offset);
 }
 
-// The receiver sets may_send, then the sender copies and sets has_sent. The end that waits for a
-// flag clears it. No flag is set twice, because the other end's next turn comes after the clearing.
+// The receiver sets may_send; then the sender copies and sets has_sent. The end that waits for a
+// flag also clears it. So a flag is clear again before the other end can set it for the next turn.
 void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);

@@ -149,8 +149,8 @@ void Watchdog::await_silence(milliseconds most) {
   }
 }
 
-// mpirun ends the job with the first rank that ends, so wait until rank 0 has printed. This rank
-// may also leave on the same error, with an exit status of its own.
+// mpirun ends the job with the first rank that ends, so wait until rank 0 has printed. In this time
+// the rank may also end by itself with the same error, and with an exit status of its own.
 void Watchdog::follow_hub() {
   const auto deadline = Clock::now() + kFollow;
   while (request_ != Request::abandon && Clock::now() < deadline)

@@ -53,8 +53,8 @@ void FrameSocket::send(const Frame& frame) {
                       static_cast<std::uint32_t>(frame.payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += frame.payload;
-  // A socket's buffer holds many of these messages. If it is full its peer has not read for long,
-  // and this message would not help.
+  // Drop the message if the socket's buffer is full. The buffer holds many messages, so the peer
+  // has not read for long, and one more would not help.
   ssize_t sent = 0;
   do {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

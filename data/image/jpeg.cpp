@@ -118,8 +118,8 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Creates the decoder anew: if a file lacks tables, libjpeg would use those of the previous
-  // image.
+  // Creates a new decoder for each image. If a file lacks tables, an old one would use those of the
+  // previous image.
   void read_header() {
     header_read_ = false;
     jpeg_destroy_decompress(&jpeg_);

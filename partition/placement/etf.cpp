@@ -134,8 +134,8 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
-    // Search the shared queue first: it moves nodes whose group has a device to that device's
-    // queue.
+    // Search the shared queue first: this moves nodes whose group has been given a device to that
+    // device's own queue, which is searched next.
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
     const auto anywhere =
         shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });

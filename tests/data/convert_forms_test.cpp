@@ -50,8 +50,8 @@ class ConvertWebDataset : public ConvertForms {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_archive(folder_ / name, entries);
   }
-  // Writes shards whose keys are not in alphabetical order, because the rows must follow the
-  // shards.
+  // Writes shards whose keys are not in alphabetical order. The rows must have the order of the
+  // shards, not that of the keys.
   void write_shards() {
     shard("wds/set-train-000.tar", {{"b.jpg", png(1)},
                                     {"b.cls", bytes_of("10\n")},

@@ -208,7 +208,7 @@ TEST_F(ConvertImages, ATruncatedArchive) {
     write_tar(folder_ / "set.tar", files(), filter);
     Bytes whole = read_bytes(folder_ / "set.tar");
     // An uncompressed tar ends with at least two empty blocks, which are more than a quarter of
-    // this file.
+    // this file. So cut off half of the file, to lose more than these.
     whole.resize(whole.size() / 2);
     write_bytes(folder_ / "set.tar", whole);
     expect_error([&] { convert(folder_ / "set.tar", folder_ / "out.h5", {.format = SourceFormat::images}); },
