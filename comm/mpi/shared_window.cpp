@@ -75,7 +75,8 @@ std::shared_ptr<SharedWindow> SharedWindow::create(const Communicator& communica
       window->parts_[rank] = map_part(theirs, mapped);
     if (window->parts_[rank] == nullptr) complete = 0;
   }
-  // This also keeps every file open until all ranks have mapped it.
+  // A rank must keep its file open until all others have mapped it. This all-reduce ensures that,
+  // too.
   return communicator.all_reduce(complete, ReduceOp::min, "shared window") == 1 ? window : nullptr;
 }
 

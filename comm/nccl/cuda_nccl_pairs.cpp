@@ -86,7 +86,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
   auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
                                                derived_key(ranks_.key(), pair), members);
-  // NCCL opens a transport with the first message, in which both ends must take part.
+  // Send one byte now. NCCL opens a transport with the first message, in which both ends must take
+  // part.
   const cudaStream_t stream = channel->stream().get();
   check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
                    : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),

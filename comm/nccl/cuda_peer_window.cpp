@@ -184,7 +184,7 @@ PeerWindow::~PeerWindow() {
     if (std::uncaught_exceptions() > unwinding_) return;  // the other ranks may never come
     try {
       ranks_.barrier("peer window");
-      // The rank that failed reports the error.
+      // Go on: the rank that failed reports the error.
     } catch (const std::exception&) {
     }
   };
@@ -204,7 +204,7 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the number of this pair's channel in the context's waits.
+// Returns the index under which the watchdog knows this pair's waits for slots.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
@@ -303,7 +303,7 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    // Repeat this, because the device clears flags.
+    // Repeat this until the device is idle, because waits that pass clear their flags.
     set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

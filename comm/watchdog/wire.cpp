@@ -18,7 +18,8 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// The limit is larger than any message, and smaller than a socket's buffer.
+// The most bytes of a message's payload: more than any message has, and less than a socket's
+// buffer.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace

@@ -28,7 +28,8 @@ constexpr auto kPlace = [] {
   return places;
 }();
 
-// T.81, F.2.2.1: a value of `size` bits; those that begin with a 0 are negative.
+// Returns the value that `size` bits stand for (T.81, F.2.2.1). It is negative if they begin with a
+// 0.
 int extended(std::uint32_t bits, int size) {
   const auto value = static_cast<int>(bits);
   return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
@@ -41,7 +42,7 @@ int take_value(JpegBits& bits, int size) {
   return extended(taken, size);
 }
 
-// Parts of a JpegCodes::Pair.
+// Each of these functions returns a part of a JpegCodes::Pair.
 int used_bits(JpegCodes::Pair pair) { return static_cast<int>(pair & 63); }
 int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 6 & 15); }
 int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 10 & 0x7F); }

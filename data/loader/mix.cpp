@@ -13,7 +13,7 @@
 namespace convoy::data {
 namespace {
 
-// Keeps these random numbers apart from those of other uses.
+// Part of the generator's key, so that these random numbers differ from those of other uses.
 constexpr std::uint64_t kPurpose = 0x6D69782073746570ull;
 
 // The random words of one step, in the order in which they are drawn.
@@ -90,7 +90,7 @@ kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width
 }  // namespace
 
 void MixSettings::check() const {
-  // With a much larger alpha every share would be 1/2 to the precision of float32.
+  // Alpha is limited, because with a much larger one every share would be 1/2 in float32.
   for (const auto& [name, alpha] : {std::pair{"mixup", mixup}, {"cutmix", cutmix}})
     if (!(alpha >= 0 && alpha <= 1000))
       throw std::runtime_error(fmt::format("{}: alpha {}, expected 0 (none) to 1000", name, alpha));

@@ -31,7 +31,7 @@ float star(float x, float y) {
   const float angle = std::atan2(y, x);
   const float from_tip = std::abs(angle - fifth * std::round(angle / fifth));
   const float radius = std::hypot(x, y);
-  // The edge from a tip (radius 1) to the inner corner between two tips (radius 0.4).
+  // Measure to the edge from a tip (radius 1) to the inner corner between two tips (radius 0.4).
   const float px = radius * std::cos(from_tip), py = radius * std::sin(from_tip);
   const float corner_x = 0.4f * std::cos(fifth / 2), corner_y = 0.4f * std::sin(fifth / 2);
   const float ex = corner_x - 1, ey = corner_y, length = std::hypot(ex, ey);

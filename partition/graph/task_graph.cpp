@@ -15,7 +15,8 @@
 namespace convoy::partition {
 namespace {
 
-// With this limit, sums of a million quantities stay inside 64 bits.
+// The largest time, size, sum of all times and sum of all resident bytes. Up to 1024 times as much
+// stays inside 64 bits.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
 }  // namespace
@@ -91,7 +92,7 @@ Nanoseconds TaskGraphBuilder::mean_time(const TaskNode& node, std::int64_t posit
   return static_cast<Nanoseconds>(sum / static_cast<double>(node.times.size()));
 }
 
-// Spreads the time of a node that has only one over all kinds.
+// A node may have one time for all kinds of devices. Copies this time to every kind.
 void TaskGraphBuilder::spread_times() {
   TaskGraph& graph = graph_;
   if (graph.kinds_.empty()) return;

@@ -17,7 +17,7 @@ struct BlockOption {
   std::vector<int> kept;           // kept tensors, without those that later blocks read
   std::int64_t kept_bytes = 0;     // bytes of `kept` and of what later blocks read
   std::int64_t forward_peak = 0;   // most live bytes while the block runs forward
-  std::int64_t backward_peak = 0;  // the same while it runs backward, with the gradients
+  std::int64_t backward_peak = 0;  // most live bytes while it runs backward, with its gradients
   double forward_ms = 0;           // time to run forward once more, as far as needed
   double repeated_ms = 0;          // time of the runs that backward repeats
 };

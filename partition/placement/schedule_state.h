@@ -170,15 +170,16 @@ class ScheduleState {
   std::vector<std::vector<NodeIndex>> order_;  // by device, ascending keys
   std::vector<Undo> log_;                      // what the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
-  std::vector<NodeIndex> tails_to_update_;  // those that the current move changes first
+  std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
   // The largest key that a node of the current move has before or after the move.
   Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;
   // Set only if transfers depend on each other.
   std::optional<ContendedTimes> contended_;
-  Nanoseconds replay_from_ = 0;   // the current move changes no event before this time
-  Nanoseconds replay_until_ = 0;  // it moves no node that starts later, and none to a later place
+  Nanoseconds replay_from_ = 0;  // the current move changes no event before this time
+  // The current move moves no node that starts later than this, and none to a later place.
+  Nanoseconds replay_until_ = 0;
   bool replayed_ = false;         // whether the current move has called contended_->replay()
   bool finished_replay_ = false;  // whether that call computed all times
 };
