@@ -32,7 +32,9 @@ struct StepBlock {
   double forward_ms = 0;             // time to make `outputs` again from the block's input
   std::int64_t forward_peak = 0;     // most live bytes while it makes them
   std::vector<BlockOption> options;  // none is worse than another in every respect
-  BlockOption late;                  // keeps nothing; its backward begins without a run of forward before
+  // An option that keeps nothing. The block does not run forward again first: its backward makes
+  // what it needs.
+  BlockOption late;
 };
 
 // By tensor: whether its content is in memory.

@@ -61,8 +61,8 @@ class ScheduleState {
   // Moves nodes to other devices and computes the times again. Gives up once the makespan is bound
   // to exceed `limit`.
   Move move(std::span<const Reassignment> nodes, Nanoseconds limit);
-  // The same for one node, which may also change its place in the order, to start at about the time
-  // when its inputs arrive.
+  // Does the same for one node. The node may also change its place in the order, so that it starts
+  // at about the time when its inputs arrive.
   Move move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit);
 
   const CostModel& cost() const { return cost_; }

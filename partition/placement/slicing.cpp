@@ -52,7 +52,7 @@ class Slicer {
     Nanoseconds transfer;
     std::int32_t target;
   };
-  // Adding any transfer to this gives a negative number.
+  // The level of a node that is taken. It stays negative if any transfer time is added.
   static constexpr Nanoseconds kTaken = std::numeric_limits<Nanoseconds>::min() / 2;
 
   // Computes the bottom levels of the nodes that are not yet taken, with communication on every

@@ -223,7 +223,7 @@ TEST_F(ConvertImages, AnArchiveThatIsCutShortIsToldFromOneOfAnotherKind) {
     write_tar(folder_ / "set.tar", files(), filter);
     const Bytes whole = read_bytes(folder_ / "set.tar");
     for (const std::size_t kept : {std::size_t{40}, whole.size() / 4, whole.size() / 2}) {
-      // These bytes do not show that the file was a tar.
+      // So few bytes do not show that the file was a tar.
       if (filter == std::string("none") && kept < 512) continue;
       write_bytes(folder_ / "cut.tar", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(kept)});
       SCOPED_TRACE(filter);

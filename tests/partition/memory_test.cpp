@@ -207,7 +207,8 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   }
 }
 
-// This holds because a baseline gets the same repair alone as among the other candidates.
+// The combined algorithm contains every baseline, and a baseline gets the same repair alone as
+// among the others.
 TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   PartitionOptions options = quick();
   options.repair_time = std::chrono::milliseconds(50);
