@@ -42,8 +42,8 @@ inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64
 // the sum's time, and 60 % of it with NCCL.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
-// `small` is for statistics, metrics and norms only. They all use one communicator of few channels,
-// which saves the hundreds of MiB that NCCL takes for connections that move gradients.
+// With `small`, all sums are of statistics, metrics or norms. They use a single communicator of few
+// channels, which saves the hundreds of MiB that NCCL takes for connections that move gradients.
 enum class Sums : std::uint8_t { gradients, small };
 
 // Makes collectives over NCCL. Collective over all members, each with its own device current.

@@ -81,7 +81,7 @@ class TaskGraph {
   }
 
   // Microsoft's files give the time of a transfer instead of its bytes. A machine then adds only
-  // its latency.
+  // its latency to this time.
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 

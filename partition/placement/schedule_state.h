@@ -55,7 +55,8 @@ class ScheduleState {
     Nanoseconds transfer;  // if all links are equal
   };
 
-  // Takes devices and the order of starts of a simulated placement.
+  // Takes the devices of a simulated placement, and runs the nodes of each device in the order of
+  // their simulated starts.
   ScheduleState(const CostModel& cost, std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
   // Moves nodes to other devices and computes the times again. Gives up once the makespan is bound

@@ -33,8 +33,8 @@ class Machine {
  public:
   // Returns a machine of equal devices in which the same link joins every pair.
   static Machine uniform(DeviceIndex devices, Link link, Bytes memory_limit = kUnlimited);
-  // Returns a machine of nodes with `devices_per_node` equal devices. One link joins devices of a
-  // node (NVLink), another joins devices of different nodes (the network).
+  // Returns a machine of `nodes` hosts with `devices_per_node` equal devices each. One link joins
+  // devices of a host (NVLink), another joins devices of different hosts (the network).
   static Machine cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
                          Bytes memory_limit = kUnlimited);
 
