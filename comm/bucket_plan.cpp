@@ -23,8 +23,9 @@ void check(std::span<const ParameterSegment> segments, std::int64_t element_byte
   }
 }
 
-// Returns the first segment of the tail: the longest run of last segments that fits into the last
-// bucket. Returns no segment if the tail would leave nothing for other buckets.
+// Returns the first segment of the last bucket, which takes as many of the last segments as fit
+// into `most` elements. Returns the number of segments if no segment fits, or if all do: then there
+// is no separate last bucket.
 int first_of_tail(std::span<const ParameterSegment> segments, std::int64_t most) {
   const int size = static_cast<int>(segments.size());
   const std::int64_t end = segments.back().offset + segments.back().count;

@@ -28,8 +28,8 @@ struct BucketSizes {
   // buckets of 256 KiB, 13 to 14 ms with 1 to 4 MiB, and more above. In shared memory 1 MiB and
   // more are alike.
   std::int64_t bytes = std::int64_t{4} << 20;
-  // The size of the first and the last bucket. The first should start early, and no computation
-  // hides the last one.
+  // The size of the first and the last bucket. A small first bucket can start early. A small last
+  // one is soon reduced, which matters because no computation hides it.
   std::int64_t edge_bytes = std::int64_t{1} << 20;
 };
 

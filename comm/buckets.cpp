@@ -35,8 +35,8 @@ double GradientBuckets::wait_all(Stream stream) {
         fmt::format("gradient bucket {} of {} was not started: its gradients are not finished", started_,
                     buckets_.size()));
   const auto begin = std::chrono::steady_clock::now();
-  // Wait for every bucket. If this rank only waited for the first, its share of the other sums
-  // would stay undone.
+  // Before each wait, move all buckets on: each sum has a share that this rank must add, and other
+  // ranks wait for it.
   for (const auto& operation : operations_) {
     progress();
     operation->wait(stream);

@@ -32,10 +32,12 @@ class GradientBuckets {
   // of order.
   void start(int bucket, Stream stream = {});
 
-  // Orders work that is put on `stream` from now on after the bucket, which must have been started.
+  // Makes work that is put on `stream` from now on wait for the bucket, which must have been
+  // started.
   void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
-  // Moves started buckets on. Call it between operations on a rank that has no thread to spare.
+  // Does the part of this rank in the buckets that are started, as far as it can be done without
+  // waiting. Call it between operations on a rank that has no thread to spare.
   void progress();
   // Waits for all buckets, then prepares for the next step. Returns the milliseconds that the
   // caller was held up (exposed communication). Throws std::logic_error if a bucket was not

@@ -35,13 +35,15 @@ class PreparedOperation {
   virtual ~PreparedOperation() = default;
   // Begins after the work on `stream`. The buffer belongs to the operation until wait().
   virtual void start(Stream stream) = 0;
-  // Moves a started operation on and returns whether it is done. It is cheap, so that a rank whose
-  // only thread computes can call it between kernels. Always returns true on devices.
+  // Does what this rank can do for a started operation without waiting, and returns whether the
+  // operation is done. It is cheap: a rank whose only thread computes can call it between kernels.
+  // Always returns true on devices.
   virtual bool progress() = 0;
-  // Orders later work on `stream` after the operation, like wait(), but wait() must still be
-  // called. Several streams may follow an operation. Does nothing on the host.
+  // Makes later work on `stream` wait for the operation. Several streams may follow one operation,
+  // and wait() must still be called. Does nothing on the host.
   virtual void follow(Stream) {}
-  // Lets later work on `stream` see the result. Returns at once if the operation was not started.
+  // Makes later work on `stream` wait for the result. Returns at once if the operation was not
+  // started.
   virtual void wait(Stream stream) = 0;
 };
 
@@ -57,19 +59,20 @@ class Collectives {
   virtual void broadcast(void* data, std::int64_t count, DType type, int root, Stream stream,
                          std::string_view label) = 0;
 
-  // Returns zeroed memory in which ranks of one host sum their data without messages, or null if
-  // these ranks cannot share memory; then use any memory.
+  // Returns zeroed memory in which ranks of one host sum their data without messages. Returns null
+  // if these ranks cannot share memory; then the caller's data may be in any memory.
   // Collective. Returns null on all ranks if sizes differ. A rank that has already failed passes 0
   // so that the others do not block.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
-  // Returns the bytes that shared_memory(bytes) reserves in addition.
+  // Returns how many bytes more than `bytes` shared_memory(bytes) takes on this rank.
   virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
 
-  // Returns zeroed memory between which copy engines move the data of prepared sends and receives,
-  // or null if they cannot; then use any memory. Both buffers of a transfer must be in it.
+  // Returns zeroed memory for the buffers of prepared sends and receives, so that copy engines can
+  // move their data. Both buffers of a transfer must be in such memory. Returns null if copy
+  // engines cannot be used; then the buffers may be in any memory.
   // The n-th prepared send to a peer matches that peer's n-th prepared receive.
-  // Collective. Sizes may differ, but null is returned if one is 0, which a rank that has already
-  // failed passes.
+  // Collective. Sizes may differ between ranks, but all ranks get null if one passes 0. A rank that
+  // has already failed does so.
   virtual std::shared_ptr<std::byte> transfer_memory(std::size_t) { return nullptr; }
 
   // Sums f32, f64 or bf16 over the ranks, in place, with the same bits in every run. On the host,

@@ -12,8 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// Spreads the keys of derived communicators: SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA
-// 2014).
+// Spreads keys over all 64 bits, so that keys of derived communicators differ: SplitMix64's
+// finaliser (Steele, Lea, Flood, OOPSLA 2014).
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
@@ -93,7 +93,9 @@ Communicator Communicator::split_by_host(std::string name) const {
   MPI_Comm child = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &child),
             "MPI_Comm_split_type " + name);
-  // The lowest rank of a host is the key of that host's communicator.
+  // The keys of hosts must differ. So derive a host's key from its lowest rank, which is rank 0 of
+  // the new communicator.
+  // order first.
   int lowest = rank_;
   check_mpi(MPI_Bcast(&lowest, 1, MPI_INT, 0, child), "MPI_Bcast " + name);
   return {child, context_, std::move(name), child_key(lowest)};

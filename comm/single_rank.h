@@ -1,5 +1,5 @@
-// Stands in for the collectives in a process that runs alone, without MPI. It has nobody to exchange
-// data with, so each collective throws std::logic_error.
+// The Collectives of a process that runs alone, without MPI. rank() is 0 and size() is 1. Every
+// call that would exchange data throws std::logic_error.
 #pragma once
 
 #include <stdexcept>

@@ -16,7 +16,8 @@
 namespace convoy::data {
 namespace {
 
-// The names of files that are being written. A signal handler may touch nothing else.
+// The temporary names of files that are being written, for the signal handler that removes them. A
+// handler may use only lock-free atomics, so the list has a fixed size.
 std::array<std::atomic<const char*>, 8> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 

@@ -32,7 +32,7 @@ class ImageFiles final : public ImageSet {
   bool label_by_folder(const std::vector<std::string>& classes);
 
   const std::vector<ConvertReport::LeftOut>& left_out() const { return left_out_; }
-  // Images that cannot be read, among those left out.
+  // Returns how many of the files that were left out are images that cannot be read.
   std::int64_t skipped() const { return skipped_; }
 
   std::int64_t size() const override { return std::ssize(paths_); }
@@ -44,7 +44,6 @@ class ImageFiles final : public ImageSet {
   std::int64_t largest_bytes() const override { return largest_bytes_; }
   std::int64_t stored_bytes(std::int64_t sample) const override;
   std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override;
-  // Returns the path.
   std::string name(std::int64_t sample) const override { return paths_[index(sample)]; }
 
  private:
@@ -52,7 +51,8 @@ class ImageFiles final : public ImageSet {
   void add(std::string path, std::string folder);
 
   int channels_;
-  // Folders_: the first folder below the source, or an empty text.
+  // By image: its path, and the name of the first folder below its source, which is empty if there
+  // is none.
   std::vector<std::string> paths_, folders_;
   std::vector<std::int32_t> labels_;  // empty if the images have no labels
   std::int64_t largest_bytes_ = 0, skipped_ = 0;

@@ -1,5 +1,5 @@
-// Makes the candidates: each algorithm's placement, in its own order or list scheduling's, repaired
-// if it exceeds the memory limits.
+// Makes the candidates: the placement of each algorithm, with the shorter of two orders (its own or
+// that of list scheduling), repaired if it exceeds the memory limits.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -48,7 +48,8 @@ void Partitioner::choose_order(Entry& entry) const {
 }
 
 Clock::time_point Partitioner::deadline() const {
-  constexpr double kLongest = 1e9;  // seconds that can still be added to a time point
+  // The longest time limit in seconds. With a longer one the deadline could overflow.
+  constexpr double kLongest = 1e9;
   if (!options_.time_limit || options_.time_limit->count() > kLongest) return Clock::time_point::max();
   return begin_ + std::chrono::duration_cast<Clock::duration>(*options_.time_limit);
 }
@@ -85,8 +86,9 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Called if no candidate fits. Returns a proof that no placement can fit, or tries to make four
-// fit: HEFT's, METIS's, the one that spreads live bytes, and the closest candidate.
+// Called if no candidate fits. Returns an entry with a proof that no placement can fit, if one is
+// found. Else tries to make placements fit: those of several algorithms, one that spreads the live
+// bytes, and the candidate that came closest. The result may still not fit.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -103,7 +105,8 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
     limits.deadline = deadline();
     limits.work = most.count();  // a unit is about a nanosecond
     limits.fit_at_any_cost = true;
-    limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // stop at the first placement that fits
+    // Stop at the first placement that fits.
+    limits.good_enough = std::numeric_limits<Nanoseconds>::max();
     entry.placement = improve(cost_, units_, entry.placement, limits);
     const Simulation simulation = simulate(cost_, entry.placement);
     entry.candidate.makespan = simulation.makespan;
@@ -136,8 +139,9 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
-  // Start with the two cheap algorithms that often reach the bound, because that ends the list. The
-  // slowest come next and the fastest last.
+  // Making candidates ends with the first that is as short as the bound. So start with two cheap
+  // algorithms that often reach it. The slowest come next, so that the fast ones fill the threads
+  // at the end.
   if (options_.algorithm == Algorithm::kImprove)
     wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
               Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};

@@ -20,16 +20,16 @@ Placement on_more_devices(Placement placement, DeviceIndex devices) {
   return placement;
 }
 
-// A machine with fewer of the interchangeable devices, and the best placement on it that needs no
-// search.
+// A machine with only some of the devices, which are all alike, and the shortest placement on it so
+// far: first the best that needs no search, then the result of search().
 class FewerDevices {
  public:
   FewerDevices(const CostModel& wide, DeviceIndex devices)
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    // Consider candidates in make_all()'s order, so that the search equals that of a smaller
-    // machine.
+    // Take the order of make_all(): of equally short candidates the first one stays, as on a
+    // machine that has only these devices.
     consider(place_by_etf(cost_, units_));
     consider(place_by_heft(cost_, units_));
     consider(place_by_metis(cost_, units_));
@@ -58,8 +58,8 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // Considers the devices of a placement twice: in the order of list scheduling and in the
-  // placement's own order, if it has one.
+  // Considers a placement's choice of devices with the order of list scheduling and, if the
+  // placement has an order of its own, with that one.
   void consider(Placement placement) {
     Placement listed{placement.devices, placement.device_of, {}};
     consider_order(std::move(listed));
@@ -90,10 +90,11 @@ ImprovementLimits Partitioner::search_limits() const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
   limits.deadline = deadline();
-  // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
+  // Stop within a hundred-thousandth of the lower bound, because no more than that could be gained.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  // Under contention a move delays many transfers, and more of that must be borne.
+  // Under contention a move delays many transfers, so a higher temperature must accept longer
+  // schedules.
   if (cost_.machine().contention()) limits.temperature = 0.1;
   if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
   constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
@@ -154,7 +155,7 @@ Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   return entry;
 }
 
-// Tries each placement of a graph that has few, in the order of list scheduling.
+// Tries all placements of a graph if they are few, each in the order of list scheduling.
 void Partitioner::try_all_placements(Entry& best) const {
   constexpr double kMostPlacements = 1 << 12;
   if (placement_count(units_, cost_.device_count()) > kMostPlacements) return;
@@ -173,7 +174,8 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// Returns a part of the limits of a search.
+// Returns the limits of a search that gets one of `parts` equal parts of the work and of the time
+// that is left.
 ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
   if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
   if (limits.deadline != Clock::time_point::max())
@@ -181,9 +183,9 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
   return limits;
 }
 
-// Searches on 2, 4, … devices, if their makespan comes close, and again on all devices. Such a
-// search repeats that of a smaller machine, so that more devices give no longer schedule. Half of
-// the limits are for the shortest result.
+// Searches on all devices, and on 2, 4, … devices if the makespan there comes close. A search on
+// fewer devices repeats that of a smaller machine, so that more devices never give a longer
+// schedule. Spends half of the limits on the shortest of these results.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
@@ -194,8 +196,10 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  limits.temperature /= 10;  // stay near the start; the first search looks farther away
-  // A deadline is for all searches that are left, work is for each.
+  // Stay near the start, because the first search (improved()) looks farther away.
+  limits.temperature /= 10;
+  // Half of the `all` parts are for these searches, half for the last one. The time that is left is
+  // divided anew before each search, because a search may end early.
   const std::int64_t all = 2 * std::ssize(widths) + 2;
   auto next_limits = [&, left = all]() mutable {
     ImprovementLimits some = share_of(limits, left--);

@@ -20,9 +20,9 @@ Machine Partitioner::with_limits(double share) const {
   return machine;
 }
 
-// Returns the tighter limits to search under, as shares of the machine's. What they exceed the
-// least limit by are powers of one number, so that machines with different limits have them in
-// common.
+// Returns the tighter limits to search under, as shares of the machine's limits: memory_floor() ×
+// (1 + kRatio^number) for whole numbers. So machines with different limits search under the same
+// tighter limits.
 std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -40,8 +40,8 @@ std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   return limits;
 }
 
-// Repairs three placements to tighter limits, each in the given time, and returns the first that
-// fits.
+// Repairs the placements of three algorithms to each of the tighter limits, with at most `most` of
+// time for each try. Returns the first that fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   const std::vector<TighterLimit> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
@@ -60,7 +60,8 @@ std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanosecon
   return {};
 }
 
-// Runs the tasks on as many threads as the options allow. Their results do not depend on that.
+// Runs the tasks on as many threads as the options allow. Takes their results in order, so that the
+// outcome does not depend on the number of threads.
 void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks,
                             const std::function<void(const Placement&)>& take) const {
   std::vector<Placement> results(tasks.size());
@@ -94,7 +95,8 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   std::array<Entry, 2> whole;
   whole[0].placement = place(Algorithm::kMetis), whole[1].placement = place(Algorithm::kParDnn);
   for (Entry& start : whole) choose_order(start);
-  constexpr std::int64_t kParts = 4;  // the first searches take this part of the time of the last
+  // Without a time limit, each of the first searches gets 1 / kParts of the work of the last one.
+  constexpr std::int64_t kParts = 4;
   const std::vector<TighterLimit> tighter = tighter_limits();
   const auto tasks_per_thread = static_cast<std::int64_t>(tighter.size() + 3) / options_.threads + 1;
   std::vector<std::function<Placement()>> tasks;

@@ -31,7 +31,8 @@ struct PartitionOptions {
       std::numeric_limits<std::int64_t>::max();  // a limit by moves, which makes results repeatable
   // Time to make a placement fit if no candidate fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
-  // Threads that make candidates, then run local searches. Even one thread runs two searches.
+  // Threads that make candidates, then run local searches. Even a single thread runs both searches
+  // of a small graph, one after the other.
   unsigned threads = 2;
   std::uint64_t seed = 1;
 };
@@ -44,8 +45,9 @@ struct Candidate {
 };
 
 struct PartitionResult {
-  std::optional<Placement> placement;           // empty if nothing fits
-  std::string reason;                           // if nothing fits: the proof, or the closest attempt
+  std::optional<Placement> placement;  // empty if nothing fits
+  // If nothing fits: the proof, or the attempt that came closest.
+  std::string reason;
   bool proven = false;                          // whether `reason` is a proof
   bool optimal = false;                         // whether no shorter placement exists
   Simulation simulation;                        // simulation of `placement`

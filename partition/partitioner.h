@@ -45,8 +45,8 @@ class Partitioner {
   }
   Clock::time_point deadline() const;  // end of the time limit; max() without one
   std::chrono::nanoseconds left() const;
-  // Returns whether several searches run. On a larger graph one search gets a share of the time
-  // that the rest takes.
+  // Returns whether the graph is so small that several searches run. A larger graph gets a single
+  // search, whose work grows with the graph like that of the other algorithms.
   bool small() const {
     constexpr std::int64_t kMostNodesAndEdges = 20'000;
     return size() <= kMostNodesAndEdges;
@@ -59,8 +59,8 @@ class Partitioner {
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
   struct TighterLimit {
-    int number;    // the same for the same limit on any machine
-    double share;  // of the machine's limits
+    int number;    // exponent in tighter_limits(); the same for the same limit on any machine
+    double share;  // the limit as a share of the machine's limits
   };
   std::vector<TighterLimit> tighter_limits() const;
   void run_tasks(const std::vector<std::function<Placement()>>& tasks,

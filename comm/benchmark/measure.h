@@ -11,13 +11,15 @@
 
 namespace convoy::comm {
 
-// `gradients` is an all-reduce in memory that the ranks share, if they share any, like that of a
-// step's buckets. `send_receive` sends to the next rank and receives from the one before.
+// `gradients` is the all-reduce of a step's gradient buckets. It works in memory that the ranks
+// share, if they can share memory. With `send_receive` each rank sends to the next one and receives
+// from the one before.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
-// Returns the bytes that cross a rank's link for each byte of the buffer, so that different rank
-// counts compare: 2 (n - 1) / n for a ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md).
+// Returns how many bytes cross a rank's link for each byte of the buffer: 2 (n - 1) / n for a
+// ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md). Speeds times this factor can be
+// compared between different numbers of ranks.
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {
@@ -27,8 +29,8 @@ class CollectivesMeter {
   virtual std::string library() const = 0;  // for example "NCCL 2.28.9"
 
   // Makes the memory and connections that the ranks share. Collective: call it once on all ranks,
-  // after every rank has made its meter (which may fail on one rank alone) and before any other
-  // call.
+  // before any other call, and only when all ranks have a meter, because making one may fail on one
+  // rank alone.
   virtual void connect() = 0;
 
   // Whether our code or the library's moves the f32 data.
@@ -56,7 +58,7 @@ class CollectivesMeter {
 // Makes a meter of host memory. Collective. Messages are at most `most_bytes` long, in multiples of
 // 4 bytes.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
-// Makes a meter of the current device's memory. Throws what make_nccl_collectives throws.
+// Makes a meter of the current device's memory. Throws the errors of make_nccl_collectives().
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);
 
 }  // namespace convoy::comm

@@ -5,7 +5,8 @@
 namespace convoy::comm {
 namespace {
 
-// Returns whole numbers, different for each rank and element, whose sums are exact.
+// Returns a whole number that depends on rank and element. It is so small that sums over the ranks
+// are exact in float.
 float value_of(int rank, std::int64_t index) { return static_cast<float>((index * 7 + rank * 31) % 1021); }
 
 bool reduces(Movement movement) {
@@ -30,7 +31,8 @@ const char* name_of(Movement movement) {
 
 double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
-// Prepares each sum only once, because shared memory that an operation uses is not given back.
+// Returns the prepared sum of this buffer. Each is prepared only once, because an operation never
+// gives back its place in shared memory.
 std::shared_ptr<PreparedOperation> MeterBase::sum_of(float* data, std::int64_t count) {
   auto& sum = sums_[{data, count}];
   if (sum == nullptr) sum = collectives_->prepare_all_reduce(data, count, DType::f32, "bench");
@@ -67,7 +69,7 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
-  // Ranks connect outside captures.
+  // Run outside of captures: ranks connect in their first operation, which no capture may contain.
   ranks_.barrier("bench");
   body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));

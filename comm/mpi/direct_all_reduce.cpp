@@ -39,7 +39,7 @@ DirectAllReduce::~DirectAllReduce() {
   if (std::uncaught_exceptions() > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
   try {
     wait({});
-    // The destructor frees the requests in any case.
+    // Ignore a failure: the requests are freed below in any case.
   } catch (const std::exception&) {
   }
   for (MPI_Request& request : requests_)
@@ -103,8 +103,8 @@ void DirectAllReduce::handle_finished(int finished) {
   for (int i = 0; i < finished; ++i) {
     const int index = finished_[i];
     const auto message = static_cast<Message>(index % kMessages);
-    // Receive the sum of the other's share only after this rank's values, which it overwrites, have
-    // been sent.
+    // The sum of the other rank's share overwrites this rank's values of it. So receive the sum
+    // only after these values have been sent.
     if (message == Message::send_part) start_message(Message::receive_sum, index / kMessages);
     if (message == Message::receive_part && --parts_missing_ == 0) add_parts();
   }

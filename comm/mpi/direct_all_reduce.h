@@ -53,7 +53,7 @@ class DirectAllReduce : public PreparedOperation {
   OperationName name_;
   std::uint64_t sequence_ = 0;
   std::vector<int> others_;            // the other ranks
-  std::vector<std::byte> parts_;       // the others' values of this rank's share
+  std::vector<std::byte> parts_;       // other ranks' values of this rank's share
   std::vector<const void*> addends_;   // every rank's values, in rank order, for add_parts
   std::vector<void*> sum_;             // this rank's share of the buffer
   std::vector<MPI_Request> requests_;  // persistent, kMessages for each other rank

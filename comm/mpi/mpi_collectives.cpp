@@ -91,7 +91,8 @@ class PreparedTransfer : public PreparedOperation {
  private:
   CommContext& context() const { return communicator_.context(); }
 
-  // Sender and receiver count the messages of their ordered pair.
+  // Opens the channel on which the watchdog follows messages from one rank to another. Each ordered
+  // pair has its own, because only these two ranks count its messages.
   void open_channel(int peer) {
     const int rank = communicator_.rank();
     const auto from = static_cast<std::size_t>(kind_ == CollectiveKind::send ? rank : peer);
@@ -159,7 +160,7 @@ class MpiCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // The send only reads through this pointer. Sends and receives share its type.
+    // Sends and receives share a class whose pointer is not const. The send only reads through it.
     return std::make_unique<PreparedTransfer>(pairs_, CollectiveKind::send, const_cast<void*>(data), count,
                                               type, peer, label);
   }

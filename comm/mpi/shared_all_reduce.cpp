@@ -56,7 +56,7 @@ bool SharedAllReduce::progress() {
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
-  // After this many turns the thread yields, because ranks may share a core.
+  // After this many unsuccessful looks the thread yields its core, because ranks may share one.
   constexpr int kSpins = 200;
   for (int spin = 0; !progress(); ++spin)
     if (spin >= kSpins) ::sched_yield();

@@ -12,8 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// Identifies a rank's file. The process number alone does not, because a process of another
-// container may have the same one.
+// The fields that identify a rank's file. The process number alone is not enough, because a process
+// of another container may have the same one.
 enum Field : std::uint8_t { process, descriptor, device, inode, window_bytes, kFields };
 using Address = std::array<std::int64_t, kFields>;
 
@@ -31,8 +31,8 @@ class File {
   int descriptor_;
 };
 
-// Makes this rank's zeroed memory and a descriptor that its neighbours can open. window_bytes is 0
-// if the rank has no memory.
+// Makes this rank's zeroed memory and the address by which the other ranks of the host open it. Its
+// window_bytes is 0 if the rank has no memory.
 Address make_part(const File& file, std::size_t window, std::size_t mapped) {
   struct stat status {};
   const bool made = window > 0 && file.descriptor() >= 0 &&
@@ -75,7 +75,8 @@ std::shared_ptr<SharedWindow> SharedWindow::create(const Communicator& communica
       window->parts_[rank] = map_part(theirs, mapped);
     if (window->parts_[rank] == nullptr) complete = 0;
   }
-  // This also keeps every file open until all ranks have mapped it.
+  // A rank must keep its file open until all others have mapped it. This all-reduce ensures that,
+  // too.
   return communicator.all_reduce(complete, ReduceOp::min, "shared window") == 1 ? window : nullptr;
 }
 

@@ -15,7 +15,8 @@ namespace convoy::comm {
 
 class SharedWindow {
  public:
-  // A rank's progress in an operation: the number of the last step that has reached each point.
+  // A rank's progress in one operation. Each counter holds the number of the last step in which the
+  // rank has come to that point.
   struct alignas(64) Progress {
     std::atomic<std::uint64_t> ready;  // this rank's values are complete
     std::atomic<std::uint64_t> done;   // this rank has read and written everything it had to

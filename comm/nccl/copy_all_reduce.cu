@@ -20,7 +20,7 @@ struct Addends {
 
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// Adds the addends in rank order. `sum` is one of them.
+// Adds the addends in rank order. `sum` is the same memory as one of them.
 __global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
                                                    float* sum, std::int64_t count, std::int64_t of_block) {
   const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);
@@ -51,7 +51,8 @@ CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t off
     : window_(std::move(window)), offset_(offset), count_(count) {}
 
 void CopyAllReduce::run(cudaStream_t stream) const {
-  // The others' values of this rank's share of a chunk must fit into the scratch memory.
+  // Sum in chunks that are so short that the other ranks' values of this rank's share fit into the
+  // scratch memory.
   const auto chunk = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
   window_->enter_barrier(PeerWindow::Barrier::before_sum, stream);
   for (std::int64_t first = 0; first < count_; first += chunk)

@@ -20,7 +20,7 @@ NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int bl
   ncclUniqueId id{};
   if (ranks.rank() == 0) check_nccl(ncclGetUniqueId(&id), name.view());
   ranks.broadcast(std::span<char>(id.internal), 0, "NCCL id");
-  // Connecting blocks until all members take part.
+  // Connecting blocks until all members take part, so let the watchdog know of this wait.
   CommContext& context = ranks.context();
   const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name), name);
   ncclComm_t communicator = nullptr;
@@ -37,7 +37,8 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 }
 
 NcclChannel::~NcclChannel() {
-  // Wait while the watchdog still runs: the operation may wait for a rank that has died.
+  // Wait while the watchdog still runs: the last operation may wait for a rank that has died, and
+  // then only the watchdog ends this wait.
   if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(mark_stream_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();
@@ -53,7 +54,8 @@ void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // The stream itself orders this after the previous operation.
+  // stream_ reaches this event after the previous operation, so the marks of this one come later,
+  // too.
   ready_.record(stream_.get());
   ready_.make_wait(mark_stream_.get());
 }

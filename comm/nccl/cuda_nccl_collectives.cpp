@@ -24,7 +24,8 @@ class NcclCollectives : public Collectives {
     if (size() == 1) return;
     refuse_shared_devices(ranks(), current_device());
     set_nccl_defaults();
-    // NCCL reserves some MiB for each block, and sums of a few KiB use one or two.
+    // NCCL reserves some MiB for each block, but sums of a few KiB use one or two. So limit the
+    // blocks.
     constexpr int kFewBlocks = 4;
     connections_.whole = open("tensors", 1, sums == Sums::small ? kFewBlocks : 0);
     if (sums == Sums::gradients) connections_.buckets = open("buckets", 2, 0);
@@ -90,7 +91,7 @@ class NcclCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // The send only reads through this pointer. Sends and receives share its type.
+    // Sends and receives share a class whose pointer is not const. The send only reads through it.
     return transfer(true, const_cast<void*>(data), count, type, peer, OperationName("send", label));
   }
   std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type, int peer,

@@ -11,8 +11,9 @@
 namespace convoy::comm {
 namespace {
 
-// The start and wait that all operations share. While an exception unwinds the stack, the device
-// must not wait for ranks that may never come, or freeing its memory would block.
+// The start and wait that all operations share. While an exception unwinds the stack, the
+// destructor aborts all connections. Otherwise freeing memory would block while the device waits
+// for ranks that may never come.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
@@ -38,7 +39,8 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  // This is a member, so that it is freed after the abort.
+  // Both are members of this base class, so that they are freed after its destructor has aborted
+  // the connections.
   kernels::DeviceBuffer wide_;
   std::shared_ptr<PeerWindow> window_;
 
@@ -64,7 +66,8 @@ class AllReduce : public Operation {
       wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
   }
   void start(Stream stream) override {
-    // Statistics and metrics use another channel, so that they do not queue after gradients.
+    // Sums of f64 are statistics and metrics. They use another channel, so that they do not queue
+    // after gradients.
     run(type_ == DType::f64 ? *connections_.whole : connections_.of_gradients(), stream,
         [this](ncclComm_t communicator, cudaStream_t own) {
           auto* wide = reinterpret_cast<float*>(wide_.data());

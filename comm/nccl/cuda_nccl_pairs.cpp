@@ -34,8 +34,8 @@ bool is_capturing(Stream stream) {
 
 NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
   const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
-  // Connect all pairs before any transfer, because this device may then wait for a peer that still
-  // connects.
+  // Connect all pairs before any transfer: in a transfer this device may wait for a peer that
+  // cannot go on until it is connected.
   if (!is_capturing(stream))
     for (auto& [ends, channel] : channels_)
       if (channel == nullptr) channel = connect(ends.first, ends.second);
@@ -69,8 +69,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
     const MpiSection section(context);
     if (sends) {
       check_nccl(ncclGetUniqueId(&id), name.view());
-      // MPI_Ssend returns when the message has arrived. NCCL, which blocks next, would not let MPI
-      // move it.
+      // Use MPI_Ssend, which returns only when the message has arrived: NCCL blocks next, and
+      // meanwhile MPI could not deliver it.
       check_mpi(MPI_Ssend(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
                 name.view());
     } else {
@@ -86,7 +86,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
   auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
                                                derived_key(ranks_.key(), pair), members);
-  // NCCL opens a transport with the first message, in which both ends must take part.
+  // Send one byte now. NCCL opens a transport with the first message, in which both ends must take
+  // part.
   const cudaStream_t stream = channel->stream().get();
   check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
                    : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),

@@ -41,9 +41,8 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Returns whether NVLink connects the devices. Otherwise there are no atomic operations between
-// GPUs, and NCCL has faster ways. (Ranks of tests may share a GPU, which NCCL's collectives
-// refuse.)
+// Returns whether NVLink connects the devices, or both ranks use one device, as in tests. Without
+// NVLink there are no atomic operations between GPUs, and NCCL is faster.
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;
@@ -82,8 +81,8 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// The flags of the two barriers. Each has one flag for every rank, which that rank sets and the
-// owner clears.
+// The flags of the two barriers. For each barrier a rank has one flag for every other rank. The
+// other rank sets it and the owner clears it.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
@@ -115,7 +114,7 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   }
   const bool addressed = window->open_parts();
   const std::int32_t complete = window->open_states() && addressed;
-  // Destroying the window is collective, so all ranks do it before any throws.
+  // If any rank has failed, all ranks destroy the window here, because destroying it is collective.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
   return window;
@@ -185,7 +184,7 @@ PeerWindow::~PeerWindow() {
     if (std::uncaught_exceptions() > unwinding_) return;  // the other ranks may never come
     try {
       ranks_.barrier("peer window");
-      // The rank that failed reports the error.
+      // Go on: the rank that failed reports the error.
     } catch (const std::exception&) {
     }
   };
@@ -205,7 +204,7 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the number of this pair's channel in the context's waits.
+// Returns the index under which the watchdog knows this pair's waits for slots.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
@@ -234,7 +233,8 @@ PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const
   const TransferState& place = state(rank(), transfer.peer, transfer.number);
   std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
   if (bytes == 0) {
-    // Receivers publish their slots in the order of the numbers.
+    // Receivers publish their slots in the order of transfer numbers, so this wait is number + 1 of
+    // the channel.
     const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
                          kSlotOfATransfer);
     while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
@@ -248,8 +248,8 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
   return static_cast<std::size_t>(offset);
 }
 
-// The receiver sets may_send, then the sender copies and sets has_sent. The end that waits for a
-// flag clears it. No flag is set twice, because the other end's next turn comes after the clearing.
+// The receiver sets may_send; then the sender copies and sets has_sent. The end that waits for a
+// flag also clears it. So a flag is clear again before the other end can set it for the next turn.
 void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);
@@ -275,7 +275,8 @@ void PeerWindow::enter_barrier(Barrier barrier, cudaStream_t stream) const {
   const auto flag = [&](int of, int by) { return &barrier_flags(of).met[static_cast<int>(barrier)][by]; };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
   for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
-  // No rank sets this flag again before this rank has reached the other barrier.
+  // These flags can be cleared now: no rank sets them again before this rank has reached the other
+  // barrier.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }
@@ -302,7 +303,7 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    // Repeat this, because the device clears flags.
+    // Repeat this until the device is idle, because waits that pass clear their flags.
     set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

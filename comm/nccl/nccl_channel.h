@@ -57,8 +57,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // The stream of the marks. It is a stream of its own, because even a kernel of one thread may
-  // have to wait for a multiprocessor.
+  // The marks have a stream of their own. Even a kernel of one thread may have to wait for a
+  // multiprocessor, and must not hold up the operations meanwhile.
   kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;

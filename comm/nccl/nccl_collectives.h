@@ -38,12 +38,12 @@ namespace convoy::comm {
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
 // Copy engines do prepared sums of f32 in shared_memory() from this size on. Alone they take 1.2 to
-// 1.5 times as long as NCCL, but slow a concurrent computation by 15 to 20 % of that time, not 60
-// %.
+// 1.5 times as long as NCCL. But a computation that runs at the same time loses only 15 to 20 % of
+// the sum's time, and 60 % of it with NCCL.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
-// `small` is for statistics, metrics and norms only. They all use one communicator of few channels,
-// which saves the hundreds of MiB that NCCL takes for connections that move gradients.
+// With `small`, all sums are of statistics, metrics or norms. They use a single communicator of few
+// channels, which saves the hundreds of MiB that NCCL takes for connections that move gradients.
 enum class Sums : std::uint8_t { gradients, small };
 
 // Makes collectives over NCCL. Collective over all members, each with its own device current.

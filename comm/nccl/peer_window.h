@@ -50,8 +50,8 @@ class PeerWindow {
   // there.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
-  // Orders later work on `stream` after the work before the same call on all other ranks. The
-  // stream waits itself, without a kernel.
+  // Makes later work on `stream` wait until all other ranks' streams have come to the same barrier.
+  // The stream waits by itself, without a kernel.
   // All ranks use the window's two barriers in turn, in the same order, one call after the other.
   enum class Barrier : std::uint8_t { before_sum, after_sum };
   void enter_barrier(Barrier barrier, cudaStream_t stream) const;
@@ -80,8 +80,8 @@ class PeerWindow {
 
  private:
   // Flags are in host memory so that the host can release a device whose streams are all blocked on
-  // them (see release_device).
-  // MPI messages would need a call by a thread that a full stream may block.
+  // them (see release_device). Ranks do not use MPI messages for this, because the thread that
+  // would call MPI may itself be blocked by a full stream.
   struct BarrierFlags;
   struct TransferState;
 
@@ -106,7 +106,7 @@ class PeerWindow {
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
   std::vector<std::byte*> registered_;           // parts of states_, registered with the device
-  std::array<int, 2 * kMostRanks> transfers_{};  // transfer numbers given out so far
+  std::array<int, 2 * kMostRanks> transfers_{};  // for each peer and direction: numbers given out
 };
 
 }  // namespace convoy::comm

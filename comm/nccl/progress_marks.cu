@@ -12,8 +12,8 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;  // count and operation share a word, so that a reader sees both together
-  // The time in ns at which the counted operation began. While a mark is being written it may
-  // belong to the neighbouring operation.
+  // The time in ns at which the counted operation began. While a mark is being written, it may be
+  // that of the operation before or after.
   Word since;
   unsigned active;  // 1 from the start of an operation to its end
 };
@@ -45,7 +45,7 @@ void ProgressMarks::enter(cudaStream_t stream, int operation) const {
 void ProgressMarks::finish(cudaStream_t stream) const {
   static auto* const write_value = driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32");
   auto* shown = reinterpret_cast<Shown*>(shown_.data());
-  // The device addresses pinned memory by the host's pointer.
+  // The device has the same address for pinned memory as the host.
   check_driver(
       write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT),
       "cuStreamWriteValue32");

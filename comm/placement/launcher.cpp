@@ -26,8 +26,8 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-// Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a PMI plugin) each name the local rank
-// in their own way.
+// Returns the local rank under any name. Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a
+// PMI plugin) each have a variable of their own for it.
 std::optional<int> any_local_rank() {
   for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
     if (const auto local = number_in(variable)) return local;
@@ -67,8 +67,8 @@ void print_once_before_mpi(const std::string& message) {
   // holds the election until the process ends.
   static const HostElection election(fmt::format("launch-{}", ::getppid()));
   if (election.won()) print_lines({message});
-  // The first process to end must not end the job before the message is out. The winner also
-  // outlasts processes that the launcher starts late.
+  // A launcher ends the job when the first process ends, so wait until the winner has printed. The
+  // winner stays longest, so that a process that starts late does not win and print again.
   std::this_thread::sleep_for(std::chrono::milliseconds(election.won() ? 500 : 200));
 }
 

@@ -42,8 +42,8 @@ struct DeviceUse {
   std::string host;
   LocalDevice device;
 };
-// Returns the message that names the first two ranks on one GPU, the host and the device, or an
-// empty text. Element r is rank r.
+// Returns a message that names the first two ranks that share a GPU, with host and device. Returns
+// an empty text if there are none. Element r of `uses` is that of rank r.
 std::string shared_device_problem(const std::vector<DeviceUse>& uses);
 // Collective. Throws the same std::runtime_error on every rank if two of them share a GPU.
 void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine);

@@ -33,16 +33,20 @@ std::string format_cores(std::span<const int> cores);
 // Binds the calling thread, and all threads that it starts later, to this rank's share of the
 // cores. Collective. Call it before any worker thread starts. Returns the cores in the order of
 // share_of_cores.
-// Bindings by mpirun, Slurm or a cgroup stay. Ranks that were given the same cores divide them in
-// rank order, so that hardware threads of a core and cores of a package stay together.
-// `near`: the cores next to this rank's device. A rank that may use some of them keeps to those.
+// Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks that may use the same
+// cores divide them in rank order, so that hardware threads of a core and cores of a package go to
+// the same rank.
+// `near`: the cores next to this rank's device. If the rank may use some of them, it uses no
+// others.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
-// Returns the members of `allowed` that are near, in their order, or all of `allowed` if none is.
+// Returns those of the `allowed` cores that are near, in their order, or all of `allowed` if none
+// is.
 std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
 
-// Divides cores. `allowed` holds the cores of each rank of the host, with neighbouring cores next
-// to each other. Ranks with different sets keep theirs.
+// Returns this rank's cores. `allowed` holds the cores that each rank of the host may use, with
+// neighbouring cores next to each other. Ranks with the same list divide it; ranks with different
+// lists keep theirs.
 std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, int local_rank);
 
 }  // namespace convoy::comm

@@ -75,7 +75,8 @@ std::string describe_death(const std::vector<RankIdentity>& dead, const RankStat
 void print_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "convoy: " + line + "\n";
-  // Do not use stdio: a thread that is stopped in a write may hold its lock.
+  // Do not use stdio, because its lock may be held by a thread that was stopped while it was
+  // writing.
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t now = ::write(STDERR_FILENO, text.data() + written, text.size() - written);

@@ -8,8 +8,8 @@
 
 namespace convoy::comm {
 
-// Binding a name in Linux's abstract socket namespace succeeds once, and the kernel forgets it when
-// the process ends, so nothing remains.
+// The first process that binds the name wins: in Linux's abstract socket namespace a name can be
+// bound only once. The kernel forgets the name when the process ends, so nothing remains.
 HostElection::HostElection(std::string_view key)
     : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), won_(true) {
   sockaddr_un name{};

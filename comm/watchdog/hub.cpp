@@ -139,7 +139,8 @@ std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   return diagnosis;
 }
 
-// Ends silently, but late enough for ranks that leave with the same error to print it.
+// Ends the job without a line, but only after ranks that leave with the same error have had time to
+// print it.
 std::optional<Diagnosis> Hub::conclude_abandoned(Clock::time_point now) const {
   if (!first_abandoned_ || now - *first_abandoned_ < delays_.abandoned) return std::nullopt;
   return Diagnosis{};
@@ -176,7 +177,7 @@ void Hub::say_goodbye() {
 }
 
 bool Hub::all_gone() const {
-  // Rank 0's own connection is in this process.
+  // Leave out peer 0: rank 0's own connection stays open as long as this process.
   return std::all_of(peers_.begin() + 1, peers_.end(),
                      [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
 }

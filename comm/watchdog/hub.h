@@ -42,7 +42,8 @@ class Hub {
   void say_goodbye();
   // Returns whether all ranks have closed their connections or said goodbye.
   bool all_gone() const;
-  // Connections that close later are due to a signal to the whole job and are no deaths.
+  // Connections that close after `when` do not count as deaths: a signal to the whole job ended
+  // their processes.
   void ignore_deaths_after(Clock::time_point when) { deaths_count_until_ = when; }
   void leak_connections();
 

@@ -170,7 +170,8 @@ FrameSocket connect_to_hub(const HubAddress& hub, const RankIdentity& self, mill
   const auto deadline = Clock::now() + timeout;
   std::string reasons;
   for (const std::string& address : hub.addresses) {
-    // Addresses that do not answer share the time. Those that refuse do so at once.
+    // An address that does not answer gets half of the time that is left. So some time remains for
+    // the next one.
     const milliseconds share = std::max(until(deadline) / 2, milliseconds(500));
     FrameSocket connected;
     const std::string reason = try_address(address, hub, self, share, connected);

@@ -66,7 +66,8 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  std::uint64_t latest = 0;  // the latest begin of a wait that has moved
+  // When the last of the newly begun device operations began. That operation becomes last_.
+  std::uint64_t latest = 0;
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();
     Channel& channel = channels_[wait.channel];
@@ -74,7 +75,8 @@ std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) 
     channel.entered = progress.entered;
     if (moved && progress.since >= latest) last_ = progress.current, latest = progress.since;
     const bool active = progress.entered > progress.finished;
-    // Operations may come and go between two looks, so count from the look that first saw this one.
+    // The device may have finished many operations since the last look. So count the wait from the
+    // look that first sees its current operation.
     if (active && (moved || !wait.active)) wait.since = now;
     wait.active = active;
     wait.sequence = progress.entered;

@@ -113,7 +113,8 @@ class WaitRegistry {
   };
   const Wait* longest() const;
 
-  // A thread waits in one operation at a time, and never more threads than this are inside MPI.
+  // The most waits at one time. A thread waits in one operation at a time, and never are so many
+  // threads inside MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;

@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 
 // mpirun sends SIGTERM to all processes milliseconds after one of them dies. So each process holds
 // SIGTERM back for kTerminateHeld; if no death has ended the job by then, SIGTERM was meant for the
-// process itself. A connection that closes later than kDeathsAfterTerminate after SIGTERM is no
-// death: its process ended by SIGTERM too.
+// process itself and ends it. A connection that closes later than kDeathsAfterTerminate after
+// SIGTERM does not count as a death, because SIGTERM has then ended its process, too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
 // The status of std::quick_exit, which lets handlers remove half-written files and waits for no
@@ -137,7 +137,8 @@ void Watchdog::serve_hub(Clock::time_point now) {
   std::quick_exit(kFailed);
 }
 
-// Closing a socket with unread messages would reset the connection and lose the last message.
+// Reads what arrives until all ranks are gone. Closing a socket with unread messages would reset
+// the connection, and the rank at the other end would lose the last message.
 void Watchdog::await_silence(milliseconds most) {
   const auto deadline = Clock::now() + most;
   while (!channel_.hub->all_gone() && Clock::now() < deadline) {
@@ -148,8 +149,8 @@ void Watchdog::await_silence(milliseconds most) {
   }
 }
 
-// mpirun ends the job with the first rank that ends, so wait until rank 0 has printed. This rank
-// may also leave on the same error, with an exit status of its own.
+// mpirun ends the job with the first rank that ends, so wait until rank 0 has printed. In this time
+// the rank may also end by itself with the same error, and with an exit status of its own.
 void Watchdog::follow_hub() {
   const auto deadline = Clock::now() + kFollow;
   while (request_ != Request::abandon && Clock::now() < deadline)
@@ -208,12 +209,14 @@ void Watchdog::check_waits(Clock::time_point now) {
 
 void Watchdog::end_with(const std::string& line) {
   ending_ = true;
-  // A hub that was only stopped and wakes up must not take this end for a death.
+  // The hub may only have been stopped. If it wakes up it must not take the end of this process for
+  // a death.
   channel_.link.send({FrameKind::abandon, {}});
   const HostElection election(channel_.token);
   if (election.won()) {
     print_lines({line});
-    // Wait, so that no late rank wins the election as well.
+    // Stay a moment, so that a rank that comes later does not win the election as well and print
+    // again.
     std::this_thread::sleep_for(kFollow);
   }
   std::quick_exit(kFailed);

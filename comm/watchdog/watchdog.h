@@ -88,7 +88,7 @@ class Watchdog {
   UniqueFd wake_read_, wake_write_;
   std::atomic<Request> request_ = Request::none;
 
-  // These belong to the watchdog's thread.
+  // Only the watchdog's thread uses the members from here to ending_.
   Clock::time_point last_look_;
   std::optional<OverdueWait> reported_;
   Clock::time_point reported_at_;

@@ -18,7 +18,8 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// The limit is larger than any message, and smaller than a socket's buffer.
+// The most bytes of a message's payload: more than any message has, and less than a socket's
+// buffer.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace
@@ -53,8 +54,8 @@ void FrameSocket::send(const Frame& frame) {
                       static_cast<std::uint32_t>(frame.payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += frame.payload;
-  // A socket's buffer holds many of these messages. If it is full its peer has not read for long,
-  // and this message would not help.
+  // Drop the message if the socket's buffer is full. The buffer holds many messages, so the peer
+  // has not read for long, and one more would not help.
   ssize_t sent = 0;
   do {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

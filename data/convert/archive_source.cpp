@@ -80,7 +80,9 @@ class Archives final : public FileSource {
       };
       const auto aliases = aliases_.find(entry.path);
       if (aliases == aliases_.end()) return visitor(entry.path, {read, stream});
-      std::optional<Bytes> bytes;  // an entry of an archive can be read only once
+      // Several names may ask for the content, but an entry of an archive can be read only once. So
+      // keep it.
+      std::optional<Bytes> bytes;
       const auto read_once = [&] {
         if (!bytes) bytes = read();
         return *bytes;

@@ -24,8 +24,8 @@ std::string_view file_of(const std::string& path) {
   return std::string_view(path).substr(path.rfind('/') + 1);
 }
 
-// Hashes by FNV-1a with a final mix. The hash of its name decides the split of an image, so most
-// images keep their split when others come or go.
+// Hashes by FNV-1a with a final mix. The hash of an image's name decides its split, so most images
+// keep their split when other images are added or removed.
 std::uint64_t hash_of(const std::string& text) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;

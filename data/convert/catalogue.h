@@ -36,15 +36,16 @@ struct Conversion {
   std::filesystem::path destination;
   const ConvertOptions& options;
   std::unique_ptr<FileSource> source, test;  // `test` is null unless options.test is set
-  bool archives_are_folders = false;         // true if folders in the paths of `source` may be archives
+  // True if archives count as folders in the paths of `source`.
+  bool archives_are_folders = false;
   LeftOut left_out;
   std::int64_t skipped = 0;
 
   // Counts the items of the listing that cannot be read. Calls refuse() for those that may be
   // images or folders of images.
   void account_for(const Listing& listing);
-  // Throws std::runtime_error with the message. With options.skip_bad it warns instead and counts
-  // one skipped image, left out for the reason `kind`.
+  // Throws std::runtime_error with the message. With options.skip_bad it warns instead, and counts
+  // one image as skipped and as left out for the reason `kind`.
   void refuse(const std::string& message, const std::string& kind);
 };
 

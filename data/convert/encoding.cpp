@@ -13,7 +13,8 @@ namespace {
 // little more space.
 constexpr std::int64_t kSmallPixels = 128 * 128;
 
-// Looks at one header after the other until the choice is clear.
+// Chooses raw pixels if all images are small and have one size, otherwise seekable JPEG. Looks at
+// one header after the other until the choice is clear.
 class Chooser {
  public:
   // Returns whether another image may change the choice.
@@ -54,7 +55,7 @@ void look_at(const FileSource& source, const std::vector<Sample>& samples, Choos
       try {
         if (!chooser.look(sample.path, source.read(sample.path))) return;
       } catch (const std::runtime_error&) {
-        // The conversion will report this image.
+        // Ignore a file that cannot be read: the conversion will report it.
       }
     }
     return;

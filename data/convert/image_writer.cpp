@@ -190,8 +190,8 @@ class ImageWriter {
   Bytes make_seekable(ConvertedImage& image, const Image& decoded) const {
     try {
       Bytes file = seekable_jpeg(image.content);
-      // libjpeg smooths only progressive images that lack their last scans, so the new file may
-      // differ.
+      // libjpeg smooths progressive images that lack their last scans, but not sequential ones. So
+      // the pixels of the new file may differ.
       if (decode_image(file, options_.channels).pixels == decoded.pixels) return file;
     } catch (const std::runtime_error&) {
       // No single scan can hold components with this sampling: keep the original file.

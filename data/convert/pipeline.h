@@ -25,7 +25,8 @@ struct ConvertedImage {
   Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  // Empty if the image is good; `kind` is for the counts of files left out.
+  // What is wrong with the image; empty if it is good. `kind` is the kind under which it is counted
+  // as left out.
   std::string error, kind;
 };
 
@@ -36,8 +37,8 @@ class ConvertPipeline {
   ConvertPipeline(int threads, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // `bytes`: the memory that the image holds until it is delivered. Delivers earlier images until
-  // there is room.
+  // Hands an image to the threads. `bytes`: the memory that it holds until it is delivered. If
+  // there is not enough room, delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
   // Delivers all images that are left.
   void finish();
@@ -61,8 +62,8 @@ class ConvertPipeline {
   std::vector<std::jthread> workers_;
 };
 
-// Memory that several threads share. The constructor of a Share waits until other shares have
-// returned enough bytes. A share that is larger than the budget takes all of it.
+// Memory that several threads share. A thread that needs memory makes a Share, whose constructor
+// waits until enough bytes are free. A share that is larger than the budget waits for all of it.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::int64_t bytes) : bytes_(bytes) {}

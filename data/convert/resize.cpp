@@ -41,7 +41,7 @@ Image resize(Image image, const ResizeRule& rule) {
 std::int64_t resize_bytes(const ImageShape& shape, const ResizeRule& rule) {
   if (shape.height <= 0 || shape.width <= 0 || (rule.size == 0 && rule.short_side == 0)) return 0;
   const Target target = target_of(shape, rule);
-  // The resampler keeps the rows at the new width and the result.
+  // The resampler has two buffers: the rows at the new width, and the result.
   return (target.window.height * target.width + target.height * target.width) * shape.channels;
 }
 

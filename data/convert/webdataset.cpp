@@ -114,7 +114,8 @@ class Shards {
   }
 
   void refuse(const std::string& key, const Sample& sample) {
-    // Its files are already counted as files of another kind.
+    // This key has neither an image nor a label, so it is no sample. Its files are already counted
+    // as left out.
     if (sample.image.empty() && sample.label.empty()) return;
     const bool no_label = sample.label.empty();
     conversion_.refuse(fmt::format("{}: {}: no {}", source_.name(), no_label ? sample.image : key,
@@ -137,8 +138,8 @@ bool is_webdataset(const Listing& listing) {
   for (const std::string& path : listing.files) {
     const Name name = name_of(path);
     if (name.extension == "cls" && !is_hidden(path)) return true;
-    // The listing is sorted: the files of one key follow one another, .jpg before .json before
-    // .png.
+    // The listing is sorted, so the files of one key follow one another, with .jpg before .json and
+    // .json before .png.
     if (name.extension == "json" || name.extension == "png" || is_image_extension(name.extension)) {
       const bool other =
           name.extension == "json" ? keys.contains("image " + name.key) : keys.contains("json " + name.key);

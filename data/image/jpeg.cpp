@@ -118,8 +118,8 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Creates the decoder anew: if a file lacks tables, libjpeg would use those of the previous
-  // image.
+  // Creates a new decoder for each image. If a file lacks tables, an old one would use those of the
+  // previous image.
   void read_header() {
     header_read_ = false;
     jpeg_destroy_decompress(&jpeg_);
@@ -147,7 +147,8 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // With fewer samples per row libjpeg would use another method of upsampling.
+    // With fewer samples per row libjpeg would use another method of upsampling, and other pixels
+    // would result.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);

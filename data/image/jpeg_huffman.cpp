@@ -8,9 +8,9 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// No MCU takes more bytes, because a symbol with its value has at most 31 bits.
+// The most bytes of an MCU: each coefficient takes a symbol and a value, together at most 31 bits.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
-// libjpeg-turbo refuses sums beyond 32 bits.
+// Sums of DC differences beyond this are left to libjpeg-turbo, which refuses those beyond 32 bits.
 constexpr int kMostDc = 1 << 30;
 
 // The places of the coefficients along the zigzag through a block (T.81, figure A.6). As in
@@ -28,7 +28,8 @@ constexpr auto kPlace = [] {
   return places;
 }();
 
-// T.81, F.2.2.1: a value of `size` bits; those that begin with a 0 are negative.
+// Returns the value that `size` bits stand for (T.81, F.2.2.1). It is negative if they begin with a
+// 0.
 int extended(std::uint32_t bits, int size) {
   const auto value = static_cast<int>(bits);
   return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
@@ -41,7 +42,7 @@ int take_value(JpegBits& bits, int size) {
   return extended(taken, size);
 }
 
-// Parts of a JpegCodes::Pair.
+// Each of these functions returns a part of a JpegCodes::Pair.
 int used_bits(JpegCodes::Pair pair) { return static_cast<int>(pair & 63); }
 int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 6 & 15); }
 int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 10 & 0x7F); }
@@ -84,7 +85,8 @@ void JpegCodes::fill_singles() {
 }
 
 void JpegCodes::fill_pairs() {
-  constexpr int kMostSize = 7;  // of a value that fits into 8 bits
+  // The most bits of a value that fits into the 8 bits of Pair's first value.
+  constexpr int kMostSize = 7;
   std::array<Pair, 1 << kLookBits> firsts;
   for (std::uint32_t bits = 0; bits < firsts.size(); ++bits) {
     const auto [symbol, length] = singles_[bits];
@@ -107,7 +109,8 @@ void JpegCodes::fill_pairs() {
     if (advance_of(second) == static_cast<int>(kUnknown) || used_bits(first) + used_bits(second) > kLookBits)
       continue;
     const int value = first_value(second);
-    if (value < -64 || value > 63) continue;  // The second value has seven bits.
+    // The second value has only 7 bits in a Pair.
+    if (value < -64 || value > 63) continue;
     pairs_[bits] += (second & 0x1FC3F) | static_cast<Pair>(value) << 25;
   }
 }
@@ -198,24 +201,26 @@ bool JpegHuffman::decode(JBLOCKROW* blocks) {
 
 template <bool kStore>
 bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* to) {
-  JpegBits bits = all_bits;  // in registers
+  JpegBits bits = all_bits;  // a local copy, to stay in registers
   const auto store = [=](int k, int value) {
     if constexpr (kStore) to[kPlace[k]] = static_cast<JCOEF>(value);
   };
   for (int k = 1; k < kBlock;) {
     bits.refill();
-    // 23 bits are left for the last look-up, enough for any code.
+    // refill() gives 56 bits. Three look-ups take at most 33, so 23 are left for the last, enough
+    // for any code.
     for (int look_ups = 0; look_ups < 4; ++look_ups) {
       const JpegCodes::Pair pair = codes.pair(bits);
       const int advance = advance_of(pair), next = k + advance;
       if (next < kBlock) {
-        store(next - 1, second_value(pair));  // it has the place of the first one if it is none
+        // If there is no second value, the first one goes to the same place and overwrites this.
+        store(next - 1, second_value(pair));
         store(k + zeros_of(pair), first_value(pair));
         bits.drop(used_bits(pair));
         k = next;
         continue;
       }
-      // The block's end is in the pair or before it.
+      // The pair ends the block, has an unknown code, or goes beyond the block.
       const bool ends = advance >= static_cast<int>(JpegCodes::kEnd);
       const int end = next - (ends ? static_cast<int>(JpegCodes::kEnd) : 0);
       if (ends && end < kBlock) {

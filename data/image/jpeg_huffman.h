@@ -62,7 +62,8 @@ class JpegCodes {
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
-  // For each length of a code: the end of its codes, and the index among the symbols of code 0.
+  // By length of a code: the end of the codes of this length, and what to add to such a code to get
+  // the index of its symbol.
   std::array<std::int32_t, 17> code_end_{}, first_index_{};
 };
 
@@ -93,10 +94,10 @@ class JpegHuffman {
   bool decode_mcu(JBLOCKROW* blocks);
 
   std::vector<std::uint8_t> bytes_;        // the scan without stuffed bytes and markers, then zeros
-  std::vector<std::size_t> segment_ends_;  // in bytes_
+  std::vector<std::size_t> segment_ends_;  // where segments end in bytes_
   std::span<const std::uint8_t> rest_;
   std::array<JpegCodes, NUM_HUFF_TBLS> dc_codes_, ac_codes_;
-  std::vector<Block> blocks_;  // of an MCU
+  std::vector<Block> blocks_;  // the blocks of an MCU, in the order of the scan
   std::int64_t interval_ = 0, columns_ = 0, first_column_ = 0, last_column_ = 0;
   std::int64_t asked_ = 0, decoded_ = 0;  // numbers of MCUs
   std::size_t segment_ = 0;

@@ -20,7 +20,8 @@ namespace convoy::data {
 using DecodeMcu = boolean (*)(j_decompress_ptr, JBLOCKROW*);
 
 #ifdef CONVOY_JPEG_INTERNALS
-// Call it after jpeg_start_decompress(), for a file with one scan.
+// Makes libjpeg call `decode` for each MCU instead of its own Huffman decoder. Call it after
+// jpeg_start_decompress(), for a file with one scan.
 inline void replace_huffman(jpeg_decompress_struct& jpeg, DecodeMcu decode) {
   jpeg.entropy->decode_mcu = decode;
 }

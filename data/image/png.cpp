@@ -92,7 +92,8 @@ class Png final : public Codec {
   void read_rows(const Window& region, std::size_t row_bytes, std::uint8_t* to) {
     const std::int32_t end = region.y + region.height;
     const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));
-    // An interlaced image is whole only after its last pass.
+    // Read the whole image in each pass, because an interlaced image is complete only after its
+    // last one.
     for (int pass = 0; passes_ > 1 && pass < passes_; ++pass)
       for (std::int32_t y = 0; y < height; ++y)
         png_read_row(png_, rows_.data() + static_cast<std::size_t>(y) * row_bytes, nullptr);

@@ -61,7 +61,7 @@ namespace avx2 {
 
 constexpr bool kFewRegisters = true;
 
-// Sixteen sums of bytes times weights.
+// Sixteen sums, each of bytes times weights.
 class Sums {
  public:
   // Written out, because a generated constructor would not be compiled for these instructions.

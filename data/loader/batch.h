@@ -18,9 +18,9 @@ struct Position {
 };
 
 // One rank's part of a global batch. All arrays have `capacity` entries, the same at every step.
-// The first `valid` entries are real; `valid` may be 0. The others have label -1, sample -1 and a
-// zero image or a meaningless transform, as has an entry whose image was reported to
-// LoaderOptions::skip.
+// Only the first `valid` entries hold samples; `valid` may be 0. The others have label -1, sample
+// -1 and a zero image or a meaningless transform. So has an entry whose image could not be read, if
+// LoaderOptions::skip is set.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
@@ -81,9 +81,10 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws
-  // what failed in the background. The buffers are used in turn: a lease must have ended before the
-  // `buffers`-th call after its own (ScatterLoader, which runs one batch ahead: one call earlier),
-  // else that call throws std::logic_error.
+  // what failed in the background. Batches use LoaderOptions::buffers buffers in turn. So a lease
+  // must have ended before the `buffers`-th call after the call that returned it. (With
+  // ScatterLoader, which runs one batch ahead, it must have ended one call earlier.) Otherwise that
+  // call throws std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Returns the milliseconds that next() has waited since the source was made.

@@ -47,7 +47,7 @@ class BatchBuffers {
   struct Cut {
     std::uint8_t* pixels = nullptr;
     std::int64_t offset = 0;  // offset of the cut in the batch's pixels
-    bool whole = false;       // false: there is room for the output's pixels only
+    bool whole = false;       // true: room for the whole cut; false: only for the output's pixels
   };
   // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
   Cut take_cut(std::int64_t bytes);
@@ -89,8 +89,8 @@ class BatchFiller {
   std::vector<std::uint8_t> cut_;
 };
 
+// Returns one filler per thread.
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
-                                            // Returns one filler per thread.
                                             const LoaderOptions& options);
 
 // Returns how many samples a thread takes at a time, enough to make the taking cheap.

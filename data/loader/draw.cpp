@@ -29,7 +29,8 @@ void take_centre(AugmentationParameters& parameters, int resize_short, ImageShap
   const std::int64_t shorter = tall ? stored.width : stored.height;
   std::int64_t side = resize_short;
   if (side == 0) {
-    // Take the smallest size that covers the output. One side of the output decides.
+    // Take the smallest size that covers the output: the width or the height of the output decides
+    // it.
     const bool by_width = output.width * stored.height >= output.height * stored.width;
     side = by_width ? (output.width * shorter + stored.width - 1) / stored.width
                     : (output.height * shorter + stored.height - 1) / stored.height;

@@ -30,7 +30,7 @@ double spaced(double first, double last, int bin) {
 ImageOp affine(double a, double b, double c, double d, double e, double f) {
   const auto fixed = [](double value) { return static_cast<std::int32_t>(std::floor(value * 65536 + 0.5)); };
   ImageOp op{ImageOpKind::affine, 0, {}};
-  // The centre of output pixel (0, 0) is at (0.5, 0.5).
+  // Add half a pixel, because the centre of output pixel (0, 0) is at (0.5, 0.5).
   const std::array values{a, b, c + a * 0.5 + b * 0.5, d, e, f + d * 0.5 + e * 0.5};
   std::ranges::transform(values, op.matrix, fixed);
   return op;
@@ -75,7 +75,7 @@ void draw_jitter(const ColorJitter& jitter, const SampleDraws& draws, OpList& li
                  factor(ImageOpKind::contrast, 1, jitter.contrast),
                  factor(ImageOpKind::saturation, 2, jitter.saturation),
                  hue > 0 ? hue_op(uniform_between(words.word[3], -hue, hue)) : ImageOp{}};
-  // One of the 24 permutations of ops.
+  // Draw one of the 24 orders of the four operations.
   std::int32_t order = uniform_below(draws.block(kJitterBlock + 1).word[0], 24);
   for (int left = 4; left > 1; --left) {
     std::swap(ops[left - 1], ops[order % left]);

@@ -13,8 +13,8 @@ namespace convoy::data {
 
 namespace {
 
-// Returns whether stored images are read. Transforms need the size of each image, and the size of
-// an encoded image is in its file.
+// Returns whether the loader must read stored images. For transforms alone it must read encoded
+// images, because their sizes, which the transforms need, are only in the files.
 bool reads(BatchOutput output, ImageFormat format) {
   return output == BatchOutput::images || output == BatchOutput::cuts ||
          (output == BatchOutput::transforms && format == ImageFormat::encoded);
@@ -31,7 +31,8 @@ struct Loader::State final : BatchLease::Owner {
   std::vector<BatchBuffers> slots;
   std::vector<BatchFiller> fillers;                // one per thread
   std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
-  Pipeline pipeline;                               // must be the last member: its threads use the others
+  // Must be the last member: its threads use the others.
+  Pipeline pipeline;
 
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
       : set(std::move(images)),

@@ -13,7 +13,7 @@
 namespace convoy::data {
 namespace {
 
-// Keeps these random numbers apart from those of other uses.
+// Part of the generator's key, so that these random numbers differ from those of other uses.
 constexpr std::uint64_t kPurpose = 0x6D69782073746570ull;
 
 // The random words of one step, in the order in which they are drawn.
@@ -69,8 +69,8 @@ double draw_share(double alpha, Words& words) {
   return 1 / (1 + std::exp(b - a));
 }
 
-// Draws the rectangle of cutmix: 1 - share of the image's area around a random pixel, clipped at
-// the border.
+// Draws the rectangle of cutmix around a random pixel. It has 1 - share of the image's area before
+// it is clipped at the border.
 kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width, Words& words) {
   const double half = 0.5 * std::sqrt(1 - share);
   const auto side = [&](std::int64_t extent, std::int32_t& first, std::int32_t& size) {
@@ -90,7 +90,7 @@ kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width
 }  // namespace
 
 void MixSettings::check() const {
-  // With a much larger alpha every share would be 1/2 to the precision of float32.
+  // Alpha is limited, because with a much larger one every share would be 1/2 in float32.
   for (const auto& [name, alpha] : {std::pair{"mixup", mixup}, {"cutmix", cutmix}})
     if (!(alpha >= 0 && alpha <= 1000))
       throw std::runtime_error(fmt::format("{}: alpha {}, expected 0 (none) to 1000", name, alpha));

@@ -72,7 +72,7 @@ __attribute__((target("avx512bw,avx512vl"))) void convert_avx512(const std::uint
 
 Convert* convert_for(VectorLevel level, ImageLayout layout) {
 #if CONVOY_VECTOR_LEVELS
-  // convert_bytes() measured slower with GCC 12's AVX-512 code than with its AVX2 code.
+  // With channels last, GCC 12's AVX-512 code of convert_bytes() was slower than its AVX2 code.
   if (level == VectorLevel::avx512 && layout == ImageLayout::row_major) return convert_avx512;
   if (level != VectorLevel::portable) return convert_avx2;
 #endif

@@ -7,7 +7,7 @@
 namespace convoy::data {
 namespace {
 
-// Keeps these random numbers apart from those of other uses.
+// Part of the generator's key, so that these random numbers differ from those of other uses.
 constexpr std::uint64_t kPurpose = 0x6F72646572ull << 16;
 
 // MurmurHash3's finalizer (Appleby, public domain): every input bit reaches every output bit.

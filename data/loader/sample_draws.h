@@ -31,7 +31,7 @@ class SampleDraws {
   }
 
  private:
-  // Keeps these numbers apart from those of other uses.
+  // Part of the generator's key, so that these random numbers differ from those of other uses.
   static constexpr std::uint64_t kPurpose = 0x6175676D656E74ull << 8;
   std::uint64_t key_, sample_, epoch_;
 };

@@ -210,7 +210,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
   }
 
   // Scatters equally often on every rank. If the number depended on how far this rank's threads
-  // are, ranks could wait for each other in different collectives.
+  // are, some ranks could wait in a scatter while others wait in another collective.
   int next() {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();

@@ -77,8 +77,7 @@ class Spool {
   std::int64_t size_ = 0;
 };
 
-// The state of a row whose turn has not come: unknown, skipped, or waiting in the spool at
-// `offset`.
+// A row whose turn has not come: it is unknown, skipped, or waits in the spool at `offset`.
 struct Waiting {
   static constexpr std::int64_t kUnknown = -1, kSkipped = -2;
   std::int64_t offset = kUnknown;

@@ -32,7 +32,8 @@ std::string system_reason(const std::string& text) {
 
 Session::Session() : lock_(library_mutex()) {
   [[maybe_unused]] static const herr_t once = H5dont_atexit();
-  // Set every time, because a thread-safe HDF5 keeps it per thread.
+  // Turn off HDF5's printing of errors every time, because a thread-safe HDF5 keeps this setting
+  // per thread.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 

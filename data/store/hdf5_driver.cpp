@@ -74,7 +74,8 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
   return left.number == right.number ? 0 : left.number < right.number ? -1 : 1;
 }
 
-// Without H5FD_FEAT_DATA_SIEVE HDF5 reads no more of contiguous data than was requested.
+// Leaves out H5FD_FEAT_DATA_SIEVE, with which HDF5 would read more of contiguous data than was
+// asked for.
 herr_t query(const H5FD_t*, unsigned long* flags) {
   if (flags != nullptr) *flags = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
@@ -127,7 +128,7 @@ H5FD_class_t driver_class() {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 13, 0)
   driver.version = H5FD_CLASS_VERSION;
-  // One of the values that are free for experiments.
+  // A driver needs a number. This is one of those that HDF5 leaves free for experiments.
   driver.value = static_cast<H5FD_class_value_t>(0x636F);
 #endif
   driver.name = "convoy_read";

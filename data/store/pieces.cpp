@@ -60,7 +60,7 @@ class Finder {
     if (count > kMostPieces) return;
     pieces_.bytes = product(piece_);
     pieces_.offsets.reserve(count);
-    // HDF5 wants room for a chunk, although nothing is written there.
+    // This call of HDF5 needs a buffer of one chunk, although it writes nothing into it.
     const auto room = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(pieces_.bytes));
     std::vector<hsize_t> first(extents_.size());
     // Visit the chunks in order: a look-up then takes less than a microsecond in every kind of

@@ -19,7 +19,7 @@ using hdf5::own;
 // A larger extent means that a header is damaged or hostile. Up to this limit, sizes that are
 // computed from extents do not overflow.
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
-// Deflate compresses by at most this factor.
+// The most by which HDF5's usual filter (deflate) makes data smaller.
 constexpr std::int64_t kMostCompression = 1032;
 
 std::string describe_type(hid_t type) {

@@ -16,7 +16,7 @@
 namespace convoy::data {
 namespace {
 
-// Keeps these random numbers apart from those of other uses.
+// Part of the generator's key, so that these random numbers differ from those of other uses.
 constexpr std::uint64_t kPurpose = 0x64726177ull << 24;
 constexpr int kClutter = 4;
 constexpr std::int64_t kBlock = 1024;  // images drawn between two writes

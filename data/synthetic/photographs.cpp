@@ -18,7 +18,7 @@
 namespace convoy::data {
 namespace {
 
-// Keeps these random numbers apart from those of other uses.
+// Part of the generator's key, so that these random numbers differ from those of other uses.
 constexpr std::uint64_t kPurpose = 0x70686f74ull << 24;
 constexpr std::int64_t kDiscs = 300;
 constexpr float kSmallestDisc = 0.012f, kLargestDisc = 0.6f;  // radii as shares of the longer side

@@ -42,13 +42,14 @@ Op matmul_shared(StepBuilder& step, const std::string& name, double rows, double
                              owner);
 }
 
-// The ops of a cell that own variables; kNone before the first time step.
+// The ops that own the variables of a cell. The first time step creates them (kNone before that),
+// and later steps share them.
 struct CellOwners {
   Op input = kNone, hidden = kNone;
 };
 
-// Adds the input and hidden products, four gates, the new memory and the output. Returns output and
-// memory.
+// Adds an LSTM cell: the input and hidden products, four gates, the new memory and the output.
+// Returns the ops of the output and of the memory.
 std::pair<Op, Op> lstm_cell(StepBuilder& step, const std::string& name, double batch, double width, Op input,
                             Op hidden, Op memory, CellOwners& owners) {
   const Op from_input = matmul_shared(step, name + "/input", batch, width, 4 * width, {input}, owners.input);

@@ -44,9 +44,9 @@ void for_each_line(std::string_view text, const Visit& visit) {
   }
 }
 
+using Values = std::unordered_map<std::string_view, std::int64_t>;
 // Reads lines `name::value` and rounds fractions up. Throws if a name is given twice or a value is
 // not a number of 0 or more.
-using Values = std::unordered_map<std::string_view, std::int64_t>;
 Values read_values(const std::filesystem::path& path, std::string_view text, const char* field) {
   Values values;
   for_each_line(text, [&](std::int64_t line, std::string_view content) {

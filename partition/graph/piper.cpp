@@ -47,7 +47,8 @@ class PiperReader {
  private:
   [[noreturn]] void fail(const std::string& what) const { builder_.fail(kNone, what); }
 
-  // Takes the first way to run the node on one device, in which its activations are kept.
+  // Adds a node. Piper lists several ways to run it; this takes the first one for a single device,
+  // which keeps its activations.
   void add_node(const Json& node) {
     TaskNode task;
     task.id = id(node, "id", "node");

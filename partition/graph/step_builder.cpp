@@ -69,8 +69,8 @@ NodeIndex StepBuilder::sum(const std::string& name, Bytes bytes, const std::vect
   return gradients.size() == 1 ? gradients[0] : add("gradients/" + name + "/sum", 0, bytes, gradients);
 }
 
-// The owner of a variable comes before all ops that share it. So in reverse order its weight
-// gradients are complete.
+// Called for the ops in reverse order. A variable's owner comes before all ops that share it, so
+// all gradients of the variable exist when the owner's turn comes.
 void StepBuilder::add_backward(ForwardOp& op) {
   const NodeIndex gradient = sum(op.name, op.output_bytes, op.gradients);
   std::vector<NodeIndex> kept = {gradient};

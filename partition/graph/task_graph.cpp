@@ -15,7 +15,8 @@
 namespace convoy::partition {
 namespace {
 
-// With this limit, sums of a million quantities stay inside 64 bits.
+// The largest time, size, sum of all times and sum of all resident bytes. Up to 1024 times as much
+// stays inside 64 bits.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
 }  // namespace
@@ -91,7 +92,7 @@ Nanoseconds TaskGraphBuilder::mean_time(const TaskNode& node, std::int64_t posit
   return static_cast<Nanoseconds>(sum / static_cast<double>(node.times.size()));
 }
 
-// Spreads the time of a node that has only one over all kinds.
+// A node may have one time for all kinds of devices. Copies this time to every kind.
 void TaskGraphBuilder::spread_times() {
   TaskGraph& graph = graph_;
   if (graph.kinds_.empty()) return;
@@ -256,8 +257,8 @@ void TaskGraphBuilder::order_nodes() {
   if (graph.order_.size() != graph.time_.size()) report_cycle(waiting);
 }
 
-// Walks back from a waiting node. Its producers include a waiting node, too, so the walk must
-// repeat.
+// Throws an error that shows a cycle. Each node that still waits has a producer that waits, too. So
+// the walk from producer to producer comes to a node twice, and the nodes in between are a cycle.
 void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const {
   const TaskGraph& graph = graph_;
   NodeIndex node = 0;

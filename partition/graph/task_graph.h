@@ -28,9 +28,12 @@ struct TaskNode {
   // The times by kind of device, if they differ. Then `time` is ignored, and the graph's time of
   // the node is the mean.
   std::vector<std::pair<std::string, Nanoseconds>> times;
-  Bytes resident_bytes = 0;       // bytes that stay on the device: parameters, gradients, optimizer state
-  Bytes parameter_bytes = kNone;  // bytes that replicas of a pipeline's stage exchange; kNone: resident_bytes
-  Bytes output_bytes = 0;         // bytes that live from the node's start to the end of its last consumer
+  // Bytes that stay on the device: parameters, gradients and optimizer state.
+  Bytes resident_bytes = 0;
+  // Bytes that the replicas of a pipeline's stage exchange; kNone: resident_bytes.
+  Bytes parameter_bytes = kNone;
+  // Bytes that live from the node's start to the end of its last consumer.
+  Bytes output_bytes = 0;
   std::int32_t pin = kNone;       // device that the node must be on; kNone: any
   std::int32_t colocate = kNone;  // group of nodes that share a device; kNone: none
 };
@@ -78,7 +81,7 @@ class TaskGraph {
   }
 
   // Microsoft's files give the time of a transfer instead of its bytes. A machine then adds only
-  // its latency.
+  // its latency to this time.
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
@@ -92,8 +95,8 @@ class TaskGraph {
   // Kahn's order, ties by index.
   std::span<const NodeIndex> topological_order() const { return order_; }
   Nanoseconds total_time() const { return total_time_; }
-  // The greatest common divisor of all times. The busy time of a device is a multiple of it. 0 if
-  // all times are 0.
+  // The greatest common divisor of all times; 0 if all times are 0. The busy time of a device is a
+  // multiple of it, so a lower bound may be rounded up to one.
   Nanoseconds time_divisor() const { return time_divisor_; }
   Bytes total_resident_bytes() const { return total_resident_; }
 

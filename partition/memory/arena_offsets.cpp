@@ -93,7 +93,8 @@ class Packer {
   // Moves the topmost buffer to the front of the order, because it was placed too late, and places
   // all again. Repeats this within a small budget.
   void promote() {
-    // kBudget is in comparisons of buffers, kMostRounds in orders.
+    // The budget: at most kMostRounds orders, and about kBudget comparisons of buffers in all of
+    // them.
     constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;
     const auto count = static_cast<std::int64_t>(buffers_.size());
     std::vector<int> promoted(buffers_.size(), 0);

@@ -8,8 +8,9 @@ namespace convoy::partition {
 namespace {
 
 constexpr std::size_t kMostSubsets = 256;
-constexpr std::int64_t kSmall =
-    8;  // tensors so many times smaller than the largest are dropped only with all others
+// Tensors this many times smaller than the largest are not chosen one by one: an option keeps all
+// of them, or keeps nothing at all.
+constexpr std::int64_t kSmall = 8;
 
 bool no_worse(const BlockOption& a, const BlockOption& b) {
   return a.kept_bytes <= b.kept_bytes && a.forward_peak <= b.forward_peak &&

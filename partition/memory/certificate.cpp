@@ -53,7 +53,8 @@ class Prover {
                        graph_.total_resident_bytes(), all_limits_, machine_.device_count());
   }
 
-  // Units whose sizes have a common divisor fill each device only up to a multiple of it.
+  // If all sizes are multiples of one number, a device can be filled only up to such a multiple.
+  // Returns a proof if the devices, rounded down in this way, are too small together.
   std::optional<std::string> divided() const {
     Bytes unit = 0, room = 0;
     for (const Bytes bytes : unit_resident_) unit = std::gcd(unit, bytes);
@@ -104,7 +105,8 @@ class Prover {
     return std::nullopt;
   }
 
-  // Two of K + 1 units share a device. If no two of the K + 1 largest fit together, nothing fits.
+  // Of any K + 1 units two must share one of K devices. So if no two of the K + 1 largest fit
+  // together, nothing fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());
     if (static_cast<std::size_t>(units_.count()) <= devices) return std::nullopt;

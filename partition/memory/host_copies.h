@@ -15,8 +15,11 @@ namespace convoy::partition {
 struct HostLink {
   double out_bytes_ms = 0, back_bytes_ms = 0;  // bytes per millisecond to the host, and back
   std::int64_t host_bytes = 0;                 // space in host memory; 0: no tensor may wait there
-  bool overlaps = true;                        // whether copies in both directions run during operations
-  double start_ms = 0.01;                      // time to start a copy, in addition to that of its bytes
+  // Whether operations and copies in both directions run at the same time. Else operations wait for
+  // each copy.
+  bool overlaps = true;
+  // Time to start a copy, in addition to the time for its bytes.
+  double start_ms = 0.01;
 
   double out_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / out_bytes_ms; }
   double back_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / back_bytes_ms; }
@@ -38,7 +41,7 @@ class HostCopies {
   struct Absence {
     int tensor, written, last, next;
     bool leaves;  // whether the tensor is copied out; otherwise its content is on the host already
-    // Run after which the buffer is free; run before which the copy back begins.
+    // The buffer is free after the run `gone`. The copy back begins before the run `begin`.
     int gone = 0, begin = 0;
   };
 
@@ -54,8 +57,8 @@ class HostCopies {
   // Does the same, but begins each copy back earlier: so that `ahead` runs of the given operations
   // come between it and the reader.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
-  // Gives each copy the time that it takes without making operations wait, as far as the live bytes
-  // stay within `limit`.
+  // Lets copies begin and end so that no operation waits for them, as far as the live bytes stay
+  // within `limit`.
   StepSchedule hidden(std::int64_t limit) const;
 
  private:
@@ -69,7 +72,7 @@ class HostCopies {
   const StepSchedule& schedule_;
   const HostLink& link_;
   std::vector<double> end_;        // milliseconds after every run, without copies
-  std::vector<Absence> absences_;  // absences of tensors, sorted by `last`
+  std::vector<Absence> absences_;  // sorted by `last`
 };
 
 }  // namespace convoy::partition

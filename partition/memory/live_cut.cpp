@@ -9,7 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// Returns the live bytes while each node of the topological order runs on a single device.
+// Returns, by node, the bytes that are live while it runs if all nodes run on one device in
+// topological order.
 std::vector<Bytes> live_in_order(const TaskGraph& graph) {
   const auto order = graph.topological_order();
   std::vector<std::size_t> position(order.size());
@@ -92,7 +93,8 @@ class CutFinder {
     cut.kept[node] = graph_.output_bytes(node);
     for (NodeIndex producer = 0; producer < graph_.node_count(); ++producer) {
       if (!before[producer] || producer == node) continue;
-      // A copy on a consumer's device may be smaller than the output.
+      // The only copy that must live may be on a consumer's device, where it can be smaller than
+      // the output. So count the smaller size.
       Bytes kept = 0;
       for (EdgeIndex edge = graph_.out_begin(producer); edge < graph_.out_end(producer); ++edge)
         if (after[graph_.target(edge)])

@@ -14,8 +14,9 @@
 namespace convoy::partition {
 
 struct LiveCut {
-  NodeIndex node = kNone;   // the node of the cut; kNone: no node has both ancestors and descendants
-  Bytes bytes = 0;          // bytes of these tensors for `node`, without resident bytes
+  // The node of the cut; kNone if no node has both ancestors and descendants.
+  NodeIndex node = kNone;
+  Bytes bytes = 0;          // bytes that are live while `node` runs, without resident bytes
   std::vector<Bytes> kept;  // by node: the bytes of its output that are live then
 };
 

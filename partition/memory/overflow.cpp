@@ -87,8 +87,8 @@ Attempt Fitter::judge(const Placement& placement) const {
   return attempt;
 }
 
-// Returns priorities that run depth first: each node comes right after the producers that it waited
-// for.
+// Returns priorities that run depth first: a node follows soon after the last of its producers, so
+// that few tensors are live at a time.
 std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
   std::vector<Nanoseconds> priority(graph_.node_count(), 0);
   std::vector<EdgeIndex> waiting(graph_.node_count());
@@ -283,7 +283,7 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (best.overflow > 0 && effort == Effort::kThorough) complete = exhaust(best);
   if (best.overflow > 0 && !complete) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
   if (best.overflow == 0) return {best.placement, "", false};
-  // This is no proof, because another order of the nodes might fit.
+  // Even if all placements were tried this is no proof: another order of the nodes might fit.
   if (complete)
     return {std::nullopt,
             "of all placements none fits in the orders tried: in the closest, " + describe(best), false};

@@ -12,8 +12,8 @@ namespace convoy::partition {
 // backward that reads one of its outputs, and reads what the first runs wrote.
 StepSchedule run_again(const StepModel& model, const std::vector<int>& operations);
 
-// Keeps only the input of every `length`-th block. Before their backward, runs the blocks from
-// there again (Chen et al., "Training deep nets with sublinear memory cost", 2016).
+// Keeps only the input of every `length`-th block. Each group of `length` blocks runs forward again
+// right before its backward (Chen et al., "Training deep nets with sublinear memory cost", 2016).
 StepSchedule checkpoint_blocks(const StepModel& model, const StepBlocks& blocks, int length);
 
 }  // namespace convoy::partition

@@ -40,8 +40,9 @@ int RecomputePlanner::units(std::int64_t bytes) const {
   return static_cast<int>((bytes + unit_ / 2) / unit_);
 }
 
-// Returns the time of running the blocks [first, end) forward, in a stretch that ends with `last`.
-// The first run of an operation is not counted.
+// Returns the time of running the blocks [first, end) forward again in a stretch whose last block
+// is `last`. It is 0 in a stretch up to the network's last block, which runs forward for the first
+// time.
 double RecomputePlanner::forward_ms(int first, int last, int end) const {
   double ms = 0;
   if (last < blocks_ - 1)
@@ -56,7 +57,8 @@ std::int64_t RecomputePlanner::forward_peak(int first, int end) const {
   return peak;
 }
 
-// Returns the bytes, besides its input, that are live when a stretch of blocks begins.
+// Returns the bytes that are live when a stretch of blocks begins, without those of its input:
+// gradients, and outputs that the backward of its last block `last` needs.
 std::int64_t RecomputePlanner::entry_bytes(int last) const {
   if (last == blocks_ - 1) return 0;
   std::int64_t bytes = step_.blocks()[last].gradient_bytes;
@@ -97,8 +99,9 @@ void RecomputePlanner::for_each_choice(int first, int last, Visit visit) const {
                  forward_ms(first, last, cut)});
 }
 
-// Returns the tables of the inner stretches: of the blocks after the kept tensors, and of those
-// that run again. Null if there is no such stretch.
+// Returns the tables of the two stretches into which a choice divides this one: that of the later
+// blocks, which runs backward first, and that of the blocks which run again. Null if there is no
+// such stretch.
 std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> RecomputePlanner::tables_of(
     const Choice& choice, int first, int last) const {
   if (choice.cut > 0) return {&table(choice.cut, last), &table(first, choice.cut - 1)};
@@ -133,8 +136,8 @@ RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int 
   return best;
 }
 
-// Appends runs of the blocks [first, end) that make the input of block `end`. If forward runs for
-// the first time, these are all operations.
+// Appends runs of the blocks [first, end) that make the input of block `end`. In the stretch up to
+// the last block of all forward runs for the first time, so all operations run.
 void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
                                       StepSchedule& to) const {
   for (int block = first; block < end; ++block) {
@@ -237,7 +240,8 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
     (fits(middle) ? low : high) = middle;
   }
   keep_more(best, limit);
-  // A plan for slightly more or less memory may leave more room for keep_more().
+  // Try plans for slightly more or less memory, too: one of them may leave more room for
+  // keep_more(), and then be faster.
   const int near = std::clamp(static_cast<int>(6000 / std::ssize(model_.operations)), 3, 20);
   for (int free = std::max(low - near, 0); free <= std::min(low + near, most_); ++free) {
     if (times[static_cast<std::size_t>(free)] == kNever) continue;

@@ -17,7 +17,7 @@ struct BlockOption {
   std::vector<int> kept;           // kept tensors, without those that later blocks read
   std::int64_t kept_bytes = 0;     // bytes of `kept` and of what later blocks read
   std::int64_t forward_peak = 0;   // most live bytes while the block runs forward
-  std::int64_t backward_peak = 0;  // the same while it runs backward, with the gradients
+  std::int64_t backward_peak = 0;  // most live bytes while it runs backward, with its gradients
   double forward_ms = 0;           // time to run forward once more, as far as needed
   double repeated_ms = 0;          // time of the runs that backward repeats
 };
@@ -32,7 +32,9 @@ struct StepBlock {
   double forward_ms = 0;             // time to make `outputs` again from the block's input
   std::int64_t forward_peak = 0;     // most live bytes while it makes them
   std::vector<BlockOption> options;  // none is worse than another in every respect
-  BlockOption late;                  // keeps nothing; its backward begins without a run of forward before
+  // An option that keeps nothing. The block does not run forward again first: its backward makes
+  // what it needs.
+  BlockOption late;
 };
 
 // By tensor: whether its content is in memory.

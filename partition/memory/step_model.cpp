@@ -85,7 +85,7 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
       if (model.tensor_bytes[tensor] == 0) continue;
       const bool updated =
           newest[tensor] >= 0 && std::ranges::find(operation.inputs, tensor) != operation.inputs.end();
-      if (updated) continue;  // an update stays in its buffer
+      if (updated) continue;  // the operation updates its input, in the same buffer
       written.emplace_back(tensor, lives.add(model.tensor_bytes[tensor], at));
     }
     const auto new_buffer = [&](int tensor) {
@@ -126,7 +126,8 @@ int neediest_run(const StepModel& model, const StepSchedule& schedule) {
 void remove_unread(const StepModel& model, StepSchedule& schedule) {
   std::vector<int> runs(model.operations.size(), 0);
   for (const StepRun& run : schedule) ++runs[run.operation];
-  std::vector<bool> wanted(model.tensor_bytes.size(), false);  // a later run reads the earlier content
+  // By tensor: whether a later run reads what the current run writes.
+  std::vector<bool> wanted(model.tensor_bytes.size(), false);
   for (StepRun& run : schedule | std::views::reverse) {
     const bool repeated = --runs[run.operation] > 0;
     if (repeated) {

@@ -26,9 +26,9 @@ struct StepModel {
   std::int64_t alignment = 1;  // sizes of buffers are rounded up to multiples of it
 };
 
-// A run of an operation, or a part of a copy of a tensor to host memory and back.
-// Runs after a run of an operation read those of its `outputs` that it lists; they read its other
-// outputs as an earlier run wrote them.
+// A run of an operation, or a part of a copy of a tensor to host memory and back. A run may list
+// only some outputs of its operation in `outputs`. Later runs read these as this run wrote them,
+// and the other outputs as an earlier run wrote them.
 struct StepRun {
   enum class Kind : std::uint8_t {
     compute,
@@ -37,7 +37,7 @@ struct StepRun {
     copy_back    // a copy back into a new buffer begins
   };
   int operation = 0;         // operation of a run that computes
-  std::vector<int> outputs;  // tensor that a copy moves
+  std::vector<int> outputs;  // the outputs of a run, or the tensor of a copy
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }
   int tensor() const { return outputs[0]; }

@@ -32,7 +32,8 @@ const RecomputePlanner& StepPlanner::planner(const std::vector<int>& away) const
   return *latest_;
 }
 
-// Leaves out copies that the limit does not need, the largest first.
+// Returns the plan with copies of the tensors `away`. Leaves out a copy if the plan keeps to the
+// limit without it, trying those of the largest tensors first.
 StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> away,
                                   std::int64_t limit) const {
   std::ranges::stable_sort(away, std::greater(), [&](int tensor) { return model_.tensor_bytes[tensor]; });
@@ -56,9 +57,9 @@ StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> aw
   return result;
 }
 
-// Returns tensors whose absence brings the schedule's live bytes to the limit. Takes the tensor
-// with the most relief per byte each time. A tensor gives no relief before its copy has ended, so
-// no more are taken than the link can copy.
+// Returns tensors that bring the schedule's live bytes down to the limit while they wait on the
+// host. Each time takes the tensor with the most relief per byte. A tensor gives no relief before
+// its copy has ended, so only as many are taken as the link can copy in time.
 std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64_t limit) const {
   const std::int64_t smallest = std::ssize(model_.operations) > kManyOperations ? kSmallestOfMany : kSmallest;
   std::vector<int> candidates;
@@ -116,7 +117,8 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   return tensors;
 }
 
-// Returns tensors that may wait, taking the largest first, as far as host memory has space.
+// Returns all tensors that may wait in host memory, as far as it has space. The largest are taken
+// first.
 std::vector<int> StepPlanner::all_that_wait() const {
   std::vector<int> tensors;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)
@@ -132,8 +134,8 @@ std::vector<int> StepPlanner::all_that_wait() const {
   return tensors;
 }
 
-// Returns the limits for whose plans tensors are chosen. They exceed `limit` by shares of the bytes
-// that the link can copy during forward, and of the missing bytes. Large steps try fewer limits.
+// Returns the higher limits to try (step_planner.h). They exceed `limit` by shares of the missing
+// bytes, or of the bytes that the link can copy during forward. Large steps try fewer limits.
 std::vector<std::int64_t> StepPlanner::targets(std::int64_t limit) const {
   const double missing = static_cast<double>(most_ - limit);
   const double hidden = std::min(link_.overlaps ? forward_ms_ * link_.out_bytes_ms : 0, missing);
@@ -150,7 +152,8 @@ std::optional<StepPlan> StepPlanner::plan(std::int64_t limit, const std::vector<
   std::int64_t largest = 0;
   for (const int tensor : away) largest = std::max(largest, model_.tensor_bytes[tensor]);
   std::optional<StepPlan> best;
-  // With space for a tensor that leaves and one that comes back, copies can be hidden.
+  // Also try a plan that leaves space for a tensor on its way out and another on its way back:
+  // operations then need not wait for copies.
   const bool many = std::ssize(model_.operations) > kManyOperations;
   for (const std::int64_t space : {std::int64_t{0}, 2 * largest}) {
     if (space > 0 && many) break;
@@ -174,7 +177,8 @@ std::optional<StepPlan> StepPlanner::plan(std::int64_t limit) const {
     if (other && (!best || other->more_ms < best->more_ms)) best = std::move(other);
   };
   for (const std::int64_t target : targets(limit)) {
-    // Take the tensors that relieve a step that keeps everything.
+    // For a large step there is no time to plan each limit. Choose the tensors for the schedule
+    // that keeps everything.
     if (std::ssize(model_.operations) > kManyOperations) {
       consider(relieving(single_runs(model_), most_ - (target - limit)));
       continue;

@@ -1,7 +1,8 @@
 // Plans a training step within a memory limit. Tensors of forward are kept for backward, computed
 // again (recompute_plan.h), or wait in host memory (host_copies.h).
-// The tensors that wait are those that relieve the plan for a higher limit most. Several higher
-// limits are tried, and the plan with the least expected time is taken.
+// To choose the tensors that wait, the step is planned without copies for a higher limit. The
+// tensors are taken whose absence brings that plan down to the limit. Several higher limits are
+// tried, and the plan with the least expected time is returned.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class StepPlanner {
   // Returns the plan with the least expected time whose live bytes are within `limit`, or nothing
   // if none is found. Deterministic.
   std::optional<StepPlan> plan(std::int64_t limit) const;
-  // Returns such a plan in which only the given tensors may wait in host memory.
+  // Returns the same for plans in which only the tensors `away` may wait in host memory.
   std::optional<StepPlan> plan(std::int64_t limit, const std::vector<int>& away) const;
   // Returns the plan with the fewest live bytes.
   StepPlan least() const;

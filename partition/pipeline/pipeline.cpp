@@ -147,7 +147,9 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  std::vector<Nanoseconds> work_;  // sums of times over the order, as the vectors below
+  // By position in the order: the time of all nodes before it. The next three vectors are such
+  // sums, too.
+  std::vector<Nanoseconds> work_;
   std::vector<Bytes> weights_, exchanged_, outputs_;
   std::vector<Nanoseconds> receive_;  // time to receive, by the position at which a stage begins
   // Best choice by the end of a stage and the number of devices used.

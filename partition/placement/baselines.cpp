@@ -43,7 +43,8 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
   double done = 0, share = cost.speed(0) / speeds;
   for (const NodeIndex node : graph.topological_order()) {
     const double time = static_cast<double>(graph.time(node));
-    // Put a node where the middle of its time falls.
+    // A node goes to the device in whose share of the total time the middle of the node's time
+    // falls.
     while (current + 1 < count && done + time / 2 > share * static_cast<double>(graph.total_time()))
       share += cost.speed(++current) / speeds;
     done += time;

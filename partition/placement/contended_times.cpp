@@ -77,7 +77,7 @@ void ContendedTimes::restore(Nanoseconds from) {
               devices_, device_.begin());
   for (DeviceIndex index = 0; index < devices_; ++index) {
     DeviceState& device = device_[index];
-    // A node that was to start later has not started yet at the snapshot.
+    // A node that starts after the snapshot has not started yet, so take it back.
     if (device.running != kNone && times_[device.running].start > now) {
       --device.next;
       device.done -= times_[device.running].finish - times_[device.running].start;
@@ -103,7 +103,8 @@ void ContendedTimes::find_head(DeviceIndex index) {
   }
 }
 
-// Returns false if the start of the node, or the work left for its device, exceeds the limit.
+// Starts the device's next node if all its producers have ended. Returns false if the makespan
+// would exceed the limit.
 bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   DeviceState& device = device_[index];
   device.dirty = false;
@@ -111,7 +112,8 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   if (node == kNone || device.missing > 0) return true;
   const Nanoseconds begin = std::max(device.free_at, device.ready);
   const Nanoseconds time = cost_.run_time(node, index);
-  // A node with no duration ends after all others that end when it starts.
+  // A node with no duration waits until its start: all nodes that end at that time must end before
+  // it.
   if (time == 0 && begin > now) {
     device.next_event = begin;
     return true;
@@ -162,7 +164,7 @@ void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   sent_[home] = {{}, now};
 }
 
-// Gives the consumers the times of their inputs.
+// Tells the consumers when the node's tensors arrive.
 void ContendedTimes::deliver(NodeIndex node, DeviceIndex home) {
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
     const NodeIndex next = graph_.target(edge);

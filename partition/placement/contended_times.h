@@ -51,7 +51,8 @@ class ContendedTimes {
 
  private:
   struct DeviceState {
-    Nanoseconds free_at = 0, next_event = 0, done = 0;  // done: run time of the nodes that have started
+    // `done`: run time of the nodes that have started.
+    Nanoseconds free_at = 0, next_event = 0, done = 0;
     Nanoseconds sends_until = 0, receives_until = 0;
     Nanoseconds ready = 0;     // when the inputs of `head` that are sent have arrived
     std::int32_t next = 0;     // index in the device's order
@@ -104,25 +105,26 @@ class ContendedTimes {
   std::vector<DeviceIndex> device_of_;
   std::vector<NodeTimes> times_;
   std::vector<EdgeTimes> transfer_;
-  std::vector<EdgeIndex> in_begin_;     // by node: its first slot
-  std::vector<EdgeIndex> slot_;         // by edge; a node's in-edges have neighbouring slots
-  std::vector<NodeIndex> producer_;     // by slot
-  std::vector<Nanoseconds> arrival_;    // by slot
-  std::vector<Nanoseconds> total_;      // run time of all nodes, by device
+  std::vector<EdgeIndex> in_begin_;  // by node: its first slot
+  // By edge: its slot. The in-edges of a node have neighbouring slots.
+  std::vector<EdgeIndex> slot_;
+  std::vector<NodeIndex> producer_;     // by slot: the producer of its edge
+  std::vector<Nanoseconds> arrival_;    // by slot: when the tensor arrives
+  std::vector<Nanoseconds> total_;      // by device: run time of all its nodes
   std::vector<std::int32_t> position_;  // by node: its index in sequence_
   std::vector<NodeIndex> sequence_;     // the nodes in the order of their ends
   std::vector<DeviceState> device_;
   std::vector<Snapshot> snapshots_;
-  std::vector<DeviceState> snapshot_devices_;  // a row of all devices for each snapshot
+  std::vector<DeviceState> snapshot_devices_;  // for each snapshot a row of all devices
   struct Sent {
     EdgeTimes times;
     Nanoseconds arrival = 0;
   };
-  std::vector<EdgeIndex> slowest_;  // scratch of send(), by device
-  std::vector<Sent> sent_;          // the same
+  std::vector<EdgeIndex> slowest_;  // scratch of send(), by device: the slowest edge
+  std::vector<Sent> sent_;          // scratch of send(), by device: the transfer
   std::vector<DeviceIndex> receivers_;
   std::vector<Nanoseconds> rest_;
-  // The current replay(): the data that it will replace, and its own.
+  // The state of the current replay(): what it will replace, and what it has computed.
   Nanoseconds unchanged_from_ = 0, limit_ = 0;
   std::int32_t replay_ = 0, kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;

@@ -5,8 +5,8 @@
 namespace convoy::partition {
 namespace {
 
-// Goes from the edge's transfer to the one that it waited for, and so on. Returns the edge of the
-// last one, which did not wait.
+// Follows the waits of transfers from this edge's back to the first one, which did not wait.
+// Returns its edge.
 EdgeIndex first_of_waiting_transfers(const ContendedTimes& times, EdgeIndex edge) {
   while (times.waited_for(edge) != kNone) edge = times.waited_for(edge);
   return edge;

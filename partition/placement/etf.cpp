@@ -10,7 +10,8 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-// Nodes ordered by the time when their inputs arrive and, once that has passed, by bottom level.
+// Nodes whose producers are placed, in the order in which to try them: by the time when their
+// inputs arrive and, if that has passed, by bottom level.
 class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
@@ -133,8 +134,8 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
-    // Search the shared queue first: it moves nodes whose group has a device to that device's
-    // queue.
+    // Search the shared queue first: this moves nodes whose group has been given a device to that
+    // device's own queue, which is searched next.
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
     const auto anywhere =
         shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });

@@ -43,7 +43,8 @@ class ExactState {
   struct DeviceState {
     NodeIndex running = kNone, chosen = kNone;
     Nanoseconds free_at = 0, next_event = kNever;
-    Nanoseconds sends_until = 0, receives_until = 0, left = 0;  // left: run time of nodes not yet started
+    // `left`: run time of the device's nodes that have not started.
+    Nanoseconds sends_until = 0, receives_until = 0, left = 0;
     std::int16_t nodes_left = 0;
     bool dirty = true;
   };
@@ -52,7 +53,7 @@ class ExactState {
     Bytes bytes = 0;
   };
 
-  bool try_start(DeviceIndex device);  // returns false if the device needs a choice
+  bool try_start(DeviceIndex device);  // returns false if the caller must first choose a node
   void end(DeviceIndex device);
   void send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes bytes);
   Nanoseconds inputs_at(NodeIndex node) const;  // returns kNever while a producer runs

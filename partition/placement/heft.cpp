@@ -28,7 +28,8 @@ class Heft {
     std::vector<std::pair<Nanoseconds, NodeIndex>> order;
     order.reserve(rank.size());
     for (const NodeIndex node : graph_.topological_order()) order.emplace_back(rank[node], node);
-    // The sort is stable, so nodes with no duration stay after their producers.
+    // A node with no duration may have the rank of its producer. The sort is stable, so it stays
+    // after it.
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [its_rank, node] : order) place(node);

@@ -88,7 +88,8 @@ void LocalSearch::save_best() {
   best_ = state_->placement();
 }
 
-// Fills `next`. Checks the memory last, because that is a pass over the graph.
+// Returns whether to accept a schedule with this makespan, and fills `next` with its score. Checks
+// the memory last, because that takes a pass over the graph.
 bool LocalSearch::acceptable(Nanoseconds makespan, Score& next) {
   next = {0, makespan};
   if (makespan > limit()) return false;
@@ -107,7 +108,7 @@ void LocalSearch::decide(ScheduleState::Move move) {
   Score next;
   if (!move.finished() || !acceptable(state_->makespan(), next)) return;
   if (next > best_score_ && unsaved_) {
-    // This move would leave the best schedule, so save that first.
+    // The state is the best schedule and is not saved yet. Undo the move and save it first.
     move.roll_back();
     save_best();
     return;
@@ -178,7 +179,8 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts) {
   Placement result = LocalSearch(cost, units, placement, limits).run(counts);
-  // The simulator decides which of the two is better.
+  // The search's own times may be inexact. So let the simulator decide whether its result is better
+  // than the start.
   const auto score = [&](const Placement& judged) {
     const Simulation simulation =
         simulate(cost, judged, cost.machine().limited() ? Detail::kAll : Detail::kTimes);

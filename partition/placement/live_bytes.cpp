@@ -37,7 +37,8 @@ void LiveBytes::sort(std::vector<Listed>& row) const {
     const auto here = row.begin() + static_cast<std::ptrdiff_t>(at);
     moved += static_cast<std::size_t>(here - place);
     std::rotate(place, here, here + 1);
-    constexpr std::size_t kMostMoved = 32;  // places per event; beyond, a full sort is cheaper
+    // Moves per event, in places of the row. If there are more, a full sort is cheaper.
+    constexpr std::size_t kMostMoved = 32;
     if (moved > kMostMoved * row.size()) return std::sort(row.begin(), row.end(), earlier);
   }
 }

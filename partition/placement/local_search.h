@@ -38,15 +38,15 @@ class LocalSearch {
   Placement run(ImprovementCounts* counts);
 
  private:
-  // Loop of the search.
+  // The loop of the search.
   bool out_of_time();
   std::int64_t work() const { return work_ + state_->work(); }
   void set_temperature();
-  void refresh();  // takes the temperature, critical path and nodes at the peak of the state
+  void refresh();  // brings temperature_, path_ and at_peak_ up to the state
   void step();     // tries one random move
   void kick();     // leaves a local optimum
 
-  // Moves. Each decides whether it is kept.
+  // The moves. Each tries a change and decides whether it is kept.
   void try_node(NodeIndex node);     // moves it to another device or place in the order
   void try_stretch(std::size_t at);  // moves the nodes around path_[at] on its device
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
@@ -79,27 +79,28 @@ class LocalSearch {
   const ImprovementLimits limits_;
   const bool limited_;
   Random random_;
-  Placement best_;  // the best placement, unless unsaved_
+  Placement best_;  // the best placement, except while unsaved_ is true
   Score best_score_;
   bool unsaved_ = false;  // whether the state is the best, and best_ is older
 
   std::optional<ScheduleState> state_;
   ScheduleMemory memory_;
-  Score score_;                  // of the state
-  double temperature_ = 0;       // in nanoseconds
-  Nanoseconds slack_ = 0;        // by how much the current move may lengthen the schedule
-  double penalty_ = 0;           // in nanoseconds per byte above the limits
-  int within_ = 0, beyond_ = 0;  // schedules within and beyond the limits since the penalty last changed
-  bool kicking_ = false;         // whether the current move is accepted at any cost
-  bool stale_ = true;            // whether the values of refresh() belong to an older schedule
+  Score score_;             // of the state
+  double temperature_ = 0;  // in nanoseconds
+  Nanoseconds slack_ = 0;   // by how much the current move may lengthen the schedule
+  double penalty_ = 0;      // in nanoseconds per byte above the limits
+  // Schedules within and beyond the limits since the penalty last changed.
+  int within_ = 0, beyond_ = 0;
+  bool kicking_ = false;  // whether the current move is accepted at any cost
+  bool stale_ = true;     // whether the values of refresh() belong to an older schedule
   std::vector<NodeIndex> path_;
-  std::vector<Reassignment> moves_;  // the nodes of the current move
+  std::vector<Reassignment> moves_;  // the nodes that the current move moves
   std::vector<NodeIndex> cluster_;
   std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
   std::vector<std::uint32_t> in_cluster_;  // by node: the last cluster that contained it
   std::uint32_t cluster_number_ = 0;
   std::int64_t since_refresh_ = 0, since_best_ = 0;  // in moves
-  std::int64_t work_ = 0;                            // except that of state_
+  std::int64_t work_ = 0;                            // work done (work.h), without that of state_
   std::int64_t work_at_listing_ = 0;
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;

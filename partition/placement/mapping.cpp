@@ -84,8 +84,9 @@ class Mapper {
     return std::max<Nanoseconds>(0, cost_.transfer_time(edge) - std::max<Nanoseconds>(0, slack));
   }
 
-  // Returns the device with the least load in the cluster's span, plus the exposed communication
-  // with all other devices. If several are equal, it is the one with the least work in all.
+  // Returns the device for which the load in the cluster's span of time, plus the exposed
+  // communication with all other devices, is least. If several are equal, takes the one with the
+  // least work in all.
   DeviceIndex choose(const std::vector<NodeIndex>& cluster) {
     std::fill(saved_.begin(), saved_.end(), 0);
     const auto count = [&](EdgeIndex edge, NodeIndex other) {
@@ -111,7 +112,7 @@ class Mapper {
   const TaskGraph& graph_;
   UnitDevices given_;
   const std::vector<Nanoseconds> bottom_;
-  // Start of each node on unlimited devices without communication.
+  // By node: its start if there were a device for every node and communication took no time.
   std::vector<Nanoseconds> earliest_;
   const Nanoseconds length_;
   std::vector<LoadProfile> profile_;

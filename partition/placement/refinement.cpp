@@ -16,7 +16,7 @@ class Refiner {
         graph_(cost.graph()),
         units_(units),
         state_(cost, device_of, simulation),
-        // The work to spend, which keeps the whole near-linear.
+        // The limit of the work, so that the whole algorithm stays near-linear in nodes.
         budget_(work::kRecompute * (4 * std::int64_t{graph_.node_count()} + 50'000)) {}
 
   Placement run() {

@@ -5,8 +5,8 @@
 
 namespace convoy::partition {
 
-// Called before the node leaves its place, which changes the transfers of its producers and, from
-// the node's start on, its device.
+// Called before the node leaves its place. Events change from its start on, because its device is
+// free then, and from the ends of its producers on, because their transfers change.
 void ScheduleState::replay_from_inputs_of(NodeIndex node) {
   replay_from_ = std::min(replay_from_, node_[node].start);
   replay_until_ = std::max(replay_until_, node_[node].finish);

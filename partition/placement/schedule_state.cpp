@@ -48,14 +48,16 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  constexpr NodeIndex kMostExact = 5000;  // larger graphs treat the tensors of a producer as independent
+  // In larger graphs the tensors of one producer are treated as independent, which is faster.
+  constexpr NodeIndex kMostExact = 5000;
   if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
     contended_.emplace(cost, order_);
     contended_->replay(0, 0, std::numeric_limits<Nanoseconds>::max() / 2);
     copy_replayed_times();
     commit_replay();
   } else {
-    // The simulation's times differ from these only if a producer sends several tensors.
+    // If a producer sends several tensors, the simulation's times may differ from these. So compute
+    // all times anew.
     for (const Place& place : sequence) {
       NodeState& state = node_[place.node];
       state.start = earliest_start(place.node);

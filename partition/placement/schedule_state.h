@@ -55,14 +55,15 @@ class ScheduleState {
     Nanoseconds transfer;  // if all links are equal
   };
 
-  // Takes devices and the order of starts of a simulated placement.
+  // Takes the devices of a simulated placement, and runs the nodes of each device in the order of
+  // their simulated starts.
   ScheduleState(const CostModel& cost, std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
   // Moves nodes to other devices and computes the times again. Gives up once the makespan is bound
   // to exceed `limit`.
   Move move(std::span<const Reassignment> nodes, Nanoseconds limit);
-  // The same for one node, which may also change its place in the order, to start at about the time
-  // when its inputs arrive.
+  // Does the same for one node. The node may also change its place in the order, so that it starts
+  // at about the time when its inputs arrive.
   Move move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit);
 
   const CostModel& cost() const { return cost_; }
@@ -131,8 +132,8 @@ class ScheduleState {
   std::vector<NodeIndex>::iterator place_of(NodeIndex node);
   void unlink(NodeIndex node);
   void link(NodeIndex node);
-  // A pass over the queue visits nodes by ascending or by descending key. Equal keys, which nodes
-  // of different devices can get, count by index, as in the orders of devices.
+  // A pass over the queue visits nodes by ascending or by descending key. Nodes of different
+  // devices can have equal keys; then the index decides, as in the orders of devices.
   enum class Direction { kForward, kBackward };
   void queue(NodeIndex node, Direction direction = Direction::kForward);
   NodeIndex pop_queue();
@@ -148,11 +149,11 @@ class ScheduleState {
     return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
   }
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
-  // Returns the node's tail over its out-edges if it were on `device`.
+  // Returns the longest path from the node's end over its out-edges if the node were on `device`.
   Nanoseconds tail_of_consumers(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
 
-  // With dependent transfers (schedule_contention.cpp).
+  // Called only if transfers depend on each other (schedule_contention.cpp).
   void replay_from_inputs_of(NodeIndex node);
   bool replay(Nanoseconds limit);
   void copy_replayed_times();
@@ -161,22 +162,25 @@ class ScheduleState {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  const bool same_speeds_;  // then the bottom levels hold on every device
+  // Whether a node takes the same time on every device, so that bottom levels hold on all of them.
+  const bool same_speeds_;
   const bool same_links_;
   std::vector<NodeState> node_;
   std::vector<EdgeIndex> in_begin_;  // by node, into in_edge_
   std::vector<InEdge> in_edge_;
   std::vector<std::vector<NodeIndex>> order_;  // by device, ascending keys
-  std::vector<Undo> log_;                      // of the current move
+  std::vector<Undo> log_;                      // what the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
-  std::vector<NodeIndex> tails_to_update_;  // those that the current move changes first
-  Key moved_until_ = 0;     // the largest key of a node that the current move moves, before or after it
+  std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
+  // The largest key that a node of the current move has before or after the move.
+  Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;
-  // With dependent transfers.
+  // Set only if transfers depend on each other.
   std::optional<ContendedTimes> contended_;
-  Nanoseconds replay_from_ = 0;   // the current move changes no event before this time
-  Nanoseconds replay_until_ = 0;  // it moves no node that starts later, and none to a later place
+  Nanoseconds replay_from_ = 0;  // the current move changes no event before this time
+  // The current move moves no node that starts later than this, and none to a later place.
+  Nanoseconds replay_until_ = 0;
   bool replayed_ = false;         // whether the current move has called contended_->replay()
   bool finished_replay_ = false;  // whether that call computed all times
 };

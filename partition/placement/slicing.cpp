@@ -36,8 +36,8 @@ class Slicer {
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
-    // Do not compute the levels again: they bound those of the remaining graph, and a pass is
-    // expensive.
+    // Take all secondary paths by these levels. Each path that is taken lowers other levels, but
+    // the old ones remain upper bounds, and a pass to compute them again is expensive.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));
@@ -52,7 +52,7 @@ class Slicer {
     Nanoseconds transfer;
     std::int32_t target;
   };
-  // Adding any transfer to this gives a negative number.
+  // The level of a node that is taken. It stays negative if any transfer time is added.
   static constexpr Nanoseconds kTaken = std::numeric_limits<Nanoseconds>::min() / 2;
 
   // Computes the bottom levels of the nodes that are not yet taken, with communication on every
@@ -77,7 +77,8 @@ class Slicer {
     return best;
   }
 
-  // Takes the path from this position that always continues to the heaviest remaining consumer.
+  // Takes the nodes of the path that begins at this position and always goes on to the heaviest
+  // consumer that is not taken yet.
   std::vector<NodeIndex> follow(std::int32_t at) {
     std::vector<NodeIndex> path;
     while (at != kNone) {

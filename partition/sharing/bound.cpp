@@ -63,8 +63,8 @@ Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitte
                    memory(progress, admitted)});
 }
 
-// Treats all compute engines as one that is faster by their number. Its times are in units of 1 ns
-// / number of engines.
+// Treats all compute engines as a single one that is as many times as fast. Its times are counted
+// in units of 1 ns / number of engines, so that they stay whole numbers.
 Nanoseconds Bound::one_engine_each() const {
   std::vector<Operation> in, compute, back;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {
@@ -91,12 +91,14 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
     last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
-  // At least the shortest rest follows the last copy.
+  // The client that is copied last still needs at least the shortest time that any client needs
+  // after its copy.
   if (last > 0) last = std::max(last, copied + shortest);
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// Leaves out the kernels of admitted clients. Their copies back may come first.
+// Bounds kernels followed by copies back. Leaves out the kernels of admitted clients and puts their
+// copies back first, so that no schedule is shorter than the bound.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();

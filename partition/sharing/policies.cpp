@@ -39,7 +39,8 @@ Order order_of_arrived(const Workload& workload, const Order& priority) {
   return order;
 }
 
-// Returns the weight without its denominator, which all clients of a window share.
+// Returns the weight times the window's total time. All clients of a window share that factor, so
+// it does not change their order.
 double weight_of(const Workload& workload, ClientIndex client) {
   const Nanoseconds copy = workload.client(client).copy_in;
   return copy == 0 ? std::numeric_limits<double>::infinity()

@@ -51,7 +51,8 @@ class ClientReader {
     return brief(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
-  // Throws if an object has a field twice. The library would keep the last one.
+  // Throws if an object has a field twice, because the library would keep the last one without an
+  // error.
   Json parse(std::string_view text) const {
     std::vector<std::unordered_set<std::string>> fields;
     const auto check = [&](int, Json::parse_event_t event, Json& parsed) {

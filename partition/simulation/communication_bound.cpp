@@ -63,12 +63,13 @@ class Bound {
     return least;
   }
 
-  // Returns when a node with the producers near_ can begin. The pass from the end backwards puts
-  // consumers there.
+  // Returns when a node can begin whose producers are in near_. The pass from the end backwards
+  // puts the node's consumers there instead, and counts time backwards.
   Nanoseconds earliest() {
     std::sort(near_.begin(), near_.end(),
               [](const Neighbour& a, const Neighbour& b) { return a.elsewhere() > b.elsewhere(); });
-    constexpr std::size_t kMostTogether = 32;  // the bound counts at most this many producers on one device
+    // The bound counts at most this many producers on the node's own device.
+    constexpr std::size_t kMostTogether = 32;
     Nanoseconds best = std::numeric_limits<Nanoseconds>::max(), together = 0;
     here_.clear();
     for (const Neighbour& next : near_) {

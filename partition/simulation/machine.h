@@ -33,8 +33,8 @@ class Machine {
  public:
   // Returns a machine of equal devices in which the same link joins every pair.
   static Machine uniform(DeviceIndex devices, Link link, Bytes memory_limit = kUnlimited);
-  // Returns a machine of nodes with `devices_per_node` equal devices. One link joins devices of a
-  // node (NVLink), another joins devices of different nodes (the network).
+  // Returns a machine of `nodes` hosts with `devices_per_node` equal devices each. One link joins
+  // devices of a host (NVLink), another joins devices of different hosts (the network).
   static Machine cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
                          Bytes memory_limit = kUnlimited);
 
@@ -79,8 +79,8 @@ class CostModel {
   // Returns whether every node takes the same time on every device.
   bool same_speeds() const { return same_speeds_; }
   bool uniform() const { return same_speeds_ && machine_.same_links(); }
-  // Returns how fast the device runs the graph's nodes on average. 1 means that it takes their
-  // times.
+  // Returns how fast the device runs the graph's nodes on average; with 1 they take the times that
+  // the graph gives.
   double speed(DeviceIndex device) const { return speed_[device]; }
 
   Nanoseconds run_time(NodeIndex node, DeviceIndex device) const {
@@ -93,7 +93,7 @@ class CostModel {
   // Returns the same for any two devices if all links are equal, otherwise the average over all
   // pairs.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
-  // Returns the above for all edges that leave a node.
+  // Returns these times for all edges that leave a node.
   std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
     return {average_transfer_.data() + graph_.out_begin(node),
             static_cast<std::size_t>(graph_.out_degree(node))};
@@ -111,7 +111,8 @@ class CostModel {
   // Returns whether all edges of the node move the same tensor.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
   // Returns whether each transfer depends only on its two ends. That is so without contention if
-  // each producer has one tensor. Then an incremental simulation gives the simulator's own times.
+  // all edges of each node move the same tensor. Then an incremental simulation gives the
+  // simulator's own times.
   bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:

@@ -40,7 +40,7 @@ class Page {
 
   static double mebibytes(Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-  // The bands of a device, from the top.
+  // Draws the legend: what the bands of a device show, from the top.
   void legend() {
     page_.put("<p>Each device, from the top: ");
     page_.legend_entry("#4878a8", "a node (colours only tell neighbours apart; its name on hover)");

@@ -69,7 +69,8 @@ class EventLoop {
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
-    ArrivalQueue arriving;  // nodes whose inputs are all sent, by the time when the last one arrives
+    // Nodes whose inputs are all sent, by the time when the last input arrives.
+    ArrivalQueue arriving;
     ReadyQueue ready;
     std::size_t next = 0;  // index in the given order
     Nanoseconds sends_until = 0, receives_until = 0;
@@ -91,8 +92,8 @@ class EventLoop {
   const bool keep_transfers_;
   const DeviceIndex devices_;
   std::vector<DeviceState> device_;
-  std::vector<Nanoseconds>
-      next_event_;           // end of the running node; if idle, when the next known node becomes ready
+  // By device: the end of its running node; if it is idle, when its next known node becomes ready.
+  std::vector<Nanoseconds> next_event_;
   std::vector<char> dirty_;  // by device: whether it may be able to start a node
   std::vector<NodeState> node_;
   std::vector<Nanoseconds> exposed_from_;
@@ -197,8 +198,8 @@ void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now)
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
-// Prefetches the edges of the node that starts now and the consumers of the node that started
-// before it, because they are far apart in memory.
+// Prefetches the edges of the node that starts now, and the consumers of the node that started
+// before it, which are soon read. They are far apart in memory, so each would be a cache miss.
 void EventLoop::fetch_ahead(NodeIndex node) {
   __builtin_prefetch(graph_.successors(node).data());
   __builtin_prefetch(cost_.transfer_times(node).data());

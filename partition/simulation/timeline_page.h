@@ -35,8 +35,8 @@ class TimelinePage {
   void lane(double top, const std::string& label);
   void band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end,
             const std::string& title);
-  // Draws a band without a title. Joins it with the band before if no gap between them is visible.
-  // A band at another height or of another colour ends it, and so does end_thin_bands().
+  // Draws a band without a title. Joins it with the last thin band if both have the same place and
+  // colour and no gap between them is visible. end_thin_bands() draws the joined band.
   void thin_band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end);
   void end_thin_bands();
   bool can_be_named(Nanoseconds time) const;

@@ -35,8 +35,8 @@ Layout random_layout(std::mt19937& random) {
   return layout;
 }
 
-// Holds gradients in own or in shared memory. The buckets sum gradients in shared memory in place
-// and send the others.
+// Gradients in this rank's own memory or in memory that the ranks share. Buckets sum shared memory
+// in place, and send messages for other memory.
 class Gradients {
  public:
   Gradients(Collectives& collectives, bool shared, std::size_t elements)

@@ -148,8 +148,8 @@ TEST_P(DeviceCollectives, SendAroundARing) {
   }
 }
 
-// A second program may find only some pairs of ranks connected. Here every rank also starts its
-// send first.
+// A second program may need pairs of ranks that the first has not connected. They must connect
+// although every rank starts its send first.
 TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;

@@ -74,7 +74,8 @@ TEST_F(DeviceWaits, TellOfAFailureOnce) {
   EXPECT_EQ(registry.look_at_devices(time), std::nullopt);
 }
 
-// Between two looks, several devices may each come to a new operation. The last one counts.
+// Between two looks, several devices may each come to a new operation. The one that began last is
+// the rank's last operation.
 TEST_F(DeviceWaits, KnowWhichOfSeveralDevicesWasTheLast) {
   FakeDevice other;
   registry.attach(registry.open_channel(8, {0, 1}), other);

@@ -361,7 +361,7 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
     const OperationName name("all_reduce loss");
     const WaitScope wait(self.waits, self.channel, self.waits.enter(self.channel, name), name);
     self.ready();
-    // A stopped process sleeps on; the job is stopped meanwhile.
+    // While these sleeps last, the test stops all processes for longer than the timeout.
     ::usleep(600'000);
     ::usleep(600'000);
   });

@@ -164,7 +164,9 @@ TEST(Place, TheCutIsAllThatIsRead) {
         const auto& t = placed.transform;
         const auto left = t.flip != 0 ? size - t.columns.end : t.columns.begin;
         const auto right = t.flip != 0 ? size - 1 - t.columns.begin : t.columns.end - 1;
-        if (size == 9) continue;  // scaled down so much that one pixel may weigh too little
+        // At this size the image is scaled down so much that a change of one pixel may be rounded
+        // away.
+        if (size == 9) continue;
         ASSERT_TRUE(differs(t.rows.begin, t.flip != 0 ? right : left)) << words << " " << size;
         ASSERT_TRUE(differs(t.rows.end - 1, t.flip != 0 ? left : right)) << words << " " << size;
       }

@@ -258,7 +258,7 @@ TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
 
 TEST_F(ConvertEncoding, ImagesTooLargeToDecodeAreNamed) {
   Bytes huge = png(1);
-  // Sides of about 65,536 pixels.
+  // Change the width and height in the PNG header to about 65,536.
   for (const std::size_t at : {16u, 17u, 20u, 21u}) huge[at] = at % 2 == 0 ? 0 : 1;
   write_tree(folder_ / "set", {{"train/a/0.png", png(1)}, {"train/a/1.png", huge}, {"test/a/0.png", png(1)}});
   expect_error([&] { run({}); }, {"train/a/1.png", "65546x65544 pixels", "MiB to decode"});

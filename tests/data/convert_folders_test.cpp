@@ -153,7 +153,8 @@ TEST_F(ConvertFolders, WithoutSplitsAShareOfEveryClassIsTested) {
   const Store store = result();
   for (const auto label : store.labels(Split::test)) ++count[static_cast<std::size_t>(label)];
   EXPECT_EQ(count, (std::vector<int>{10, 2, 0}));
-  // The same images are chosen every time. They are not the first ones of the list.
+  // The choice of test images is the same every time, and does not simply take the first ones of
+  // the list.
   const Bytes once = read_bytes(folder_ / "set.h5");
   run("set", {.test_share = 0.2});
   EXPECT_TRUE(read_bytes(folder_ / "set.h5") == once);

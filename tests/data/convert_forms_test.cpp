@@ -50,8 +50,8 @@ class ConvertWebDataset : public ConvertForms {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_archive(folder_ / name, entries);
   }
-  // Writes shards whose keys are not in alphabetical order, because the rows must follow the
-  // shards.
+  // Writes shards whose keys are not in alphabetical order. The rows must have the order of the
+  // shards, not that of the keys.
   void write_shards() {
     shard("wds/set-train-000.tar", {{"b.jpg", png(1)},
                                     {"b.cls", bytes_of("10\n")},
@@ -126,7 +126,7 @@ TEST_F(ConvertWebDataset, SamplesWithoutTheirOtherHalf) {
   EXPECT_EQ(left_out_of(run_in("wds")), ".jpg files: 1; ");
 }
 
-// The name of a depth map sorts before the name of its image.
+// "a.depth.png" sorts before "a.png", but must not be taken for the image.
 TEST_F(ConvertWebDataset, OnlyThePlainExtensionIsTheImage) {
   const std::vector<TarEntry> entries{
       {"a.cls", bytes_of("0")}, {"a.depth.png", png(1)}, {"a.png", png(2)}, {"a.seg.png", png(3)}};

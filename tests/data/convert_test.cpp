@@ -208,7 +208,7 @@ TEST_F(ConvertImages, ATruncatedArchive) {
     write_tar(folder_ / "set.tar", files(), filter);
     Bytes whole = read_bytes(folder_ / "set.tar");
     // An uncompressed tar ends with at least two empty blocks, which are more than a quarter of
-    // this file.
+    // this file. So cut off half of the file, to lose more than these.
     whole.resize(whole.size() / 2);
     write_bytes(folder_ / "set.tar", whole);
     expect_error([&] { convert(folder_ / "set.tar", folder_ / "out.h5", {.format = SourceFormat::images}); },
@@ -223,7 +223,7 @@ TEST_F(ConvertImages, AnArchiveThatIsCutShortIsToldFromOneOfAnotherKind) {
     write_tar(folder_ / "set.tar", files(), filter);
     const Bytes whole = read_bytes(folder_ / "set.tar");
     for (const std::size_t kept : {std::size_t{40}, whole.size() / 4, whole.size() / 2}) {
-      // These bytes do not show that the file was a tar.
+      // So few bytes do not show that the file was a tar.
       if (filter == std::string("none") && kept < 512) continue;
       write_bytes(folder_ / "cut.tar", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(kept)});
       SCOPED_TRACE(filter);

@@ -47,7 +47,8 @@ class Everything {
       place(node + 1);
     }
   }
-  // Tries all orders that respect the numbers of nodes along edges.
+  // Tries all orders of this device's nodes in which no consumer comes before its producer, then
+  // those of the next device.
   void order(DeviceIndex device) {
     if (device == cost_.device_count()) return judge();
     std::vector<NodeIndex> here;

@@ -207,7 +207,8 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   }
 }
 
-// A baseline alone gets the same repair as one among the others.
+// The combined algorithm contains every baseline, and a baseline gets the same repair alone as
+// among the others.
 TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   PartitionOptions options = quick();
   options.repair_time = std::chrono::milliseconds(50);
@@ -262,7 +263,8 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   EXPECT_LE(tighter, 1.01 * static_cast<double>(unlimited.simulation.makespan));
 }
 
-// Close to the least limit, the repair to tighter limits finds what that to looser ones misses.
+// Close to the least limit, repairing a placement to a tighter limit than the machine's may find
+// one that fits where repairing it to the machine's own limit finds none.
 TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
   GeneratorOptions size;
   size.nodes = 1500;

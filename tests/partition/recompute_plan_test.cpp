@@ -68,7 +68,8 @@ Chain random_chain(int length, std::uint64_t seed) {
 // orders of runs and all sets of tensors in memory.
 double exhaustive(const Chain& chain, std::int64_t limit) {
   const StepModel& model = chain.model;
-  using State = std::tuple<int, unsigned>;  // operations that ran for the first time, tensors in memory
+  // How many operations have run for the first time, and the set of tensors in memory.
+  using State = std::tuple<int, unsigned>;
   std::map<State, double> least;
   std::priority_queue<std::pair<double, State>, std::vector<std::pair<double, State>>, std::greater<>> open;
   const auto reach = [&](double ms, State state) {
@@ -189,12 +190,14 @@ TEST(RecomputePlan, OperationsThatRunOnceKeepTheirOutputs) {
   EXPECT_EQ(planner.plan(most)->repeated_ms, 0);
 }
 
-// A tensor is kept if backward reads it too late for any chain of blocks.
+// Blocks run backward in reverse order. A tensor that backward reads when its block is already over
+// fits into no chain of blocks, so it must be kept.
 TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
   StepModel model = residual_step(8);
   const int late = model.operations[40].outputs[0];
   model.operations.back().inputs.push_back(late);
-  EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);  // the probabilities take 1 byte
+  // The probabilities take 1 byte.
+  EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);
   const RecomputePlanner planner(model);
   const RecomputePlan least = planner.least();
   EXPECT_LT(least.live_bytes, live_peak(model, single_runs(model)) / 2);

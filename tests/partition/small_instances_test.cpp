@@ -11,7 +11,8 @@ constexpr Algorithm kAll[] = {Algorithm::kOneDevice, Algorithm::kContiguous, Alg
                               Algorithm::kEtf,       Algorithm::kMetis,      Algorithm::kParDnn,
                               Algorithm::kImprove};
 
-// Takes the next seed if the pins of a group differ.
+// Returns the random graph of this seed. If the pins of a group differ, there is none, so takes
+// another seed.
 TaskGraph constrained_graph(std::uint64_t seed, const testing::Shape& shape) {
   for (;; seed += 1'000'000) try {
       return testing::random_graph(seed, shape);

@@ -52,7 +52,7 @@ TEST(HostCopies, OnDemandATensorIsGoneBetweenItsReaders) {
   const StepSchedule once = single_runs(model);
   const StepSchedule schedule = HostCopies(model, once, {0}, kLink).on_demand();
   ASSERT_EQ(schedule.size(), once.size() + 3);
-  // Written by the first run, read by the second and by the last.
+  // Tensor 0 is written by the first run, and read by the second and by the last.
   EXPECT_EQ(schedule[1].kind, Kind::copy_out);
   EXPECT_EQ(schedule[3].kind, Kind::copied_out);
   EXPECT_EQ(schedule[schedule.size() - 2].kind, Kind::copy_back);
@@ -72,7 +72,7 @@ TEST(HostCopies, WithMemoryCopiesAreHidden) {
   const StepSchedule hidden = copies.hidden(most);
   EXPECT_NEAR(expected_ms(model, hidden, kLink), all_ms(model), 1e-9);
   EXPECT_LE(live_peak(model, hidden), most);
-  // Without room for it while it is copied, operations wait.
+  // If memory has no room for the tensor while it is being copied, operations must wait.
   const std::int64_t tight = live_peak(model, copies.on_demand());
   EXPECT_LT(tight, most);
   EXPECT_LE(live_peak(model, copies.hidden(tight)), tight);

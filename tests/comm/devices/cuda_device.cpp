@@ -41,7 +41,7 @@ class CudaDevice : public Device {
   }
   comm::Stream stream() override { return stream_->view(); }
   std::function<void()> as_step(const std::function<void(comm::Stream)>& work) override {
-    // NCCL connects ranks in the first transfer, which must not be in a capture.
+    // Run once outside of a capture, because NCCL connects ranks in the first transfer.
     work(stream());
     stream_->synchronize();
     const auto graph = std::make_shared<kernels::CapturedGraph>(kernels::CapturedGraph::capture(work));
