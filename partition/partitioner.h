@@ -59,7 +59,8 @@ class Partitioner {
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
   struct TighterLimit {
-    int number;    // exponent in tighter_limits(); the same for the same limit on any machine
+    // The limit is memory_floor() * (1 + kRatio^number), so equal numbers mean equal limits.
+    int number;
     double share;  // the limit as a share of the machine's limits
   };
   std::vector<TighterLimit> tighter_limits() const;

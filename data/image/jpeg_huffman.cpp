@@ -85,7 +85,7 @@ void JpegCodes::fill_singles() {
 }
 
 void JpegCodes::fill_pairs() {
-  // The most bits of a value that fits into the 8 bits of Pair's first value.
+  // A Pair holds its first coefficient in 8 bits with a sign, so in at most 7 bits of magnitude.
   constexpr int kMostSize = 7;
   std::array<Pair, 1 << kLookBits> firsts;
   for (std::uint32_t bits = 0; bits < firsts.size(); ++bits) {

@@ -26,7 +26,7 @@ struct StoredSplit {
   std::int64_t size = 0, bytes = 0, chunk_images = 0;
   ImageFormat format = ImageFormat::pixels;
   ImageShape shape;  // shape of images that are stored as pixels
-  std::string path;  // path of the dataset with the images
+  std::string path;  // path of the images' HDF5 dataset within the file, such as /train/images
   Offsets offsets;
   Labels labels;
   mutable std::shared_ptr<const ImageSet> images;

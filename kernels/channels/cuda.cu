@@ -9,7 +9,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A ChannelMap in 32 bits.
+// A ChannelMap whose numbers have 32 bits and which divides by a Divider.
 struct Map {
   int in, first, last, shift, group;  // group: the number of channels in a group
   Divider groups;

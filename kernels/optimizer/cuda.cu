@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Adds up the squares of a chunk's parameters and scaled gradients. The last block of a segment
-// turns the sums into the trust ratio of the segment.
+// Adds up the squares of a chunk's parameters and of its gradients. The block of a segment that
+// finishes last scales the gradients' norm and turns the sums into the segment's trust ratio.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, const StepControl* control,
                  Values<2, double>* partials, unsigned* tickets, unsigned segment_count, float* trust,

@@ -5,7 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMostTile = 32;  // the most packs in the width of a block
+constexpr int kMostTile = 32;  // the most packs of channels that one thread block averages
 
 // Averages a tile of packs of one sample per block. Of the threads that share a pack, each adds up
 // every lanes-th pixel.

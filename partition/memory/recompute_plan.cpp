@@ -67,7 +67,9 @@ std::int64_t RecomputePlanner::entry_bytes(int last) const {
 }
 
 void RecomputePlanner::fill_tables() {
-  std::int64_t before = 0, most = 0;  // bytes that earlier blocks keep; bytes that the step needs
+  // The most bytes that earlier blocks may keep and that the step may need, whichever options are
+  // chosen.
+  std::int64_t before = 0, most = 0;
   for (const StepBlock& block : step_.blocks()) {
     std::int64_t kept = 0;
     for (const BlockOption& option : block.options) {

@@ -8,10 +8,10 @@
 namespace convoy::partition::work {
 
 constexpr std::int64_t kMove = 1600;     // to choose, apply and undo a move
-constexpr std::int64_t kRecompute = 88;  // a node's times or tail
-constexpr std::int64_t kReplay = 30;     // a node's times under contention
-constexpr std::int64_t kPass = 15;       // a node in a pass over the graph
-constexpr std::int64_t kList = 45;       // a node in list scheduling
-constexpr std::int64_t kMemory = 8;      // a node or edge when the memory of a schedule is computed
+constexpr std::int64_t kRecompute = 88;  // to compute one node's times or its tail again
+constexpr std::int64_t kReplay = 30;     // to compute one node's times again under contention
+constexpr std::int64_t kPass = 15;       // to visit one node in a pass over the graph
+constexpr std::int64_t kList = 45;       // to place one node in list scheduling
+constexpr std::int64_t kMemory = 8;      // to count one node or edge in the memory of a schedule
 
 }  // namespace convoy::partition::work

@@ -53,7 +53,7 @@ struct PolicyOptions {
 struct PolicyResult {
   Policy policy = Policy::kFifo;
   Schedule schedule;     // schedule of the policy, without slices
-  bool optimal = false;  // whether no order is shorter: it equals the bound, or all were searched
+  bool optimal = false;  // whether no order is shorter, by the bound or by search of all orders
   double seconds = 0;
 };
 
