@@ -15,8 +15,8 @@ CompiledSteps::CompiledSteps(std::optional<CompiledGraph> train_step, CompiledGr
   if (train) update = make_update_kernels(options, flat);
 }
 
-// Returns how many nodes must pass before a freed buffer is reused. With a fixed number of lanes, 4 is
-// the fastest of 1, 2, 4, 8 and 16 on an H200. With --lanes auto, 16 is faster.
+// Returns how many nodes must pass before a freed buffer is reused. With a fixed number of lanes, 4
+// is the fastest of 1, 2, 4, 8 and 16 on an H200. With --lanes auto, 16 is faster.
 int reuse_delay_of(const StepOptions& options) {
   if (options.backend != kernels::Backend::cuda || options.lanes == 1) return 0;
   return options.lanes == kAutoLanes ? kLongReuseDelay : kReuseDelay;

@@ -16,8 +16,8 @@
 namespace convoy::app {
 
 struct EvaluationOptions {
-  // A checkpoint file, or the folder of a run; the folder's best checkpoint is then used. This field is
-  // empty if run.model is FILE.onnx.
+  // A checkpoint file, or the folder of a run; the folder's best checkpoint is then used. This
+  // field is empty if run.model is FILE.onnx.
   std::string checkpoint;
   bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;

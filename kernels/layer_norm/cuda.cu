@@ -198,8 +198,8 @@ struct ScaleGradient {
 
 constexpr int kMostHeld = 4;
 
-// Chooses how many threads share a row: the fewest that have at most three packs each, but at most a
-// warp.
+// Chooses how many threads share a row: the fewest that have at most three packs each, but at most
+// a warp.
 Rows rows_of(const ImageExtents& e, int width, float epsilon) {
   Rows r{e.n * e.pixels(), static_cast<int>(e.c), static_cast<int>(e.c) / width, 1, epsilon};
   while (r.lanes < 32 && ceil_div(r.packs, r.lanes) > 3) r.lanes *= 2;

@@ -5,8 +5,8 @@
 namespace convoy::partition {
 namespace {
 
-// A transfer may wait for an earlier transfer, and that one for another. Returns the edge of the first
-// transfer in the chain that ends at this edge; that first transfer did not wait.
+// A transfer may wait for an earlier transfer, and that one for another. Returns the edge of the
+// first transfer in the chain that ends at this edge; that first transfer did not wait.
 EdgeIndex first_of_waiting_transfers(const ContendedTimes& times, EdgeIndex edge) {
   while (times.waited_for(edge) != kNone) edge = times.waited_for(edge);
   return edge;

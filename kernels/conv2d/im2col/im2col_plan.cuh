@@ -15,9 +15,10 @@ const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
-// Returns whether the tile suits the task. A tile that reads one tap at a time suits every task. A tile
-// that reads several taps together (Sm90Tile::taps) needs filters that are exactly so many taps wide, a
-// stride of 1 and a padding of 1. If the taps are its columns, all channels must be in one stage.
+// Returns whether the tile suits the task. A tile that reads one tap at a time suits every task. A
+// tile that reads several taps together (Sm90Tile::taps) needs filters that are exactly so many
+// taps wide, a stride of 1 and a padding of 1. If the taps are its columns, all channels must be in
+// one stage.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // Returns the view as the tile reads it. If taps share pixels, each row of positions gets one more
 // position, in the padding, for the taps at the row's end.
