@@ -182,7 +182,7 @@ def torch_rate(way, mode, network, members, batch):
 def best_of_torch(args, way, network, modes):
     rates = []
     for mode in modes:
-        # Each has a process of its own, so that memory and compiled code of one do not slow the next.
+        # Each mode has a process of its own, so that its memory and code do not slow the next.
         run = subprocess.run([sys.executable, __file__, "--torch", f"{way}:{mode}", "--members", str(args.members),
                               "--batch", str(args.batch), network], capture_output=True, text=True)
         if run.returncode == 0:

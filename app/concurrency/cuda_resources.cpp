@@ -58,21 +58,7 @@ KernelUse use_of(const Driver& driver, cudaGraphNode_t node) {
 // Captures a launch without running it, and returns the resources of its kernels.
 std::vector<KernelUse> uses_of(const Driver& driver, const kernels::Launch& launch,
                                const kernels::CudaStream& stream) {
-  CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
-  cudaGraph_t captured = nullptr;
-  try {
-    launch(stream.view());
-  } catch (...) {
-    cudaStreamEndCapture(stream.get(), &captured);
-    cudaGetLastError();
-    if (captured != nullptr) cudaGraphDestroy(captured);
-    throw;
-  }
-  CONVOY_CUDA(cudaStreamEndCapture(stream.get(), &captured));
-  struct Destroy {
-    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-  };
-  const std::unique_ptr<CUgraph_st, Destroy> graph(captured);
+  const kernels::CudaGraph graph = kernels::capture_on(stream, [&] { launch(stream.view()); });
   std::size_t count = 0;
   CONVOY_CUDA(cudaGraphGetNodes(graph.get(), nullptr, &count));
   std::vector<cudaGraphNode_t> nodes(count);

@@ -24,7 +24,7 @@ struct TimedOperation {
 struct StepProfile {
   std::string model;
   Precision precision = Precision::fp32;
-  // Where the operations run. On a GPU the sum of the metrics is hidden by backward, on a CPU not.
+  // The backend that runs the operations. On a GPU, backward hides the sum of the metrics.
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;

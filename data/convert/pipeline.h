@@ -25,8 +25,8 @@ struct ConvertedImage {
   Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  // What is wrong with the image; empty if it is good. `kind` is the kind under which it is counted
-  // as left out.
+  // `error` says what is wrong with the image; it is empty if the image is good. `kind` is the kind
+  // under which it is counted as left out.
   std::string error, kind;
 };
 

@@ -52,7 +52,7 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 };
 
-// What an engine computes: forward or one of the gradients, for one shape.
+// The work of an engine: forward or one of the gradients, for one shape.
 struct Task {
   Direction direction = Direction::forward;
   Geometry geometry{};

@@ -101,29 +101,36 @@ void CapturedGraph::join(cudaStream_t stream) {
   streams_to_join->clear();
 }
 
-CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
-  const CudaStream stream;
-  std::vector<cudaStream_t> others;
+CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record) {
   // In this mode, a call that is forbidden during a capture fails only if this thread makes it.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
-  std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);
   try {
-    record(stream.view());
-    join(stream.get());
-    streams_to_join = outer;
+    record();
   } catch (...) {
-    streams_to_join = outer;
     cudaStreamEndCapture(stream.get(), &captured);
     cudaGetLastError();
     if (captured != nullptr) cudaGraphDestroy(captured);
     throw;
   }
   CONVOY_CUDA(cudaStreamEndCapture(stream.get(), &captured));
-  struct Destroy {
-    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-  };
-  const std::unique_ptr<CUgraph_st, Destroy> graph(captured);
+  return CudaGraph(captured);
+}
+
+CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
+  const CudaStream stream;
+  std::vector<cudaStream_t> others;
+  const CudaGraph graph = capture_on(stream, [&] {
+    std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);
+    try {
+      record(stream.view());
+      join(stream.get());
+    } catch (...) {
+      streams_to_join = outer;
+      throw;
+    }
+    streams_to_join = outer;
+  });
   CapturedGraph result;
   CONVOY_CUDA(cudaGraphGetNodes(graph.get(), nullptr, &result.nodes_));
   cudaGraphExec_t executable = nullptr;

@@ -30,6 +30,9 @@ struct DestroyEvent {
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
 };
 struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+struct DestroyExecutable {
   void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
 };
 }  // namespace detail
@@ -110,6 +113,12 @@ class StreamPool {
   CudaStream to_device_, to_host_;
 };
 
+using CudaGraph = std::unique_ptr<CUgraph_st, detail::DestroyGraph>;
+
+// Captures the work that `record` enqueues on `stream`, without running it. `record` must neither
+// synchronise nor allocate. If it throws, the capture ends and the exception goes on.
+CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record);
+
 // Work that is captured once and launched as one unit. `record` enqueues work on the stream that it
 // gets. It may use other streams only after they wait for an event of this stream, and must join
 // them again by an event or by join_later(). It must neither synchronise nor allocate.
@@ -126,7 +135,7 @@ class CapturedGraph {
   std::size_t nodes() const { return nodes_; }
 
  private:
-  std::unique_ptr<CUgraphExec_st, detail::DestroyGraph> executable_;
+  std::unique_ptr<CUgraphExec_st, detail::DestroyExecutable> executable_;
   std::size_t nodes_ = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Where the elements of a row are: blocks of `lanes` neighbours, `pitch` elements apart. A row of a
+// The places of a row's elements: blocks of `lanes` neighbours, `pitch` elements apart. A row of a
 // matrix is a single block.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;

@@ -105,7 +105,7 @@ class Prover {
     return std::nullopt;
   }
 
-  // Of any K + 1 units two must share one of K devices. So if no two of the K + 1 largest fit
+  // Two of any K + 1 units must share one of K devices. So if no two of the K + 1 largest fit
   // together, nothing fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());

@@ -8,7 +8,7 @@ TensorId kept_relu_mask(StepGraph& graph, Node& forward) {
   kernels::BatchNormProblem& problem = std::get<BatchNormForward>(forward.op).problem;
   if (!problem.relu_mask) {
     problem.relu_mask = true;
-    // Type and shape are placeholders. The kernel that writes the mask chooses the real ones.
+    // The kernel that writes the mask replaces this type and this shape by those of its layout.
     graph.tensors.push_back({forward.layer + "/relu_mask", TensorRole::activation, kernels::DType::u8,
                              graph.tensors[forward.outputs[0]].shape});
     forward.outputs.push_back(static_cast<TensorId>(graph.tensors.size()) - 1);

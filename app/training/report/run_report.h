@@ -47,9 +47,9 @@ struct RunPlan {
 
 class RunReport {
  public:
-  // What this rank does: it writes the files and prints (`all`), only writes the files (`files`),
-  // or does neither (`none`). A member uses `files` on the rank that trains it. A training alone
-  // uses `all` on rank 0 and `none` on the others.
+  // The outputs of this rank: it writes the files and prints (`all`), only writes the files
+  // (`files`), or does neither (`none`). A member uses `files` on the rank that trains it. A
+  // training alone uses `all` on rank 0 and `none` on the others.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration, as far as `output` allows.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,

@@ -98,8 +98,9 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // Where the lane reads its rows of the input matrices (in a plane) and its Toeplitz words (in the
-  // table), and where it writes its outputs (in a plane; -1 if they belong to no patch).
+  // Offsets at which the lane reads its rows of the input matrices (in a plane) and its Toeplitz
+  // words (in the table), and at which it writes its outputs (in a plane; -1 if they belong to no
+  // patch).
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -207,8 +208,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // Where the lane's rows of the matrices begin in the planes. `there` masks the lane's words of
-  // dy: it is 0 for patches that the tile does not have.
+  // Offsets at which the lane's rows of the matrices begin in the planes. `there` masks the lane's
+  // words of dy: it is 0 for patches that the tile does not have.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll
