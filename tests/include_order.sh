@@ -24,7 +24,8 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app/model_parallel"] = "app/model_parallel " may["app/concurrency"]
       may["app/prediction"] = "app/prediction " may["app/model_parallel"]
       may["app/training"] = "app/training " may["app/model_parallel"]
-      may["app/commands"] = "app/commands app/prediction " may["app/training"]
+      may["app/sharing"] = "app/sharing " may["app/training"]
+      may["app/commands"] = "app/commands app/prediction " may["app/sharing"]
       may["app/main.cpp"] = "app/commands"
       generated["app/training/report/build_info.cpp"] = "build_info_values.h"
     }

@@ -22,6 +22,7 @@ void add_export_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_partition_command(CLI::App& app);
+void add_share_command(CLI::App& app);
 void add_simulate_command(CLI::App& app);
 
 // Parses the command line, runs the verb and returns the exit status of the process: 0 for success,

@@ -24,7 +24,7 @@ void add_train_command(CLI::App& app) {
       std::vector<TrainOptions> members;
       if (!options->members.empty())
         run_on_all_ranks(environment.world(), [&] { members = member_options(options->members, *options); });
-      status = Trainer(*options, environment, signals, std::move(members)).run();
+      status = Trainer(*options, {environment, signals}, std::move(members)).run();
     }
     if (status != 0) throw ExitStatus{status};
   });

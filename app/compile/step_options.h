@@ -14,6 +14,8 @@
 
 namespace convoy::app {
 
+class DeviceGate;
+
 // The number of batches in a GPU's ring of inputs: the batch in use, the next batch, and a batch
 // that is being copied.
 inline constexpr int kRingSlots = 3;
@@ -90,6 +92,7 @@ struct StepOptions {
   // It does not change the bits of the results.
   int lanes = kDefaultLanes;
   bool time_waits = true;  // CUDA: whether exposed_comm_ms is measured
+  DeviceGate* gate = nullptr;  // not null if other sessions of this process use the device, too
 };
 
 // Three groups of ranks to which this rank belongs. A replica is a group of ranks that compute the

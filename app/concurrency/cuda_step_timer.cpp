@@ -142,7 +142,7 @@ class CudaStepTimer final : public StepTimer {
     const LanePlan plan = plan_lanes(arranged, 1);
     lane_resources_.edges.clear();
     return CapturedGraph::capture([&](kernels::Stream first) {
-      record_lanes(plan, first.get(), streams_, lane_resources_,
+      record_lanes(plan, {0, plan.order.size()}, first.get(), streams_, lane_resources_,
                    [&](int instruction, int, cudaStream_t lane) {
                      if (launches_[at(instruction)]) launches_[at(instruction)](kernels::Stream(lane));
                    });

@@ -39,7 +39,11 @@ class CudaExecutor final : public Executor {
         batches_(execution.batches),
         lanes_(execution.lanes),
         fixed_lanes_(execution.fixed_lanes),
-        streams_(execution.lanes + kCopyLanes),
+        gate_(execution.gate),
+        precision_(execution.precision),
+        priority_(gate_ != nullptr && gate_->urgent() ? kernels::CudaStream::Priority::high
+                                                      : kernels::CudaStream::Priority::normal),
+        streams_(execution.lanes + kCopyLanes, priority_),
         waits_(execution.lanes, execution.waits),
         inputs_(static_cast<std::size_t>(memory.members()), Input(memory)),
         metrics_(inputs_.size()),
@@ -99,7 +103,11 @@ class CudaExecutor final : public Executor {
           input.transforms.size() * sizeof(kernels::SampleTransform));
       put(kMixField, &input.mix, memory_.has_mix() ? sizeof input.mix : 0);
     }
-    captured.graph.launch(compute());
+    for (std::size_t i = 0; i < captured.pieces.size(); ++i) {
+      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, i + 1 == captured.pieces.size()};
+      const Admission admitted(gate_, DeviceGate::Use::step, piece, streams_.compute(0).view());
+      captured.pieces[i].graph.launch(compute());
+    }
     waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
     ++started_;
     loaded_ = 0;
@@ -153,7 +161,11 @@ class CudaExecutor final : public Executor {
   };
 
   struct Captured {
-    CapturedGraph graph;
+    struct Piece {
+      CapturedGraph graph;
+      double milliseconds = 0;  // estimated
+    };
+    std::vector<Piece> pieces;
     int waits = 0;  // the number of instructions that wait for other ranks
   };
 
@@ -199,20 +211,28 @@ class CudaExecutor final : public Executor {
   }
   Captured capture(const Program& program, ProgramClock* clock) {
     Captured captured;
-    captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
-      ring_.fetch(stream);
-      captured.waits = record(program, stream, clock);
-      // publish() marks the step as finished, so all work of the capture must end before it.
-      CapturedGraph::join(stream.get());
-      ring_.publish(stream);
-    });
+    const LanePlan plan = plan_lanes(program, fixed_lanes_);
+    const double longest_ms = gate_ != nullptr && clock == nullptr ? gate_->longest_piece_ms() : 0;
+    const std::vector<StepPiece> pieces = divide_step(program, plan, precision_, longest_ms);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const auto record_piece = [&](kernels::Stream stream) {
+        if (i == 0) ring_.fetch(stream);
+        captured.waits += record(program, plan, pieces[i], stream, clock);
+        if (i + 1 < pieces.size()) return;
+        // publish() marks the step as finished, so all work of the capture must end before it.
+        CapturedGraph::join(stream.get());
+        ring_.publish(stream);
+      };
+      captured.pieces.push_back({CapturedGraph::capture(record_piece, priority_), pieces[i].milliseconds});
+    }
     return captured;
   }
 
-  // Records the program on `stream` (lane 0) and on the streams of the other lanes. Returns the
-  // number of instructions that wait for other ranks, which `waits_` times. If `all` is not null,
-  // it times every instruction.
-  int record(const Program& program, kernels::Stream stream, ProgramClock* all);
+  // Records a piece of the program on `stream` (lane 0) and on the streams of the other lanes.
+  // Returns the number of instructions that wait for other ranks, which `waits_` times. If `all` is
+  // not null, it times every instruction.
+  int record(const Program& program, const LanePlan& plan, const StepPiece& piece, kernels::Stream stream,
+             ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
   double waited_ms(std::int64_t number);
@@ -221,6 +241,9 @@ class CudaExecutor final : public Executor {
   const bool streamed_;
   const int batches_;
   const int lanes_, fixed_lanes_;
+  DeviceGate* const gate_;
+  const Precision precision_;
+  const kernels::CudaStream::Priority priority_;
   kernels::StreamPool streams_;
   ProgramClock waits_;
   std::vector<Input> inputs_;  // the input of each member's next step
@@ -252,7 +275,8 @@ void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream
   }
 }
 
-int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
+int CudaExecutor::record(const Program& program, const LanePlan& plan, const StepPiece& piece,
+                         kernels::Stream stream, ProgramClock* all) {
   int waits = 0;
   const auto launch_one = [&](int index, int lane, cudaStream_t of_lane) {
     const Instruction& instruction = program.instructions()[static_cast<std::size_t>(index)];
@@ -270,7 +294,7 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
     else if (all != nullptr)
       all->end(index, lane, of_lane);
   };
-  record_lanes(plan_lanes(program, fixed_lanes_), stream.get(), streams_, lane_resources_, launch_one);
+  record_lanes(plan, piece, stream.get(), streams_, lane_resources_, launch_one);
   waits_.join(stream.get());
   if (all != nullptr) all->join(stream.get());
   return waits;

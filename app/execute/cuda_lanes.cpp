@@ -1,10 +1,12 @@
 #include "app/execute/cuda_lanes.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 namespace convoy::app {
 
-void record_lanes(const LanePlan& plan, cudaStream_t first, const kernels::StreamPool& streams,
+void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t first, const kernels::StreamPool& streams,
                   LaneResources& resources,
                   const std::function<void(int instruction, int lane, cudaStream_t stream)>& launch) {
   const auto edge = [&](cudaStream_t from, cudaStream_t to) {
@@ -17,25 +19,28 @@ void record_lanes(const LanePlan& plan, cudaStream_t first, const kernels::Strea
       resources.urgent.emplace_back(kernels::CudaStream::Priority::high);
   const auto plain = [&](int lane) { return lane == 0 ? first : streams.compute(lane).get(); };
   std::vector<cudaStream_t> now;  // indexed by lane: the stream of its latest instruction
-  std::vector<kernels::CudaEvent> events(static_cast<std::size_t>(plan.events));
+  std::map<int, kernels::CudaEvent> events;
   for (int lane = 0; lane < plan.lanes; ++lane) {
     if (lane > 0) edge(first, plain(lane));
     now.push_back(plain(lane));
   }
-  for (const int instruction : plan.order) {
+  for (const int instruction : std::span(plan.order).subspan(piece.first, piece.end - piece.first)) {
     const LanePlan::Step& step = plan.steps[static_cast<std::size_t>(instruction)];
     cudaStream_t& stream = now[static_cast<std::size_t>(step.lane)];
     const cudaStream_t wanted =
         step.urgent ? resources.urgent[static_cast<std::size_t>(step.lane)].get() : plain(step.lane);
     if (wanted != stream) edge(stream, wanted);
     stream = wanted;
-    for (const int event : step.waits) events[static_cast<std::size_t>(event)].make_wait(stream);
+    // An event of an earlier piece needs no wait, because a piece begins when the last one has ended.
+    for (const int event : step.waits)
+      if (const auto recorded = events.find(event); recorded != events.end())
+        recorded->second.make_wait(stream);
     launch(instruction, step.lane, stream);
-    if (step.records >= 0) events[static_cast<std::size_t>(step.records)].record(stream);
+    if (step.records >= 0) events[step.records].record(stream);
   }
   for (const cudaStream_t stream : now)
     if (stream != first) edge(stream, first);
-  std::ranges::move(events, std::back_inserter(resources.edges));
+  for (auto& [number, event] : events) resources.edges.push_back(std::move(event));
 }
 
 }  // namespace convoy::app

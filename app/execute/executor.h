@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/compile/step_options.h"
+#include "app/execute/device_gate.h"
 #include "app/execute/intervals.h"
 #include "app/execute/model_memory.h"
 #include "app/execute/program.h"
@@ -84,6 +85,7 @@ struct HostExecution {
   std::function<void()> between;         // called after every instruction; may be empty
   // Points to the milliseconds that this rank has waited for other ranks since the run began.
   const double* exposed_ms = nullptr;
+  DeviceGate* gate = nullptr;  // null if no other session uses the host's threads
 };
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
@@ -100,6 +102,8 @@ struct DeviceExecution {
   int fixed_lanes = 1;
   // The largest number of instructions in one program that wait for other ranks. Each is timed.
   int waits = 0;
+  DeviceGate* gate = nullptr;  // null if no other session uses the device
+  Precision precision = Precision::fp32;
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);
 

@@ -38,6 +38,7 @@ class HostExecutor final : public Executor {
 
   void start(const Program& program, bool stop_requested) override {
     if (started_) throw std::logic_error("a step was started before the last one was finished");
+    const Admission admitted(execution_.gate, DeviceGate::Use::step);
     const double exposed = *execution_.exposed_ms;
     for (int member = 0; member < memory_.members(); ++member) metrics_of(member)[4] = stop_requested ? 1 : 0;
     program.for_each_launched([&](const Instruction& instruction) {
@@ -46,6 +47,8 @@ class HostExecutor final : public Executor {
       if (execution_.between) execution_.between();
     });
     exposed_comm_ms_ = *execution_.exposed_ms - exposed;
+    // The next session may overwrite the activations, of which the probabilities are a part.
+    probabilities_.assign(execution_.probabilities.begin(), execution_.probabilities.end());
     started_ = true;
   }
   std::span<const StepMetrics> finish() override {
@@ -55,7 +58,7 @@ class HostExecutor final : public Executor {
       metrics_[static_cast<std::size_t>(member)] = step_metrics(metrics_of(member));
     return metrics_;
   }
-  std::span<const float> probabilities() const override { return execution_.probabilities; }
+  std::span<const float> probabilities() const override { return probabilities_; }
   int in_flight() const override { return started_ ? 1 : 0; }
   int steps_ahead() const override { return 0; }
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
@@ -67,6 +70,7 @@ class HostExecutor final : public Executor {
   HostExecution execution_;
   std::vector<char> retired_;  // for each member: whether it needs no more computing
   std::vector<StepMetrics> metrics_;
+  std::vector<float> probabilities_;
   bool started_ = false;
   double exposed_comm_ms_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "kernels/device/device_memory.h"
 
@@ -14,6 +15,23 @@ namespace {
 std::int64_t padded(std::int64_t bytes) {
   constexpr auto kAlignment = static_cast<std::int64_t>(kStateAlignment);
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+MemoryPart part_of(Region region) {
+  switch (region) {
+    case Region::images:
+    case Region::control:
+    case Region::labels:
+    case Region::transforms:
+    case Region::mix:
+    case Region::metrics:
+      return MemoryPart::inputs;
+    case Region::activations:
+    case Region::all_reduce:
+      return MemoryPart::scratch;
+    default:
+      return MemoryPart::state;
+  }
 }
 
 kernels::Arena host_memory(const StepOptions& options, std::int64_t bytes) {
@@ -51,14 +69,48 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   const auto bytes =
       static_cast<std::size_t>(shared_gradients_ ? plan_.offset(Region::gradients) : plan_.total());
   if (shared.arena) transfer_memory_ = shared.arena(bytes);
-  if (!transfer_memory_) arena_ = kernels::Arena(options.backend, bytes);
+  if (shared.parts)
+    divide(shared.parts);
+  else if (!transfer_memory_)
+    arena_ = kernels::Arena(options.backend, bytes);
+  if (!shared.parts) start_ = transfer_memory_ ? transfer_memory_.get() : arena_.data();
   list_tensors(main, steps.train ? kernels::optimizer_states(options.optimizer) : 0);
+}
+
+// Reserves the regions in three parts. Members repeat all regions at one stride, so their memory
+// stays together, and no other session gets it.
+void ModelMemory::divide(const std::function<MemoryPlace(const MemoryNeed& need)>& reserve) {
+  const auto part = [](MemoryPart of) { return static_cast<std::size_t>(of); };
+  MemoryNeed need;
+  if (members() > 1) {
+    need.bytes[part(MemoryPart::inputs)] = plan_.total();
+    start_ = reserve(need).start[part(MemoryPart::inputs)];
+    return;
+  }
+  std::array<std::int64_t, static_cast<std::size_t>(Region::count)> offsets{};
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const auto region = static_cast<Region>(i);
+    if (!plan_.has(region)) continue;
+    std::int64_t& bytes = need.bytes[part(part_of(region))];
+    offsets[i] = std::exchange(bytes, bytes + plan_.bytes(region));
+  }
+  const MemoryPlace place = reserve(need);
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    starts_[i] = place.start[part(part_of(static_cast<Region>(i)))] + offsets[i];
+  divided_ = true;
 }
 
 void ModelMemory::clear(kernels::Backend backend) {
   if (transfer_memory_) throw std::logic_error("memory that stages share is not cleared");
+  if (divided_) {
+    for (std::size_t i = 0; i < starts_.size(); ++i)
+      if (const auto region = static_cast<Region>(i); region != Region::images && plan_.bytes(region) > 0)
+        kernels::clear(backend, starts_[i], static_cast<std::size_t>(plan_.bytes(region)), {});
+    return kernels::synchronize(backend);
+  }
   const auto images = static_cast<std::size_t>(plan_.offset(Region::control));
-  kernels::clear(backend, arena_.data() + images, arena_.bytes() - images, {});
+  const auto all = static_cast<std::size_t>(shared_gradients_ ? plan_.offset(Region::gradients) : plan_.total());
+  kernels::clear(backend, start_ + images, all - images, {});
   if (shared_gradients_)
     kernels::clear(backend, shared_gradients_.get(), static_cast<std::size_t>(plan_.bytes(Region::gradients)),
                    {});

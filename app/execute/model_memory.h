@@ -3,6 +3,7 @@
 // addresses are those of member 0; of_member() converts them to another member's.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "app/compile/compiled_steps.h"
 #include "app/compile/memory_plan.h"
+#include "app/execute/device_gate.h"
 #include "kernels/device/arena.h"
 #include "kernels/device/mix_parameters.h"
 #include "kernels/optimizer/optimizer.h"
@@ -36,6 +38,8 @@ struct SharedMemory {
   std::function<std::size_t(std::size_t bytes)> scratch;
   // Reserves the whole arena in memory from which transfers between stages are fastest.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> arena;
+  // Reserves the arena in three parts, in memory that sessions of this process share.
+  std::function<MemoryPlace(const MemoryNeed& need)> parts;
 };
 
 class ModelMemory {
@@ -132,13 +136,19 @@ class ModelMemory {
 
  private:
   void list_tensors(const CompiledGraph& compiled, int optimizer_states);
+  void divide(const std::function<MemoryPlace(const MemoryNeed& need)>& reserve);
   std::byte* base(Region region) const {
     if (!plan_.has(region)) throw std::logic_error("the plan has no such region");
-    return (transfer_memory_ ? transfer_memory_.get() : arena_.data()) + plan_.offset(region);
+    if (divided_) return starts_[static_cast<std::size_t>(region)];
+    return start_ + plan_.offset(region);
   }
 
   kernels::Arena arena_, host_;
   std::shared_ptr<std::byte> transfer_memory_;  // replaces arena_ if it is not null
+  std::byte* start_ = nullptr;                  // the start of all regions, unless they are divided
+  // Whether the regions are in the three parts of a DeviceGate. If so, starts_ has their addresses.
+  bool divided_ = false;
+  std::array<std::byte*, static_cast<std::size_t>(Region::count)> starts_{};
   // If it is not null, it holds the gradients instead of the last regions of the arena.
   std::shared_ptr<std::byte> shared_gradients_;
   MemoryPlan plan_;

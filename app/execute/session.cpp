@@ -1,7 +1,6 @@
 #include "app/execute/session.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -84,6 +83,7 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   reserve_memory();
   for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   make_executor();
   for (const int member : all_members_) initialise(steps_.main().graph, member);
   if (steps_.train) make_buckets();
@@ -101,6 +101,8 @@ void Session::reserve_memory() {
   shared.gradients = [&](std::size_t bytes) { return gradients.reserve(bytes); };
   shared.scratch = [&](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
   if (groups_.stages != nullptr) shared.arena = [&](std::size_t bytes) { return arena.reserve(bytes); };
+  if (options_.gate != nullptr)
+    shared.parts = [&](const MemoryNeed& need) { return options_.gate->reserve(need); };
   memory_ = std::make_unique<ModelMemory>(steps_, options_, shared);
 }
 
@@ -137,7 +139,8 @@ void Session::make_executor() {
     const int fixed =
         options_.lanes == kAutoLanes ? lanes_of_members(steps_, kDefaultLanes, members()) : lanes();
     executor_ = make_cuda_executor(
-        *memory_, {probabilities, streamed, options_.input.batches, lanes(), fixed, most_waits()});
+        *memory_, {probabilities, streamed, options_.input.batches, lanes(), fixed, most_waits(),
+                   options_.gate, options_.precision});
   } else {
     // A rank may have only this thread, and then communication proceeds only when the thread drives
     // it. So `progress` is called between kernels.
@@ -145,7 +148,8 @@ void Session::make_executor() {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();
     };
-    executor_ = make_host_executor(*memory_, {probabilities, progress, &communication_.exposed_ms});
+    executor_ =
+        make_host_executor(*memory_, {probabilities, progress, &communication_.exposed_ms, options_.gate});
   }
   for (const int member : all_members_) {
     const Member& own = options_.members[static_cast<std::size_t>(member)];
@@ -156,6 +160,7 @@ void Session::make_executor() {
 }
 
 void Session::prepare_timing() {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   if (copy_parameters_) copy_parameters_({});
   const auto fill = [&](void* data, std::int64_t bytes) {
     fill_with_numbers(options_.backend, static_cast<std::byte*>(data), bytes);
@@ -177,6 +182,7 @@ void Session::prepare_timing() {
 }
 
 void Session::reset() {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   memory_->clear(options_.backend);
   for (const int member : all_members_) initialise(steps_.main().graph, member);
 }
@@ -198,6 +204,7 @@ void Session::initialise(const StepGraph& graph, int member) {
 }
 
 void Session::initialise(const Network& network, int member) {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   const std::uint64_t seed = options_.members[static_cast<std::size_t>(member)].seed;
   std::map<std::string, const ParameterSpec*> specs;
   for (const Layer& layer : network.layers())
@@ -222,11 +229,13 @@ void Session::make_buckets() {
 
 void Session::start(const Program& program, bool stop_requested) {
   if (copies_are_stale_ && copy_parameters_) {
+    const Admission admitted(options_.gate, DeviceGate::Use::memory);
     copy_parameters_({});
     kernels::synchronize(options_.backend);
   }
   copies_are_stale_ = false;
   executor_->start(program, stop_requested);
+  in_flight_trains_.push_back(&program != &programs_.evaluate);
 }
 
 StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident,
@@ -279,6 +288,7 @@ void Session::put_image(std::int64_t index, const std::uint8_t* pixels, std::int
 }
 
 std::vector<float> Session::read(const PersistentTensor& tensor, int member) const {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   std::vector<float> values(static_cast<std::size_t>(tensor.desc.shape.elements()));
   void* const address = memory_->of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda) {
@@ -292,6 +302,7 @@ std::vector<float> Session::read(const PersistentTensor& tensor, int member) con
 }
 
 void Session::write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member) {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   copies_are_stale_ = true;
   void* const address = memory_->of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda)
@@ -302,6 +313,7 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
 }
 
 void Session::average_states() {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   if (groups_.replicas->size() == 1 || options_.synchronised_batch_norm) return;
   std::vector<PersistentTensor> all = memory_->states();
   const auto& averages = memory_->averages();
@@ -318,6 +330,7 @@ void Session::average_states() {
 // Swaps the values through host memory, which is slow but rare. Swapping the addresses instead
 // would make all programs invalid, which hold these addresses.
 void Session::exchange_averages() {
+  const Admission admitted(options_.gate, DeviceGate::Use::memory);
   const auto exchange = [&](float* a, float* b, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
     std::vector<std::byte> of_a(bytes), of_b(bytes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -82,7 +83,12 @@ class Session {
   // parameters. control() must hold the number of the loaded part and its share of the batch.
   void start_train_part() { start(programs_.train_part, false); }
   void start_evaluate_step() { start(programs_.evaluate, false); }
-  std::span<const StepMetrics> finish_members() { return executor_->finish(); }
+  std::span<const StepMetrics> finish_members() {
+    const std::span<const StepMetrics> metrics = executor_->finish();
+    if (options_.gate != nullptr) options_.gate->finished(in_flight_trains_.front());
+    in_flight_trains_.pop_front();
+    return metrics;
+  }
   StepMetrics finish_step() { return finish_members()[0]; }
   int steps_in_flight() const { return executor_->in_flight(); }
   int steps_ahead() const { return executor_->steps_ahead(); }
@@ -168,6 +174,7 @@ class Session {
   kernels::Launch copy_parameters_;  // makes the bf16 copies; empty if there are none
   // Whether parameters have changed since copy_parameters_ ran.
   bool copies_are_stale_ = false;
+  std::deque<bool> in_flight_trains_;  // whether each step in flight trains, the oldest first
   // Declared last, so that it is destroyed first: steps in flight use all fields above.
   std::unique_ptr<Executor> executor_;
 };

@@ -11,6 +11,15 @@ namespace convoy::app {
 inline constexpr int kRequeueStatus = 75;
 inline constexpr const char* kStoppedEarly = "stopped by a signal before the first step; nothing was trained";
 
+// Tells a run whether it shall stop early.
+class StopRequest {
+ public:
+  virtual ~StopRequest() = default;
+  // Returns a number other than 0 once the run shall finish its step, write a checkpoint and end.
+  virtual int received() const = 0;
+  virtual void start_up_is_over() const {}
+};
+
 // Handles the signals from its construction to the end of the process. SIGTERM and SIGUSR1 only set
 // a flag, however often they come: Slurm signals mpirun and its ranks, and mpirun signals the ranks
 // again. A second SIGINT, at least half a second after the first, ends the process at once. A
@@ -23,14 +32,13 @@ inline constexpr const char* kStoppedEarly = "stopped by a signal before the fir
 // Until start_up_is_over() is called, there is nothing to save in a checkpoint. The set-up then
 // checks received() between its phases and ends the process with status 75. If a phase takes more
 // than a second after the signal, this object ends the process.
-class StopSignals {
+class StopSignals final : public StopRequest {
  public:
   StopSignals();  // throws std::logic_error if there is one already
-  void start_up_is_over() const;
-
+  void start_up_is_over() const override;
   // Returns the last signal that arrived, or 0. Ranks get signals at different times and must agree
   // before they act.
-  int received() const;
+  int received() const override;
 
  private:
   comm::BlockedSignals blocked_{comm::signal_set({SIGTERM, SIGUSR1, SIGINT})};

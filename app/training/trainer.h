@@ -20,12 +20,11 @@
 #include "app/training/initial_weights.h"
 #include "app/training/members.h"
 #include "app/training/report/trace.h"
+#include "app/training/run_host.h"
 #include "app/training/run_lock.h"
 #include "app/training/run_ranks.h"
-#include "app/training/signals.h"
 #include "app/training/train_options.h"
 #include "app/training/training.h"
-#include "comm/placement/environment.h"
 
 namespace convoy::app {
 
@@ -34,8 +33,7 @@ class Trainer {
   // Does all that comes before the first step: checks, data, session, and the state to resume from.
   // `members` has the options of every member, all with the folder of the whole run as `out`. It is
   // empty if one training runs alone. Collective.
-  Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals,
-          std::vector<TrainOptions> members = {});
+  Trainer(const TrainOptions& options, const RunHost& host, std::vector<TrainOptions> members = {});
 
   // Returns the exit status: 75 after a checkpoint that a signal requested, else 0.
   int run();
@@ -58,6 +56,7 @@ class Trainer {
   void draw_other_weights();
   void start_reports();
   void start_sources();
+  PlannedWork planned_work() const;
   void obey_signals() const;
   void refuse_second_run() const;
   std::int64_t replica_capacity() const;
@@ -102,8 +101,9 @@ class Trainer {
   TrainOptions options_;
   // The SHA-256 of a model file's structure; empty for a network of the zoo.
   std::string structure_sha256_;
+  const RunHost host_;
   comm::MpiEnvironment& environment_;
-  const StopSignals& signals_;
+  const StopRequest& signals_;
   const comm::Communicator& world_;
   std::unique_ptr<Members> members_;  // null if one training runs alone
   // With members: a communicator of this rank alone.

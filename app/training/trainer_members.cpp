@@ -136,8 +136,9 @@ void Trainer::finish_members() {
           fmt::format("all members diverged; {}/members.csv says after which step", options_.out));
   });
   if (world_.rank() != 0) return;
-  fmt::print("{}", members_->table());
-  if (nothing_to_do) fmt::print("all steps were done before; nothing was changed\n");
+  *host_.output << members_->table();
+  if (nothing_to_do) *host_.output << "all steps were done before; nothing was changed\n";
+  host_.output->flush();
 }
 
 }  // namespace convoy::app

@@ -108,6 +108,7 @@ StepOptions Trainer::session_options() const {
   session.lanes = options_.backend == kernels::Backend::cuda ? options_.lanes.count : kDefaultLanes;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.host_memory = options_.host_memory;
+  session.gate = host_.gate;
   return session;
 }
 
@@ -142,12 +143,14 @@ void Trainer::bind_session(const Network& network, const StepOptions& options) {
   if (planned) plan_ = planned->plan;
   if (!members_) obey_signals();
   std::optional<CompiledSteps> steps;
-  if (planned)
+  if (planned) {
     run_on_all_ranks(*ranks_, [&] {
       steps = stage_of_steps(planned->whole, plan_->placement, groups.stages->rank(), options);
     });
-  else
+  } else {
+    const Admission admitted(host_.gate, DeviceGate::Use::alone);
     steps = compile_within_limit(network, options, *ranks_, groups);
+  }
   if (members_) check_members_fit(*steps, options);
   run_on_all_ranks(*ranks_, [&] {
     session_ = std::make_unique<Session>(std::move(*steps), options, groups);
@@ -159,7 +162,10 @@ void Trainer::bind_session(const Network& network, const StepOptions& options) {
   });
   delivery_ = delivery_for(options.input, session_->memory());
   if (plan_) session_->connect();
-  lane_choice_ = choose_lanes(*session_, options, *ranks_);
+  {
+    const Admission admitted(host_.gate, DeviceGate::Use::alone);
+    lane_choice_ = choose_lanes(*session_, options, *ranks_);
+  }
   draw_other_weights();
   states_.clear();
   if (plan_)

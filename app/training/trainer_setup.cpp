@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "app/errors.h"
@@ -40,12 +39,12 @@ std::string data_key(const TrainOptions& options) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals,
-                 std::vector<TrainOptions> members)
+Trainer::Trainer(const TrainOptions& options, const RunHost& host, std::vector<TrainOptions> members)
     : options_(options),
-      environment_(environment),
-      signals_(signals),
-      world_(environment.world()),
+      host_(host),
+      environment_(host.environment),
+      signals_(host.stop),
+      world_(environment_.world()),
       ranks_(&world_) {
   run_on_all_ranks(world_, [&] {
     if (members.empty()) return check_train_options(options_, world_.size());
@@ -57,9 +56,9 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   });
   check_ranks();
   run_on_all_ranks(world_, [&] { refuse_second_run(); });
-  threads_ = use_cores(environment_, options_.threads);
+  threads_ = host_.gate != nullptr ? host_.threads : use_cores(environment_, options_.threads);
   obey_signals();
-  if (members_) ranks_ = &solo_.emplace(world_.split(world_.rank(), 0, "members"));
+  if (members_ && world_.size() > 1) ranks_ = &solo_.emplace(world_.split(world_.rank(), 0, "members"));
   run_ranks_ = std::make_unique<RunRanks>(*ranks_, static_cast<int>(options_.partition), options_.backend);
   open_data();
   if (members_) {
@@ -71,13 +70,26 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     });
     if (world_.rank() == 0)
       progress_ = std::make_unique<Progress>(
-          &std::cout,
-          ProgressOptions{standard_output_terminal(), options_.log_every, total_steps_, steps_per_epoch_});
+          host_.output, ProgressOptions{terminal_of(*host_.output), options_.log_every, total_steps_,
+                                        steps_per_epoch_});
   }
   make_trainings();
   if (world_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
   if (!options_.trace.empty())
     trace_ = std::make_unique<Trace>(options_.trace, *session_, world_, step_, total_steps_);
+  if (host_.planned) host_.planned(planned_work());
+}
+
+PlannedWork Trainer::planned_work() const {
+  PlannedWork work;
+  work.steps = (total_steps_ - step_) * options_.accumulate;
+  if (test_sources_.empty()) return work;
+  const std::int64_t interval = options_.eval_every * steps_per_epoch_;
+  std::int64_t tests = step_ < total_steps_ ? 1 : 0;  // the test at the end
+  if (interval > 0) tests += (total_steps_ - 1) / interval - step_ / interval;
+  for (const Source& source : test_sources_)
+    work.evaluated_batches += tests * source.batches->steps_per_epoch() * (options_.ema > 0 ? 2 : 1);
+  return work;
 }
 
 void Trainer::check_ranks() {
@@ -155,7 +167,8 @@ void Trainer::start_reports() {
                  frozen_parameters_,
                  initial_weights_,
                  {},
-                 lane_choice_ ? lane_choice_->text() : ""};
+                 lane_choice_ ? lane_choice_->text() : "",
+                 host_.output};
     if (members_)
       plan.members = fmt::format("{} over {} rank{}, at most {} each; they differ in {}. Below is the first",
                                  all_live_, world_.size(), world_.size() == 1 ? "" : "s",
@@ -181,7 +194,7 @@ const TrainOptions& Trainer::options_of(std::size_t own) const {
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;
   if (world_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
-  if (world_.rank() == 0) fmt::print(stderr, "convoy: {}\n", kStoppedEarly);
+  if (world_.rank() == 0 && host_.gate == nullptr) fmt::print(stderr, "convoy: {}\n", kStoppedEarly);
   throw ExitStatus{kRequeueStatus};
 }
 

@@ -77,7 +77,7 @@ void Communicator::gatherv_raw(const void* mine, std::int64_t count, void* all, 
                                std::string_view label) const {
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
-  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
+  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem, mine, all}, [&](std::string_view name) {
     Transfers transfers(handle_, type, context_->chunk_bytes, kGatherTag, name);
     if (rank_ != root)
       transfers.send(mine, count, root);
@@ -97,7 +97,7 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
                                 std::string_view label) const {
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
-  run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
+  run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem, all, mine}, [&](std::string_view name) {
     Transfers transfers(handle_, type, context_->chunk_bytes, kScatterTag, name);
     if (rank_ != root)
       transfers.receive(mine, count, root);
@@ -122,7 +122,7 @@ void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, s
   std::string problem;
   if (rank_ == root && all_count != count * size_)
     problem = fmt::format("the root's buffer holds {} elements, expected {}", all_count, count * size_);
-  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
+  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem, mine, all}, [&](std::string_view name) {
     check_mpi(
         MPI_Gather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, root, handle_),
         name);
@@ -135,7 +135,7 @@ void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* al
   if (all_count != count * size_)
     problem = fmt::format("the buffer for all holds {} elements, expected {}", all_count, count * size_);
   const std::int64_t bytes = count * size_of(type);
-  run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, problem}, [&](std::string_view name) {
+  run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, problem, mine, all}, [&](std::string_view name) {
     if (bytes * size_ <= context_->chunk_bytes) {
       check_mpi(
           MPI_Allgather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, handle_),

@@ -71,9 +71,9 @@ double CudaEvent::microseconds(const CudaEvent& begin, const CudaEvent& end) {
   return double(milliseconds) * 1000;
 }
 
-StreamPool::StreamPool(int compute_lanes) {
+StreamPool::StreamPool(int compute_lanes, CudaStream::Priority priority) {
   if (compute_lanes < 1) throw std::invalid_argument("a stream pool needs at least one compute lane");
-  for (int lane = 0; lane < compute_lanes; ++lane) compute_.emplace_back();
+  for (int lane = 0; lane < compute_lanes; ++lane) compute_.emplace_back(priority);
 }
 
 namespace {
@@ -117,8 +117,9 @@ CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& reco
   return CudaGraph(captured);
 }
 
-CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
-  const CudaStream stream;
+CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record,
+                                     CudaStream::Priority priority) {
+  const CudaStream stream(priority);
   std::vector<cudaStream_t> others;
   const CudaGraph graph = capture_on(stream, [&] {
     std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);
@@ -134,7 +135,8 @@ CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) 
   CapturedGraph result;
   CONVOY_CUDA(cudaGraphGetNodes(graph.get(), nullptr, &result.nodes_));
   cudaGraphExec_t executable = nullptr;
-  CONVOY_CUDA(cudaGraphInstantiate(&executable, graph.get(), 0));
+  // Without this flag, all kernels get the priority of the stream on which the graph is launched.
+  CONVOY_CUDA(cudaGraphInstantiate(&executable, graph.get(), cudaGraphInstantiateFlagUseNodePriority));
   result.executable_.reset(executable);
   return result;
 }

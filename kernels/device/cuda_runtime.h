@@ -102,7 +102,7 @@ class CudaEvent {
 // are made once. Communication has streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
-  explicit StreamPool(int compute_lanes);
+  explicit StreamPool(int compute_lanes, CudaStream::Priority priority = CudaStream::Priority::normal);
   int compute_lanes() const { return static_cast<int>(compute_.size()); }
   const CudaStream& compute(int lane) const { return compute_.at(lane); }
   const CudaStream& to_device() const { return to_device_; }
@@ -125,7 +125,10 @@ CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& reco
 class CapturedGraph {
  public:
   CapturedGraph() = default;
-  static CapturedGraph capture(const std::function<void(Stream)>& record);
+  // `priority` is that of the stream that `record` gets. A kernel of the graph keeps the priority of
+  // the stream on which it was captured.
+  static CapturedGraph capture(const std::function<void(Stream)>& record,
+                               CudaStream::Priority priority = CudaStream::Priority::normal);
   // Makes the graph's end wait for `stream`, for which nothing else in the graph waits. Call it in
   // `record`. Returns false, and does nothing, if this thread captures nothing.
   static bool join_later(cudaStream_t stream);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <utility>
 
 namespace convoy::app {
@@ -36,6 +37,10 @@ Terminal standard_output_terminal() {
   const Terminal terminal = terminal_at(descriptor);
   ::close(descriptor);
   return terminal;
+}
+
+Terminal terminal_of(const std::ostream& output) {
+  return &output == &std::cout ? standard_output_terminal() : Terminal{};
 }
 
 std::string format_duration(std::chrono::seconds duration) {

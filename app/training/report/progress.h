@@ -20,6 +20,8 @@ struct Terminal {
 // to a file. So under mpirun the standard output of mpirun itself decides. A rank on another host
 // than mpirun is never interactive.
 Terminal standard_output_terminal();
+// Returns standard_output_terminal() if `output` is std::cout, else no terminal.
+Terminal terminal_of(const std::ostream& output);
 
 // Returns a duration as text, for example "0:42", "1:02:03" or "2d 03:04:05".
 std::string format_duration(std::chrono::seconds duration);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct RunPlan {
   std::string members;
   // A text that describes the lanes that --lanes auto chose; empty if it chose none.
   std::string lanes;
+  std::ostream* output = nullptr;  // takes what `Output::all` prints
 };
 
 class RunReport {

@@ -1,0 +1,16 @@
+// Reads the jobs of `convoy share` from a TOML file: one [[job]] table a job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/sharing/job.h"
+
+namespace convoy::app {
+
+// Keys of a table are "name", "kind", "priority" and "arrival", and the flags of the job's kind:
+// those of `convoy train` or of `convoy evaluate`, without --out. A job without a name is called
+// job1, job2 and so on. Throws UsageError that names file, job and key.
+std::vector<JobSpec> read_job_file(const std::string& file);
+
+}  // namespace convoy::app

@@ -1,0 +1,89 @@
+// The gate through which a session uses a device that other sessions of the process use, too. It
+// gives the session its memory, and lets its thread in when the session may use the device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/device/stream.h"
+
+namespace convoy::app {
+
+// Three parts of a session's memory, by how long their content must stay.
+enum class MemoryPart : std::uint8_t {
+  // Images, labels and control values, which the host writes before a step begins. The memory
+  // belongs to the session alone.
+  inputs,
+  // Parameters, optimizer state and statistics. They may wait in host memory while other sessions
+  // use the device.
+  state,
+  // Activations. They are needed during a step only, so sessions that take turns may share it.
+  scratch,
+  count
+};
+inline constexpr int kMemoryParts = static_cast<int>(MemoryPart::count);
+
+// The bytes or the start of each part, indexed by MemoryPart.
+struct MemoryNeed {
+  std::int64_t bytes[kMemoryParts] = {};
+};
+struct MemoryPlace {
+  std::byte* start[kMemoryParts] = {};
+};
+
+class DeviceGate {
+ public:
+  enum class Use : std::uint8_t {
+    step,    // launches a piece of a step
+    memory,  // reads or writes the state from the host
+    alone    // times kernels; nobody else may use the device meanwhile
+  };
+  // A piece of a step that is launched as one unit.
+  struct Piece {
+    double milliseconds = 0;  // the estimated duration
+    bool last = true;         // whether the step ends with it
+  };
+
+  virtual ~DeviceGate() = default;
+
+  // Reserves memory. May wait until the other sessions that start with this one have called it, so
+  // do not call it between enter() and leave(). Throws kernels::OutOfMemory. A second call replaces
+  // the first one's memory.
+  virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
+
+  // Waits until the session may use the device and its state is there. Work that is enqueued on
+  // `stream` from now on is ordered after the work of other sessions that shares memory with it.
+  // With Use::memory and Use::alone the calling thread itself has waited for that work. A nested
+  // call does nothing.
+  virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
+  virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
+  // Tells that the oldest step in flight is finished, and whether it trained or only evaluated.
+  virtual void finished(bool training) noexcept = 0;
+
+  // Returns how long a piece of a step may take; 0 if steps need not be divided.
+  virtual double longest_piece_ms() const = 0;
+  // Returns whether free multiprocessors go to this session first.
+  virtual bool urgent() const = 0;
+};
+
+// Enters a gate and leaves it in the destructor. Does nothing if there is no gate.
+class Admission {
+ public:
+  Admission(DeviceGate* gate, DeviceGate::Use use, DeviceGate::Piece piece = {}, kernels::Stream stream = {})
+      : gate_(gate), use_(use), piece_(piece), stream_(stream) {
+    if (gate_ != nullptr) gate_->enter(use_, piece_, stream_);
+  }
+  ~Admission() {
+    if (gate_ != nullptr) gate_->leave(use_, piece_, stream_);
+  }
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+ private:
+  DeviceGate* gate_;
+  DeviceGate::Use use_;
+  DeviceGate::Piece piece_;
+  kernels::Stream stream_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,25 @@
+// Divides a step into pieces that a device runs one after the other, so that other sessions of the
+// process can run in between.
+#pragma once
+
+#include <vector>
+
+#include "app/execute/lane_plan.h"
+#include "app/execute/program.h"
+#include "app/graph/passes/precision.h"
+
+namespace convoy::app {
+
+struct StepPiece {
+  // The piece launches the instructions LanePlan::order[first] to order[end - 1].
+  std::size_t first = 0, end = 0;
+  double milliseconds = 0;  // estimated from operations and bytes
+};
+
+// Returns the pieces in their order. An instruction is never divided, so a piece may take longer
+// than `longest_ms`. There is only one piece if `longest_ms` is 0, if the program copies to or from
+// host memory, since these copies overlap most of the step, or if it communicates.
+std::vector<StepPiece> divide_step(const Program& program, const LanePlan& plan, Precision precision,
+                                   double longest_ms);
+
+}  // namespace convoy::app

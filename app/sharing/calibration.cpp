@@ -1,0 +1,154 @@
+#include "app/sharing/calibration.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+namespace convoy::app {
+namespace {
+
+using Clock = SharedDevice::Clock;
+using namespace std::chrono_literals;
+
+// The steps in flight when a measurement begins belong to what ran before.
+constexpr std::int64_t kFirstSteps = 4;
+constexpr std::int64_t kSteps = 4;  // the fewest steps that are measured
+constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
+// Jobs run side by side only if that is faster by more than measurements vary.
+constexpr double kLeastGain = 1.02;
+// The time of a batch's test, in steps of training: a forward pass of three passes of that size.
+constexpr double kEvaluation = 1.0 / 3;
+
+}  // namespace
+
+std::map<int, double> Calibrator::measure(const std::vector<int>& set) {
+  device_.focus(set);
+  struct Point {
+    std::int64_t steps = 0;
+    Clock::time_point time;
+  };
+  const auto now = [&](int job) {
+    const SharedDevice::Progress progress = device_.progress(job);
+    return Point{progress.steps, progress.finished_at};
+  };
+  std::map<int, std::int64_t> before;
+  for (const int job : set) before[job] = now(job).steps;
+  const Clock::time_point begin = Clock::now();
+  // Waits until every job of the set has finished this many steps since `since`, or has ended.
+  const auto wait = [&](const std::map<int, std::int64_t>& since, std::int64_t steps, auto least) {
+    const Clock::time_point start = Clock::now();
+    const auto done = [&](int job) { return now(job).steps >= since.at(job) + steps || ended(job); };
+    while (!stopped_() && Clock::now() - begin < kMostTime &&
+           (Clock::now() - start < least || !std::ranges::all_of(set, done)) &&
+           !std::ranges::all_of(set, [&](int job) { return ended(job); }))
+      std::this_thread::sleep_for(1ms);
+  };
+  wait(before, kFirstSteps, 0ms);
+  std::map<int, Point> first;
+  std::map<int, std::int64_t> since;
+  for (const int job : set) first[job] = now(job), since[job] = first[job].steps;
+  wait(since, kSteps, kLeastTime);
+  std::map<int, double> rates;
+  for (const int job : set) {
+    const Point last = now(job);
+    const double ms = std::chrono::duration<double, std::milli>(last.time - first[job].time).count();
+    rates[job] = ms > 0 ? static_cast<double>(last.steps - first[job].steps) / ms : 0;
+  }
+  device_.focus(std::nullopt);
+  return rates;
+}
+
+// Puts every job into the first group with whose jobs it shares no memory.
+SharedDevice::Groups Calibrator::groups_by_memory(const std::vector<int>& jobs) const {
+  SharedDevice::Groups groups;
+  for (const int job : jobs) {
+    const auto fits = [&](const std::vector<int>& group) {
+      return std::ranges::none_of(group, [&](int other) { return device_.share_memory(job, other); });
+    };
+    const auto found = std::ranges::find_if(groups, fits);
+    if (found != groups.end())
+      found->push_back(job);
+    else
+      groups.push_back({job});
+  }
+  return groups;
+}
+
+std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, SharePolicy policy) {
+  std::erase_if(jobs, [&](const CalibratedJob& job) { return ended(job.number); });
+  if (jobs.empty()) return std::nullopt;
+  Calibration result;
+  std::vector<int> numbers;
+  for (const CalibratedJob& job : jobs) numbers.push_back(job.number);
+  SharedDevice::Groups each;
+  for (const int job : numbers) each.push_back({job});
+  device_.arrange(each);
+  for (const int job : numbers) {
+    const double rate = measure({job})[job];
+    if (stopped_()) return std::nullopt;
+    result.alone_ms[job] = rate > 0 ? 1 / rate : 0;
+    device_.set_step_ms(job, result.alone_ms[job]);
+  }
+  result.groups = each;
+  if (policy != SharePolicy::turns) {
+    const SharedDevice::Groups groups = groups_by_memory(numbers);
+    device_.arrange(groups);
+    result.groups.clear();
+    for (const std::vector<int>& group : groups) {
+      if (group.size() == 1) {
+        result.groups.push_back(group);
+        continue;
+      }
+      double gain = 0;
+      for (const auto& [job, rate] : measured_[group] = measure(group)) gain += rate * result.alone_ms[job];
+      result.gain = std::max(result.gain, gain);
+      if (policy == SharePolicy::together || gain > kLeastGain)
+        result.groups.push_back(group);
+      else
+        for (const int job : group) result.groups.push_back({job});
+    }
+    device_.arrange(result.groups);
+  }
+  if (stopped_()) return std::nullopt;
+  result.seconds_left = predict(jobs, result);
+  return result;
+}
+
+// Predicts how long the groups take, each by itself. The jobs of a group become fewer as they end,
+// and the others become faster, so measures the rates of the sets that will be left.
+double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
+  const auto left_of = [&](int number) {
+    const PlannedWork& planned = std::ranges::find(jobs, number, &CalibratedJob::number)->planned;
+    const SharedDevice::Progress done = device_.progress(number);
+    const double steps = static_cast<double>(planned.steps - done.steps);
+    const double batches = static_cast<double>(planned.evaluated_batches - done.evaluated_batches);
+    return std::max(0.0, steps) + kEvaluation * std::max(0.0, batches);
+  };
+  const auto rates_of = [&](const std::vector<int>& set) {
+    if (set.size() == 1) return std::map<int, double>{{set[0], 1 / std::max(result.alone_ms.at(set[0]), 1e-9)}};
+    const auto known = measured_.find(set);
+    return known != measured_.end() ? known->second : measured_[set] = measure(set);
+  };
+  const auto walk = [&](std::vector<int> set) {
+    double ms = 0;
+    std::map<int, double> left;
+    for (const int job : set) left[job] = left_of(job);
+    while (!set.empty() && !stopped_()) {
+      const std::map<int, double> rates = rates_of(set);
+      double next = std::numeric_limits<double>::infinity();
+      for (const int job : set) next = std::min(next, left[job] / std::max(rates.at(job), 1e-9));
+      ms += next;
+      for (const int job : set) left[job] -= next * rates.at(job);
+      std::erase_if(set, [&](int job) { return left[job] < 0.5; });
+    }
+    return ms;
+  };
+  // The first walk measures the sets, which takes time. The second one starts from now.
+  for (const std::vector<int>& group : result.groups) walk(group);
+  double ms = 0;
+  for (const std::vector<int>& group : result.groups) ms += walk(group);
+  return ms / 1000;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,52 @@
+// Measures, with the jobs' own steps, how long a step takes when a job runs alone and when jobs run
+// side by side. From that it decides which jobs run side by side and predicts when all are done.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "app/sharing/shared_device.h"
+#include "app/training/run_host.h"
+
+namespace convoy::app {
+
+struct CalibratedJob {
+  int number = 0;           // in the device
+  PlannedWork planned;      // since the job was set up
+};
+
+enum class SharePolicy : std::uint8_t { automatic, turns, together };
+
+struct Calibration {
+  SharedDevice::Groups groups;      // jobs that run side by side
+  std::map<int, double> alone_ms;   // by number: a step's time alone
+  // How many times as fast the jobs of the largest group are side by side as one after the other.
+  double gain = 1;
+  double seconds_left = 0;  // predicted from now until the last of these jobs has done its steps
+};
+
+class Calibrator {
+ public:
+  // `stopped` returns whether to give up.
+  Calibrator(SharedDevice& device, std::function<bool()> stopped)
+      : device_(device), stopped_(std::move(stopped)) {}
+
+  // Measures the jobs, arranges them in the device and returns the result. The jobs must have
+  // finished their first step. Returns nothing if it was stopped or if no job was left.
+  std::optional<Calibration> run(std::vector<CalibratedJob> jobs, SharePolicy policy);
+
+ private:
+  // Finished steps per millisecond of each job of the set when only these jobs run.
+  std::map<int, double> measure(const std::vector<int>& set);
+  bool ended(int job) const { return device_.progress(job).ended; }
+  SharedDevice::Groups groups_by_memory(const std::vector<int>& jobs) const;
+  double predict(const std::vector<CalibratedJob>& jobs, const Calibration& result);
+
+  SharedDevice& device_;
+  std::function<bool()> stopped_;
+  std::map<std::vector<int>, std::map<int, double>> measured_;
+};
+
+}  // namespace convoy::app

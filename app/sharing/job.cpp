@@ -1,0 +1,95 @@
+#include "app/sharing/job.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <filesystem>
+#include <new>
+
+#include "app/errors.h"
+#include "app/sharing/job_log.h"
+#include "app/training/trainer.h"
+#include "kernels/device/device_memory.h"
+
+namespace convoy::app {
+
+kernels::Backend backend_of(const JobSpec& spec) {
+  return spec.kind == JobKind::train ? spec.train.backend : spec.evaluation.run.backend;
+}
+
+Job::Job(JobSpec spec, comm::MpiEnvironment& environment, const StopRequest& process, SharedDevice& device,
+         int number, int threads)
+    : spec_(std::move(spec)),
+      environment_(environment),
+      device_(device),
+      number_(number),
+      threads_(spec_.train.threads > 0 ? static_cast<int>(spec_.train.threads) : threads),
+      stop_(process) {}
+
+Job::~Job() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Job::start() {
+  started_ = Clock::now();
+  status_ = JobStatus::running;
+  thread_ = std::thread([this] { run(); });
+}
+
+std::string Job::message() const {
+  const std::scoped_lock lock(mutex_);
+  return message_;
+}
+
+PlannedWork Job::planned() const {
+  const std::scoped_lock lock(mutex_);
+  return planned_;
+}
+
+void Job::fail(int status, const std::string& message) {
+  const std::scoped_lock lock(mutex_);
+  message_ = message;
+  exit_status_ = status;
+}
+
+// Runs the job to its end, however it ends. The session is gone when the device learns of the end.
+void Job::run() noexcept {
+  const LogName name(spec_.name);
+  try {
+    if (backend_of(spec_) == kernels::Backend::cuda) kernels::use_gpu(environment_.device().index);
+    omp_set_num_threads(threads_);
+    const std::filesystem::path folder(spec_.train.out);
+    std::filesystem::create_directories(folder);
+    log_.open(folder / "log.txt", std::ios::app);
+    if (!log_) throw std::runtime_error(fmt::format("{}: cannot write", (folder / "log.txt").string()));
+    exit_status_ = spec_.kind == JobKind::train ? run_training() : run_evaluation();
+  } catch (const UsageError& error) {
+    fail(2, error.what());
+  } catch (const ExitStatus& exit) {
+    fail(exit.status, exit.status == kRequeueStatus ? "" : fmt::format("ended with status {}", exit.status));
+  } catch (const std::bad_alloc&) {
+    fail(1, "out of memory");
+  } catch (const std::exception& error) {
+    fail(1, error.what());
+  }
+  device_.end(number_);
+  if (!message_.empty()) log_ << "convoy: " << message_ << std::endl;
+  ended_at_ = Clock::now();
+  status_ = exit_status_ == 0                ? JobStatus::finished
+            : exit_status_ == kRequeueStatus ? JobStatus::stopped
+                                             : JobStatus::failed;
+}
+
+int Job::run_training() {
+  RunHost host{environment_, stop_, &log_, &device_.gate(number_), threads_};
+  host.planned = [this](const PlannedWork& work) {
+    const std::scoped_lock lock(mutex_);
+    planned_ = work;
+  };
+  return Trainer(spec_.train, host, spec_.members).run();
+}
+
+int Job::run_evaluation() { throw UsageError("evaluation jobs are not supported yet"); }
+
+}  // namespace convoy::app

@@ -1,0 +1,110 @@
+// A job of `convoy share`, and the thread that runs it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/choices.h"
+#include "app/sharing/shared_device.h"
+#include "app/training/evaluation.h"
+#include "app/training/run_host.h"
+#include "app/training/train_options.h"
+#include "comm/placement/environment.h"
+
+namespace convoy::app {
+
+enum class JobKind : std::uint8_t { train, evaluate };
+template <>
+inline constexpr auto kChoices<JobKind> =
+    std::to_array<Choice<JobKind>>({{"train", JobKind::train}, {"evaluate", JobKind::evaluate}});
+
+struct JobSpec {
+  std::string name;
+  JobKind kind = JobKind::train;
+  int priority = 0;    // higher goes first
+  double arrival = 0;  // seconds after the start of `convoy share`
+  TrainOptions train;
+  std::vector<TrainOptions> members;  // of a training with --members
+  EvaluationOptions evaluation;
+};
+kernels::Backend backend_of(const JobSpec& spec);
+
+enum class JobStatus : std::uint8_t { waiting, running, finished, stopped, failed };
+template <>
+inline constexpr auto kChoices<JobStatus> = std::to_array<Choice<JobStatus>>({{"waiting", JobStatus::waiting},
+                                                                              {"running", JobStatus::running},
+                                                                              {"finished", JobStatus::finished},
+                                                                              {"stopped", JobStatus::stopped},
+                                                                              {"failed", JobStatus::failed}});
+
+// Runs a job in a thread of its own. The folder of the job gets everything that the job would leave
+// if it ran alone, and log.txt, which has what it would print.
+class Job {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `environment`, `process` (the stop request of the whole process) and `device` must outlive the
+  // job. `number` is the job's number in `device`.
+  Job(JobSpec spec, comm::MpiEnvironment& environment, const StopRequest& process, SharedDevice& device,
+      int number, int threads);
+  // Asks the job to stop and waits for it.
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void start();
+  // Asks the job to stop after its step. A training saves a checkpoint, from which it can go on.
+  void stop() { stop_.request(); }
+
+  const JobSpec& spec() const { return spec_; }
+  int number() const { return number_; }
+  JobStatus status() const { return status_; }
+  bool ended() const { return status_ != JobStatus::waiting && status_ != JobStatus::running; }
+  // Returns the exit status that the job would have as a process.
+  int exit_status() const { return exit_status_; }
+  // Returns why the job failed, in one line; empty if it did not.
+  std::string message() const;
+  // Returns what a training has to do, counted from its set-up.
+  PlannedWork planned() const;
+  Clock::time_point started() const { return started_; }
+  Clock::time_point ended_at() const { return ended_at_; }
+
+ private:
+  class Stop final : public StopRequest {
+   public:
+    explicit Stop(const StopRequest& process) : process_(process) {}
+    int received() const override { return requested_ ? 1 : process_.received(); }
+    void request() { requested_ = true; }
+
+   private:
+    const StopRequest& process_;
+    std::atomic<bool> requested_ = false;
+  };
+
+  void run() noexcept;
+  int run_training();
+  int run_evaluation();
+  void fail(int status, const std::string& message);
+
+  const JobSpec spec_;
+  comm::MpiEnvironment& environment_;
+  SharedDevice& device_;
+  const int number_, threads_;
+  Stop stop_;
+  std::ofstream log_;
+  mutable std::mutex mutex_;
+  std::string message_;
+  std::atomic<JobStatus> status_ = JobStatus::waiting;
+  std::atomic<int> exit_status_ = 0;
+  PlannedWork planned_;
+  Clock::time_point started_{}, ended_at_{};
+  std::thread thread_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,20 @@
+// Puts the name of the job into the warnings that its thread logs.
+#pragma once
+
+#include <string>
+
+namespace convoy::app {
+
+// Names the calling thread's job until the object is destroyed.
+class LogName {
+ public:
+  explicit LogName(const std::string& name);
+  ~LogName();
+  LogName(const LogName&) = delete;
+  LogName& operator=(const LogName&) = delete;
+};
+
+// From now on, lines of the default logger begin with "convoy: job NAME: " in the thread of a job.
+void log_names_of_jobs();
+
+}  // namespace convoy::app

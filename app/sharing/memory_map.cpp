@@ -1,0 +1,152 @@
+#include "app/sharing/memory_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace convoy::app {
+namespace {
+
+constexpr int kInputs = static_cast<int>(MemoryPart::inputs), kState = static_cast<int>(MemoryPart::state),
+              kScratch = static_cast<int>(MemoryPart::scratch);
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kMapAlignment - 1) / kMapAlignment * kMapAlignment;
+}
+
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
+};
+Range range_of(const MappedJob& job, int part) {
+  return {job.offset[part], job.offset[part] + aligned(job.need.bytes[part])};
+}
+
+// Places the parts of the jobs one by one. `placed_[job][part]` says which of them have a place.
+class Placing {
+ public:
+  Placing(std::int64_t capacity, std::span<MappedJob> jobs) : capacity_(capacity), jobs_(jobs) {
+    for (const MappedJob& job : jobs_) placed_.emplace_back(kMemoryParts, job.placed);
+  }
+
+  // Gives the part the lowest free bytes. Returns false if there are none.
+  bool place_free(std::size_t job, int part) { return place(job, part, 0); }
+  // Gives the part the bytes with the lowest cost of sharing them.
+  void place_shared(std::size_t job, int part) {
+    if (!place(job, part, std::numeric_limits<std::int64_t>::max())) throw DoesNotFit(jobs_[job], capacity_);
+  }
+  void forget(std::size_t job, int part) { placed_[job][part] = false; }
+
+ private:
+  bool place(std::size_t job, int part, std::int64_t most_cost) {
+    const std::int64_t bytes = aligned(jobs_[job].need.bytes[part]);
+    std::vector<std::int64_t> candidates{0, capacity_ - bytes};
+    for (std::size_t other = 0; other < jobs_.size(); ++other)
+      for (int its = 0; its < kMemoryParts; ++its) {
+        if (!placed_[other][its]) continue;
+        candidates.push_back(range_of(jobs_[other], its).end);
+        candidates.push_back(range_of(jobs_[other], its).begin - bytes);
+      }
+    // States fill the memory from its start and scratch memory from its end.
+    std::ranges::sort(candidates);
+    if (part == kScratch && most_cost > 0) std::ranges::reverse(candidates);
+    std::optional<std::int64_t> best;
+    std::int64_t best_cost = 0;
+    for (const std::int64_t offset : candidates) {
+      if (offset < 0 || offset + bytes > capacity_) continue;
+      const std::optional<std::int64_t> cost = cost_of(job, part, {offset, offset + bytes});
+      if (!cost || *cost > most_cost || (best && *cost >= best_cost)) continue;
+      best = offset, best_cost = *cost;
+    }
+    if (!best) return false;
+    jobs_[job].offset[part] = *best;
+    placed_[job][part] = true;
+    return true;
+  }
+
+  // Returns how dear it is to put the part there; nothing if that is not allowed. What costs time
+  // is to copy a state out and in again.
+  std::optional<std::int64_t> cost_of(std::size_t job, int part, Range range) const {
+    std::int64_t cost = 0;
+    for (std::size_t other = 0; other < jobs_.size(); ++other)
+      for (int its = 0; its < kMemoryParts; ++its) {
+        if (!placed_[other][its] || (other == job && its == part) || !range.overlaps(range_of(jobs_[other], its)))
+          continue;
+        if (other == job || part == kInputs || its == kInputs || jobs_[job].stays || jobs_[other].stays)
+          return std::nullopt;
+        std::int64_t copied = 0;
+        if (its == kState) copied += jobs_[other].need.bytes[kState];
+        if (part == kState) copied += jobs_[job].need.bytes[kState];
+        cost += 1 + copied * (its == kState && part == kState && follow_each_other(job, other) ? 4 : 1);
+      }
+    return cost;
+  }
+
+  bool follow_each_other(std::size_t a, std::size_t b) const {
+    return (a + 1) % jobs_.size() == b || (b + 1) % jobs_.size() == a;
+  }
+
+  std::int64_t capacity_;
+  std::span<MappedJob> jobs_;
+  std::vector<std::vector<bool>> placed_;
+};
+
+}  // namespace
+
+DoesNotFit::DoesNotFit(const MappedJob& map, std::int64_t capacity)
+    : OutOfMemory(fmt::format("needs {} MiB of device memory, next to the inputs and services of other jobs in "
+                              "{} MiB; a smaller batch or the key memory-limit needs less",
+                              bytes_side_by_side({&map, 1}) >> 20, capacity >> 20),
+                  static_cast<std::size_t>(bytes_side_by_side({&map, 1}))),
+      job(map.name) {}
+
+std::int64_t bytes_side_by_side(std::span<const MappedJob> jobs) {
+  std::int64_t sum = 0;
+  for (const MappedJob& job : jobs)
+    for (const std::int64_t bytes : job.need.bytes) sum += aligned(bytes);
+  return sum;
+}
+
+bool share_memory(const MappedJob& a, const MappedJob& b) {
+  for (int of_a = 0; of_a < kMemoryParts; ++of_a)
+    for (int of_b = 0; of_b < kMemoryParts; ++of_b)
+      if (range_of(a, of_a).overlaps(range_of(b, of_b))) return true;
+  return false;
+}
+
+bool overwrites_state(const MappedJob& other, const MappedJob& job) {
+  for (int part = 0; part < kMemoryParts; ++part)
+    if (range_of(other, part).overlaps(range_of(job, kState))) return true;
+  return false;
+}
+
+void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs) {
+  Placing placing(capacity, jobs);
+  std::vector<std::size_t> fresh;
+  for (std::size_t job = 0; job < jobs.size(); ++job)
+    if (!jobs[job].placed) fresh.push_back(job);
+  for (const std::size_t job : fresh) placing.place_shared(job, kInputs);
+  // Jobs that stay choose first. An empty part has a place anywhere.
+  std::ranges::stable_partition(fresh, [&](std::size_t job) { return jobs[job].stays; });
+  bool free = true;
+  for (const int part : {kState, kScratch})
+    for (const std::size_t job : fresh) {
+      if (jobs[job].stays && part == kState) {
+        placing.place_shared(job, kState), placing.place_shared(job, kScratch);
+      } else if (!jobs[job].stays) {
+        free = free && placing.place_free(job, part);
+      }
+    }
+  if (!free) {
+    for (const std::size_t job : fresh)
+      if (!jobs[job].stays) placing.forget(job, kState), placing.forget(job, kScratch);
+    for (const int part : {kState, kScratch})
+      for (const std::size_t job : fresh)
+        if (!jobs[job].stays) placing.place_shared(job, part);
+  }
+  for (const std::size_t job : fresh) jobs[job].placed = true;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,236 @@
+#include "app/sharing/share.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "app/errors.h"
+#include "app/json_text.h"
+#include "app/sharing/job_log.h"
+#include "app/training/rank_setup.h"
+#include "data/atomic_file.h"
+
+namespace convoy::app {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr const char* kInbox = "inbox";
+
+// Puts a file into the inbox of a running process, which holds the lock of the folder.
+void post(const fs::path& out, const std::string& name, const std::string& text) {
+  if (!fs::is_directory(out / kInbox) || !is_locked(out))
+    throw UsageError(fmt::format("--out {}: no convoy share is running there", out.string()));
+  data::write_file_atomically(out / kInbox / name, text);
+}
+
+bool is_folder_name(const std::string& name) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
+  return !name.empty() && name.front() != '.' && name != kInbox && std::ranges::all_of(name, plain);
+}
+
+nlohmann::json json_of(const Job& job, const SharedDevice::Progress& progress) {
+  nlohmann::json object{{"name", job.spec().name},
+                        {"kind", name_of(job.spec().kind)},
+                        {"status", name_of(job.status())},
+                        {"steps", progress.steps},
+                        {"swapped_bytes", progress.swapped_bytes}};
+  if (!job.message().empty()) object["message"] = job.message();
+  return object;
+}
+
+}  // namespace
+
+void request_jobs(const fs::path& out, const fs::path& jobs) {
+  std::ifstream stream(jobs);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  post(out, fmt::format("{}-{}.toml", ::getpid(), Job::Clock::now().time_since_epoch().count()), text);
+}
+
+void request_removal(const fs::path& out, const std::string& job) {
+  if (!is_folder_name(job) || !fs::is_directory(out / job))
+    throw UsageError(fmt::format("--remove: found '{}', expected a job that runs in {}", job, out.string()));
+  post(out, job + ".remove", "");
+}
+
+void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names) {
+  std::set<std::string> names(taken_names.begin(), taken_names.end());
+  if (jobs.empty()) throw UsageError("found no [[job]], expected at least one");
+  for (const JobSpec& job : jobs) {
+    if (!is_folder_name(job.name))
+      throw UsageError(fmt::format(
+          "job '{}': found a name that is no folder, expected letters, digits, '.', '-' and '_'", job.name));
+    if (!names.insert(job.name).second)
+      throw UsageError(fmt::format("job {}: found the name twice, expected a name for each job", job.name));
+    if (backend_of(job) != backend_of(jobs[0]))
+      throw UsageError(fmt::format("job {}: backend: found {}, but job {} has {}; jobs share one device",
+                                   job.name, kernels::name_of(backend_of(job)), jobs[0].name,
+                                   kernels::name_of(backend_of(jobs[0]))));
+    if (job.train.partition > 1)
+      throw UsageError(fmt::format("job {}: partition: found {}, expected 1; jobs share one device", job.name,
+                                   job.train.partition));
+    if (job.train.tuning_file != jobs[0].train.tuning_file)
+      throw UsageError(fmt::format("job {}: tuning-file: found '{}', but job {} has '{}'", job.name,
+                                   job.train.tuning_file, jobs[0].name, jobs[0].train.tuning_file));
+  }
+}
+
+Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
+             comm::MpiEnvironment& environment, const StopRequest& stop)
+    : options_(options),
+      read_jobs_(std::move(read_jobs)),
+      environment_(environment),
+      stop_(stop),
+      lock_(options.out),
+      begin_(Clock::now()) {
+  threads_ = use_cores(environment_, options_.threads);
+  log_names_of_jobs();
+  fs::remove_all(fs::path(options_.out) / kInbox);
+  fs::create_directories(fs::path(options_.out) / kInbox);
+  SharingOptions sharing;
+  sharing.backend = backend_of(jobs[0]);
+  sharing.memory_limit = options_.memory_limit;
+  sharing.longest_piece_ms = options_.piece_ms;
+  sharing.prefetch = options_.prefetch;
+  sharing.hold = options_.hold;
+  device_ = std::make_unique<SharedDevice>(sharing);
+  const int per_job = std::max(threads_ / std::max(static_cast<int>(jobs.size()), 1), 1);
+  for (JobSpec& job : jobs) add(std::move(job), per_job);
+}
+
+void Share::add(JobSpec spec, int threads) {
+  spec.train.out = (fs::path(options_.out) / spec.name).string();
+  const int number = device_->add({spec.name, spec.priority, false}, spec.arrival <= seconds());
+  jobs_.push_back(
+      std::make_unique<Job>(std::move(spec), environment_, stop_, *device_, number, threads));
+  reported_.push_back(false);
+}
+
+int Share::run() {
+  const auto busy = [](const auto& job) { return !job->ended(); };
+  while (std::ranges::any_of(jobs_, busy)) {
+    if (stopped() && std::ranges::none_of(jobs_, [](const auto& job) { return job->status() == JobStatus::running; }))
+      break;
+    if (!stopped()) start_arrived();
+    read_inbox();
+    report_ended();
+    calibrate_if_due();
+    std::this_thread::sleep_for(20ms);
+  }
+  report_ended();
+  write_summary();
+  const double measured = seconds();
+  const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
+  fmt::print("{} jobs in {:.1f} s{}\n", jobs_.size(), measured,
+             predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
+  if (std::ranges::any_of(jobs_, failed)) return 1;
+  return stopped() ? kRequeueStatus : 0;
+}
+
+void Share::start_arrived() {
+  for (const auto& job : jobs_)
+    if (job->status() == JobStatus::waiting && job->spec().arrival <= seconds()) {
+      job->start();
+      fmt::print("{:7.1f} s  job {} starts\n", seconds(), job->spec().name);
+    }
+}
+
+// Obeys the orders of --add and --remove. A wrong order ends nothing but itself.
+void Share::read_inbox() {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::path(options_.out) / kInbox, error)) {
+    const fs::path path = entry.path();
+    if (path.extension() == ".remove") {
+      for (const auto& job : jobs_)
+        if (job->spec().name == path.stem() && !job->ended()) job->stop();
+    } else if (path.extension() == ".toml") {
+      try {
+        std::vector<std::string> names;
+        for (const auto& job : jobs_) names.push_back(job->spec().name);
+        std::vector<JobSpec> specs = read_jobs_(path);
+        check_jobs(specs, names);
+        if (backend_of(specs[0]) != backend_of(jobs_[0]->spec()) ||
+            specs[0].train.tuning_file != jobs_[0]->spec().train.tuning_file)
+          throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
+        for (JobSpec& spec : specs) {
+          spec.arrival += seconds();
+          const int count = static_cast<int>(std::ranges::count_if(jobs_, [](const auto& job) { return !job->ended(); }));
+          add(std::move(spec), std::max(threads_ / (count + 1), 1));
+        }
+      } catch (const std::exception& failure) {
+        spdlog::error("--add: {}", failure.what());
+      }
+    } else {
+      continue;
+    }
+    fs::remove(path, error);
+  }
+}
+
+void Share::report_ended() {
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const Job& job = *jobs_[i];
+    if (!job.ended() || reported_[i]) continue;
+    reported_[i] = true;
+    if (job.message().empty())
+      fmt::print("{:7.1f} s  job {} {} after {} steps\n", seconds(), job.spec().name, name_of(job.status()),
+                 device_->progress(job.number()).steps);
+    else
+      spdlog::error("job {}: {}", job.spec().name, job.message());
+    std::fflush(stdout);
+    write_summary();
+  }
+}
+
+// Calibrates once all jobs that have started are past their first step, and again when jobs came.
+void Share::calibrate_if_due() {
+  std::vector<CalibratedJob> running;
+  std::size_t started = 0;
+  for (const auto& job : jobs_) {
+    if (job->status() == JobStatus::waiting || job->spec().kind != JobKind::train) continue;
+    ++started;
+    if (job->ended()) continue;
+    if (device_->progress(job->number()).steps == 0) return;
+    running.push_back({job->number(), job->planned()});
+  }
+  if (started == calibrated_jobs_ || running.empty()) return;
+  calibrated_jobs_ = started;
+  Calibrator calibrator(*device_, [this] { return stopped(); });
+  calibration_ = calibrator.run(running, options_.policy);
+  if (!calibration_) return;
+  predicted_seconds_ = seconds() + calibration_->seconds_left;
+  std::vector<std::string> groups;
+  for (const std::vector<int>& group : calibration_->groups) {
+    std::vector<std::string> names;
+    for (const int job : group) names.push_back(jobs_[static_cast<std::size_t>(job)]->spec().name);
+    groups.push_back(fmt::format("{}", fmt::join(names, " + ")));
+  }
+  fmt::print("{:7.1f} s  {}{}; all done after {:.1f} s by prediction\n", seconds(),
+             fmt::join(groups, ", then "),
+             calibration_->gain > 1 ? fmt::format(", {:.2f} times as fast as one by one", calibration_->gain) : "",
+             predicted_seconds_);
+  std::fflush(stdout);
+}
+
+void Share::write_summary() const {
+  nlohmann::json object{{"seconds", seconds()}, {"memory_bytes", device_->memory_bytes()}};
+  if (predicted_seconds_ > 0) object["predicted_seconds"] = predicted_seconds_;
+  for (const auto& job : jobs_) {
+    nlohmann::json one = json_of(*job, device_->progress(job->number()));
+    if (calibration_)
+      if (const auto ms = calibration_->alone_ms.find(job->number()); ms != calibration_->alone_ms.end())
+        one["step_ms_alone"] = ms->second;
+    object["jobs"].push_back(one);
+  }
+  if (calibration_) object["gain"] = calibration_->gain;
+  data::write_file_atomically(fs::path(options_.out) / "share.json", json_text(object) + "\n");
+}
+
+}  // namespace convoy::app

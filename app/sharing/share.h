@@ -1,0 +1,77 @@
+// Runs the jobs of `convoy share`: starts them, decides which run side by side, takes orders from
+// the folder's inbox, and writes share.json.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/sharing/calibration.h"
+#include "app/sharing/job.h"
+#include "app/training/run_lock.h"
+
+namespace convoy::app {
+
+struct ShareOptions {
+  std::string out;  // the folder of all jobs
+  std::int64_t memory_limit = 0;
+  SharePolicy policy = SharePolicy::automatic;
+  double piece_ms = 2;
+  bool prefetch = true, hold = true;
+  std::int64_t threads = 0;  // of the whole process; 0: its share of the host's cores
+};
+
+template <>
+inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>(
+    {{"auto", SharePolicy::automatic}, {"turns", SharePolicy::turns}, {"together", SharePolicy::together}});
+
+// Orders to a running `convoy share` are files in OUT/inbox: NAME.toml with jobs to add, NAME.remove
+// to stop the job NAME. Both functions throw UsageError if no `convoy share` uses the folder.
+void request_jobs(const std::filesystem::path& out, const std::filesystem::path& jobs);
+void request_removal(const std::filesystem::path& out, const std::string& job);
+
+// Throws UsageError if jobs cannot share a process: names that repeat or are no folder names,
+// different devices or tuning files, folders of their own.
+void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names = {});
+
+class Share {
+ public:
+  using ReadJobs = std::function<std::vector<JobSpec>(const std::filesystem::path& file)>;
+
+  // `read_jobs` reads the files that --add puts into the inbox.
+  Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
+        comm::MpiEnvironment& environment, const StopRequest& stop);
+  // Returns the exit status: 0 if all jobs finished, 75 if a signal stopped them, 1 if a job failed.
+  int run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void add(JobSpec spec, int threads);
+  void start_arrived();
+  void read_inbox();
+  void report_ended();
+  void calibrate_if_due();
+  bool stopped() const { return stop_.received() != 0; }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  void write_summary() const;
+
+  const ShareOptions options_;
+  ReadJobs read_jobs_;
+  comm::MpiEnvironment& environment_;
+  const StopRequest& stop_;
+  RunLock lock_;
+  int threads_ = 1;
+  std::unique_ptr<SharedDevice> device_;
+  std::vector<std::unique_ptr<Job>> jobs_;  // indexed by the job's number in the device
+  std::vector<bool> reported_;
+  std::size_t calibrated_jobs_ = 0;
+  std::optional<Calibration> calibration_;
+  double predicted_seconds_ = 0;  // from the start; 0 before it is known
+  Clock::time_point begin_;
+};
+
+}  // namespace convoy::app

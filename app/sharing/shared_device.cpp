@@ -1,0 +1,526 @@
+#include "app/sharing/shared_device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "kernels/device/device_memory.h"
+#include "kernels/device/errors.h"
+
+namespace convoy::app {
+namespace {
+
+constexpr int kState = static_cast<int>(MemoryPart::state);
+// A rate of copies between a device and host memory, by which the length of turns is chosen.
+constexpr double kCopiedBytesPerMs = 40e6;
+constexpr std::int64_t kMostStepsOfTurn = 256;
+// The pieces of a step that a training may have launched while there are services.
+constexpr std::size_t kPiecesAhead = 2;
+// A group whose jobs launch nothing for so long loses its turn.
+constexpr auto kIdle = std::chrono::milliseconds(2);
+
+std::int64_t free_memory(kernels::Backend backend) {
+  if (backend == kernels::Backend::cuda) return kernels::free_gpu_memory() / 100 * 95;
+  return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / 10 * 9;
+}
+
+}  // namespace
+
+struct SharedDevice::Job {
+  SharedJob traits;
+  std::unique_ptr<DeviceGate> gate;
+  MappedJob map;
+  std::byte* base = nullptr;  // the start of the memory to which the offsets in `map` belong
+  std::size_t arena = 0;
+  bool starts_with_others = false, asked = false, ended = false;
+  kernels::Arena host_state;  // has memory only if another job overwrites the state
+  bool resident = false, fresh = true;
+  std::exception_ptr failure;  // why the job got no memory
+  DeviceQueue::Mark last, in, out;
+  std::deque<DeviceQueue::Mark> flight;
+  // The marks of other jobs for which this job's stream waits already, by job.
+  std::vector<DeviceQueue::Mark> followed;
+  int depth = 0;  // the nesting of enter(); only the job's thread uses it
+  std::optional<DeviceGate::Use> waiting;
+  bool inside = false, mid_step = false;
+  int group = 0, urgent = 0;
+  std::int64_t turn_steps = 0;
+  double step_ms = 0;
+  Clock::time_point last_active{};
+  Progress progress;
+
+  std::byte* state() const { return base + map.offset[kState]; }
+  std::size_t state_bytes() const { return static_cast<std::size_t>(map.need.bytes[kState]); }
+  bool trains() const { return !traits.service; }
+};
+
+class SharedDevice::Gate final : public DeviceGate {
+ public:
+  Gate(SharedDevice& device, int job, const SharedJob& traits)
+      : device_(device), job_(job), service_(traits.service) {}
+  MemoryPlace reserve(const MemoryNeed& need) override { return device_.reserve(job_, need); }
+  void enter(Use use, const Piece&, kernels::Stream stream) override { device_.enter(job_, use, stream); }
+  void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept override {
+    device_.leave(job_, use, piece, stream);
+  }
+  void finished(bool training) noexcept override { device_.finished(job_, training); }
+  double longest_piece_ms() const override { return urgent() ? 0 : device_.options_.longest_piece_ms; }
+  bool urgent() const override { return service_; }
+
+ private:
+  SharedDevice& device_;
+  const int job_;
+  const bool service_;
+};
+
+SharedDevice::SharedDevice(const SharingOptions& options)
+    : options_(options), queue_(make_device_queue(options.backend)) {}
+
+SharedDevice::~SharedDevice() = default;
+
+int SharedDevice::add(const SharedJob& traits, bool starts_with_others) {
+  const Lock lock(mutex_);
+  const int number = static_cast<int>(jobs_.size());
+  Job& job = *jobs_.emplace_back(std::make_unique<Job>());
+  job.traits = traits;
+  job.gate = std::make_unique<Gate>(*this, number, traits);
+  job.map.name = traits.name;
+  job.map.stays = traits.service;
+  job.starts_with_others = starts_with_others;
+  job.group = groups_++;
+  job.last_active = Clock::now();
+  find_conflicts();
+  return number;
+}
+
+DeviceGate& SharedDevice::gate(int job) {
+  const Lock lock(mutex_);
+  return *at(job).gate;
+}
+
+void SharedDevice::end(int number) {
+  Lock lock(mutex_);
+  Job& job = at(number);
+  job.ended = job.progress.ended = true;
+  job.map.placed = false, job.map.need = {};
+  urgent_ -= std::exchange(job.urgent, 0);
+  job.waiting.reset();
+  job.mid_step = false;
+  if (job.arena > 0) arenas_[job.arena] = {};
+  find_conflicts();
+  place_waiting();
+  changed_.notify_all();
+}
+
+MemoryPlace SharedDevice::reserve(int number, const MemoryNeed& need) {
+  Lock lock(mutex_);
+  Job& job = at(number);
+  const bool fits = job.map.placed && std::ranges::equal(need.bytes, job.map.need.bytes, std::less_equal<>());
+  if (!fits) {
+    job.map.placed = false;
+    job.map.need = need;
+    job.asked = true;
+    place_waiting();
+    changed_.wait(lock, [&] { return job.map.placed || job.failure; });
+    if (job.failure) std::rethrow_exception(job.failure);
+  }
+  job.fresh = true, job.resident = false;
+  job.progress.reserved = true;
+  MemoryPlace place;
+  for (int part = 0; part < kMemoryParts; ++part) place.start[part] = job.base + job.map.offset[part];
+  return place;
+}
+
+// Places the memory of all jobs that have asked for it, once the jobs that start together have asked.
+void SharedDevice::place_waiting() {
+  const auto missing = [](const auto& job) { return job->starts_with_others && !job->asked && !job->ended; };
+  if (!placed_first_ && std::ranges::any_of(jobs_, missing)) return;
+  std::vector<Job*> asked;
+  for (const auto& job : jobs_)
+    if (job->asked && !job->ended && !job->map.placed && !job->failure) asked.push_back(job.get());
+  while (!asked.empty()) {
+    try {
+      if (!placed_first_) reserve_first(asked);
+      place(asked);
+      placed_first_ = true;
+      break;
+    } catch (const DoesNotFit& error) {
+      // The other jobs may fit without this one.
+      const auto job = std::ranges::find_if(asked, [&](const Job* one) { return one->map.name == error.job; });
+      (*job)->failure = std::current_exception();
+      asked.erase(job);
+    } catch (const std::exception&) {
+      for (Job* job : asked) job->failure = std::current_exception();
+      asked.clear();
+    }
+  }
+  changed_.notify_all();
+}
+
+// Reserves the memory of the jobs that start together.
+void SharedDevice::reserve_first(const std::vector<Job*>& asked) {
+  std::int64_t bytes = 0;
+  for (const Job* job : asked) bytes += bytes_side_by_side({&job->map, 1});
+  const std::int64_t most =
+      options_.memory_limit > 0 ? options_.memory_limit : free_memory(options_.backend);
+  arenas_.clear();
+  arenas_.emplace_back(options_.backend, static_cast<std::size_t>(std::min(bytes, most)));
+}
+
+void SharedDevice::place(const std::vector<Job*>& asked) {
+  const auto capacity = static_cast<std::int64_t>(arenas_[0].bytes());
+  // A job that comes later has memory of its own if the device has enough.
+  if (placed_first_ && options_.memory_limit == 0)
+    for (Job* job : asked) {
+      const std::int64_t bytes = bytes_side_by_side({&job->map, 1});
+      if (bytes > free_memory(options_.backend)) continue;
+      arenas_.emplace_back(options_.backend, static_cast<std::size_t>(bytes));
+      place_jobs(bytes, {&job->map, 1});
+      job->arena = arenas_.size() - 1;
+      job->base = arenas_.back().data();
+    }
+  std::vector<Job*> together;
+  std::vector<MappedJob> maps;
+  for (const auto& job : jobs_)
+    if (!job->ended && !job->failure && job->asked && (!job->map.placed || job->arena == 0)) {
+      together.push_back(job.get());
+      maps.push_back(job->map);
+    }
+  place_jobs(capacity, maps);
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    together[i]->map = maps[i];
+    together[i]->base = arenas_[0].data();
+  }
+  find_conflicts();
+  // Reserve the host memory of the states that have to wait there.
+  for (std::size_t a = 0; a < jobs_.size(); ++a)
+    for (std::size_t b = 0; b < jobs_.size(); ++b) {
+      Job& job = *jobs_[a];
+      if (a != b && overwrites(b, a) && job.host_state.bytes() < job.state_bytes())
+        job.host_state = kernels::Arena::for_copies(options_.backend, job.state_bytes());
+    }
+}
+
+bool SharedDevice::overwrites(std::size_t other, std::size_t job) const {
+  const Job &a = *jobs_[other], &b = *jobs_[job];
+  return a.map.placed && b.map.placed && a.arena == b.arena && overwrites_state(a.map, b.map);
+}
+
+bool SharedDevice::states_overlap(std::size_t a, std::size_t b) const {
+  const Job &first = *jobs_[a], &second = *jobs_[b];
+  return overwrites(a, b) && first.state() < second.state() + second.state_bytes() &&
+         second.state() < first.state() + first.state_bytes();
+}
+
+void SharedDevice::find_conflicts() {
+  conflicts_.assign(jobs_.size(), std::vector<char>(jobs_.size(), 0));
+  for (std::size_t a = 0; a < jobs_.size(); ++a) {
+    jobs_[a]->followed.resize(jobs_.size());
+    for (std::size_t b = 0; b < jobs_.size(); ++b)
+      conflicts_[a][b] = a != b && jobs_[a]->map.placed && jobs_[b]->map.placed &&
+                         jobs_[a]->arena == jobs_[b]->arena &&
+                         app::share_memory(jobs_[a]->map, jobs_[b]->map);
+  }
+}
+
+void SharedDevice::arrange(const Groups& groups) {
+  const Lock lock(mutex_);
+  for (const auto& job : jobs_) job->group = groups_++;
+  for (const std::vector<int>& group : groups)
+    for (const int job : group) {
+      for (const int other : group)
+        if (conflict(job, other)) throw std::logic_error("jobs that run side by side share memory");
+      at(job).group = at(group[0]).group;
+    }
+  turn_ = -1;
+  changed_.notify_all();
+}
+
+void SharedDevice::focus(std::optional<std::vector<int>> jobs) {
+  const Lock lock(mutex_);
+  focus_ = std::move(jobs);
+  changed_.notify_all();
+}
+
+bool SharedDevice::share_memory(int a, int b) const {
+  const Lock lock(mutex_);
+  return conflict(a, b);
+}
+
+SharedDevice::Progress SharedDevice::progress(int job) const {
+  const Lock lock(mutex_);
+  return at(job).progress;
+}
+
+void SharedDevice::set_step_ms(int job, double milliseconds) {
+  const Lock lock(mutex_);
+  at(job).step_ms = milliseconds;
+}
+
+std::int64_t SharedDevice::memory_bytes() const {
+  const Lock lock(mutex_);
+  std::int64_t sum = 0;
+  for (const kernels::Arena& arena : arenas_) sum += static_cast<std::int64_t>(arena.bytes());
+  return sum;
+}
+
+void SharedDevice::enter(int number, DeviceGate::Use use, kernels::Stream stream) {
+  Lock lock(mutex_);
+  Job& job = at(number);
+  if (job.depth++ > 0) return;
+  if (use == DeviceGate::Use::step) throttle(job, lock);
+  if (use == DeviceGate::Use::step && job.traits.service) ++urgent_, ++job.urgent;
+  job.waiting = use;
+  // The time limit lets a waiting job see that a group has become idle.
+  while (!admits(number, use)) changed_.wait_for(lock, kIdle);
+  job.waiting.reset();
+  job.inside = true;
+  if (use == DeviceGate::Use::alone) alone_ = number;
+  evict_for(number, false);
+  bring_state(number);
+  const std::vector<DeviceQueue::Mark> marks = marks_before(number);
+  if (use == DeviceGate::Use::step) {
+    for (const DeviceQueue::Mark& mark : marks) queue_->order(stream, mark);
+    return;
+  }
+  // Nobody else enters with memory in common, so wait without the lock.
+  lock.unlock();
+  for (const DeviceQueue::Mark& mark : marks) queue_->wait(mark);
+  if (use == DeviceGate::Use::alone) queue_->synchronize();
+}
+
+void SharedDevice::leave(int number, DeviceGate::Use use, const DeviceGate::Piece& piece,
+                         kernels::Stream stream) noexcept {
+  if (use == DeviceGate::Use::alone) queue_->synchronize();
+  const Lock lock(mutex_);
+  Job& job = at(number);
+  if (--job.depth > 0) return;
+  if (use == DeviceGate::Use::step) {
+    job.last = queue_->mark(stream);
+    job.flight.push_back(job.last);
+    while (!job.flight.empty() && queue_->reached(job.flight.front())) job.flight.pop_front();
+    job.mid_step = !piece.last;
+    if (piece.last) ++job.turn_steps;
+  }
+  if (alone_ == number) alone_ = -1;
+  job.inside = false;
+  job.last_active = Clock::now();
+  changed_.notify_all();
+}
+
+void SharedDevice::finished(int number, bool training) {
+  const Lock lock(mutex_);
+  Job& job = at(number);
+  ++(training ? job.progress.steps : job.progress.evaluated_batches);
+  if (training) job.progress.finished_at = Clock::now();
+  if (job.urgent > 0) --job.urgent, --urgent_;
+  changed_.notify_all();
+}
+
+// Lets a training have only a few pieces in flight while there are services, since a service waits
+// for them.
+void SharedDevice::throttle(Job& job, Lock& lock) {
+  const auto serves = [](const auto& other) { return other->traits.service && !other->ended; };
+  if (job.traits.service || std::ranges::none_of(jobs_, serves)) return;
+  for (;;) {
+    while (!job.flight.empty() && queue_->reached(job.flight.front())) job.flight.pop_front();
+    if (job.flight.size() < kPiecesAhead) return;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+// Returns whether the job may enter now.
+bool SharedDevice::admits(int number, DeviceGate::Use use) {
+  using Use = DeviceGate::Use;
+  Job& job = at(number);
+  if (alone_ >= 0) return false;
+  const auto waits_alone = [&](const auto& other) { return other.get() != &job && other->waiting == Use::alone; };
+  if (use == Use::alone) {
+    const auto busy = [](const auto& other) { return other->inside || other->mid_step; };
+    return std::ranges::none_of(jobs_, busy);
+  }
+  if (std::ranges::any_of(jobs_, waits_alone) && !job.mid_step) return false;
+  for (int other = 0; other < static_cast<int>(jobs_.size()); ++other)
+    if (conflict(number, other) && (at(other).inside || at(other).mid_step)) return false;
+  if (job.traits.service || use == Use::memory) return true;
+  if (options_.hold && urgent_ > 0) return false;
+  return job.mid_step || has_turn(job);
+}
+
+bool SharedDevice::has_turn(const Job& job) {
+  if (focus_ && std::ranges::none_of(*focus_, [&](int one) { return &at(one) == &job; })) return false;
+  if (turn_is_over()) {
+    const int next = next_group();
+    if (next != job.group) return false;
+    start_turn(next);
+  }
+  return turn_ == job.group;
+}
+
+// Returns whether another group may have its turn: all jobs of the current group have done their
+// steps or launch nothing, or a job of higher priority waits between steps.
+bool SharedDevice::turn_is_over() {
+  if (turn_ < 0) return true;
+  const Clock::time_point now = Clock::now();
+  int highest = std::numeric_limits<int>::min(), own = highest;
+  for (const auto& job : jobs_) {
+    if (job->ended || job->traits.service || left_out(*job)) continue;
+    if (job->group == turn_) {
+      own = std::max(own, job->traits.priority);
+      if (job->inside || job->mid_step) return false;
+    } else if (job->waiting == DeviceGate::Use::step) {
+      highest = std::max(highest, job->traits.priority);
+    }
+  }
+  if (highest > own) return true;
+  for (const auto& job : jobs_) {
+    if (job->ended || job->traits.service || job->group != turn_ || left_out(*job)) continue;
+    if (job->turn_steps >= steps_of_turn(*job)) continue;
+    while (!job->flight.empty() && queue_->reached(job->flight.front())) job->flight.pop_front();
+    const bool idle = !job->waiting && job->flight.empty() && now - job->last_active > kIdle;
+    if (!idle) return false;
+  }
+  return true;
+}
+
+bool SharedDevice::left_out(const Job& job) const {
+  return focus_ && std::ranges::none_of(*focus_, [&](int one) { return &at(one) == &job; });
+}
+
+// Returns the group whose turn is next: of the groups that wait with the highest priority, the one
+// that follows the current group.
+int SharedDevice::next_group() const {
+  int highest = std::numeric_limits<int>::min();
+  const auto waits = [&](const Job& job) {
+    return !job.ended && !job.traits.service && job.waiting == DeviceGate::Use::step && !left_out(job);
+  };
+  for (const auto& job : jobs_)
+    if (waits(*job)) highest = std::max(highest, job->traits.priority);
+  int next = -1;
+  for (const auto& job : jobs_) {
+    if (!waits(*job) || job->traits.priority < highest) continue;
+    const auto distance = [&](int group) { return group > turn_ ? group - turn_ : group - turn_ + groups_; };
+    if (next < 0 || distance(job->group) < distance(next)) next = job->group;
+  }
+  return next;
+}
+
+void SharedDevice::start_turn(int group) {
+  turn_ = group;
+  for (const auto& job : jobs_) job->turn_steps = 0;
+  if (options_.prefetch) prefetch_next();
+}
+
+// Begins to copy in the states of the group that comes next, as far as the current group leaves
+// their memory free.
+void SharedDevice::prefetch_next() {
+  int next = -1;
+  const auto distance = [&](int group) { return group > turn_ ? group - turn_ : group - turn_ + groups_; };
+  for (const auto& job : jobs_)
+    if (!job->ended && job->map.placed && !job->traits.service && job->group != turn_ && !left_out(*job) &&
+        (next < 0 || distance(job->group) < distance(next)))
+      next = job->group;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const Job& job = *jobs_[i];
+    if (job.ended || job.group != next || job.resident || job.fresh || job.inside) continue;
+    bool free = true;
+    for (std::size_t other = 0; other < jobs_.size(); ++other) {
+      const Job& its = *jobs_[other];
+      if (other == i || !overwrites(other, i)) continue;
+      free = free && its.group != turn_ && !its.inside && !its.mid_step;
+    }
+    if (free) bring_state(static_cast<int>(i));
+  }
+}
+
+// A turn lasts as long as it takes to copy the states that change places in it.
+std::int64_t SharedDevice::steps_of_turn(const Job& job) const {
+  double bytes = 0;
+  for (std::size_t other = 0; other < jobs_.size(); ++other)
+    for (std::size_t its = 0; its < jobs_.size(); ++its)
+      if (other != its && overwrites(other, its)) {
+        bytes = std::max(bytes, 2.0 * static_cast<double>(jobs_[its]->state_bytes()));
+      }
+  if (bytes == 0) return 1;
+  const double step_ms = job.step_ms > 0 ? job.step_ms : 10;
+  return std::clamp<std::int64_t>(std::llround(std::ceil(bytes / kCopiedBytesPerMs / step_ms)), 1,
+                                  kMostStepsOfTurn);
+}
+
+void SharedDevice::evict(std::size_t number) {
+  Job& job = *jobs_[number];
+  if (!job.resident) return;
+  const DeviceQueue::Mark after[] = {job.last, job.in};
+  job.out = queue_->copy(DeviceQueue::Direction::to_host, job.host_state.data(), job.state(),
+                         job.state_bytes(), after);
+  job.progress.swapped_bytes += static_cast<std::int64_t>(job.state_bytes());
+  job.resident = false;
+}
+
+// Copies the states out that the job overwrites, or only those that its own state overwrites.
+void SharedDevice::evict_for(int number, bool only_state) {
+  const auto index = static_cast<std::size_t>(number);
+  for (std::size_t other = 0; other < jobs_.size(); ++other) {
+    if (other == index || jobs_[other]->ended) continue;
+    if (only_state ? states_overlap(index, other) : overwrites(index, other)) evict(other);
+  }
+}
+
+// Copies the job's state in if it is not on the device. The memory of a new job begins with zeros.
+void SharedDevice::bring_state(int number) {
+  Job& job = at(number);
+  if (job.resident || !job.map.placed) return;
+  evict_for(number, true);
+  std::vector<DeviceQueue::Mark> after = marks_of_conflicts(number);
+  after.push_back(job.out);
+  if (job.fresh) {
+    for (const DeviceQueue::Mark& mark : after) queue_->wait(mark);
+    for (const int part : {static_cast<int>(MemoryPart::inputs), kState})
+      kernels::clear(options_.backend, job.base + job.map.offset[part],
+                     static_cast<std::size_t>(job.map.need.bytes[part]), {});
+    queue_->synchronize();
+  } else {
+    job.in = queue_->copy(DeviceQueue::Direction::to_device, job.state(), job.host_state.data(),
+                          job.state_bytes(), after);
+    job.progress.swapped_bytes += static_cast<std::int64_t>(job.state_bytes());
+  }
+  job.fresh = false, job.resident = true;
+}
+
+// Returns the marks that must be reached before the job may write to its memory.
+std::vector<DeviceQueue::Mark> SharedDevice::marks_of_conflicts(int number) const {
+  std::vector<DeviceQueue::Mark> marks;
+  for (int other = 0; other < static_cast<int>(jobs_.size()); ++other)
+    if (conflict(number, other)) marks.push_back(at(other).last), marks.push_back(at(other).out);
+  return marks;
+}
+
+// Returns the marks for which the job's next work must wait and for which it does not wait yet. The
+// groups take turns on the device, too, so a job waits for the work of the other groups.
+std::vector<DeviceQueue::Mark> SharedDevice::marks_before(int number) {
+  Job& job = at(number);
+  std::vector<DeviceQueue::Mark> marks;
+  for (int other = 0; other < static_cast<int>(jobs_.size()); ++other) {
+    const Job& its = at(other);
+    if (other == number) continue;
+    const bool in_turn = !its.traits.service && !job.traits.service && its.group != job.group;
+    if (!conflict(number, other) && !in_turn) continue;
+    DeviceQueue::Mark& followed = job.followed[static_cast<std::size_t>(other)];
+    if (its.last == followed && !conflict(number, other)) continue;
+    followed = its.last;
+    marks.push_back(its.last);
+    if (conflict(number, other)) marks.push_back(its.out);
+  }
+  if (job.in) marks.push_back(std::exchange(job.in, nullptr));
+  return marks;
+}
+
+}  // namespace convoy::app

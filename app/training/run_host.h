@@ -1,0 +1,35 @@
+// What a run gets from the process that it runs in. `convoy train` runs one training in a process;
+// `convoy share` runs several, each in a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iostream>
+#include <ostream>
+
+#include "app/execute/device_gate.h"
+#include "app/training/signals.h"
+#include "comm/placement/environment.h"
+
+namespace convoy::app {
+
+// The steps of a session that a run still has to do.
+struct PlannedWork {
+  std::int64_t steps = 0;  // of training; with --accumulate the parts of steps
+  std::int64_t evaluated_batches = 0;
+};
+
+struct RunHost {
+  comm::MpiEnvironment& environment;
+  const StopRequest& stop;
+  // Takes the configuration, the progress and the closing lines.
+  std::ostream* output = &std::cout;
+  // Not null if other runs of this process use the device, too. The process has then bound its
+  // threads to cores, and the run uses `threads` of them.
+  DeviceGate* gate = nullptr;
+  int threads = 0;
+  // Is told what is left to do once the run is set up. May be empty.
+  std::function<void(const PlannedWork& work)> planned = nullptr;
+};
+
+}  // namespace convoy::app
