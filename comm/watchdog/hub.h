@@ -17,7 +17,7 @@
 
 namespace convoy::comm {
 
-// The hub waits this long before it concludes, so that one message can cover related reports.
+// How long the hub collects related reports before it concludes, so that one message covers them.
 struct HubDelays {
   std::chrono::milliseconds answers{1500};   // time to wait for answers to a query
   std::chrono::milliseconds failures{300};   // time to wait for more failures after the first one

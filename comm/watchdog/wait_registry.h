@@ -49,8 +49,8 @@ struct RankState {
   std::string last_operation;  // last operation that the rank entered on any channel; empty if none
 };
 
-// Operations of a channel that a device carries out by itself, while no thread of this rank is
-// inside them. The watchdog's thread calls this.
+// Tells how far a device has come with a channel's operations that it runs by itself, while no
+// thread of this rank is inside them. The watchdog's thread calls this.
 class DeviceOperations {
  public:
   struct Progress {

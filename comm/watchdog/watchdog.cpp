@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 // SIGTERM does not count as a death, because SIGTERM has then ended its process, too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
-// The status of std::quick_exit, which lets handlers remove half-written files and waits for no
-// thread.
+// The exit status of a rank that the watchdog ends. It ends by std::quick_exit, which lets handlers
+// remove half-written files and waits for no thread.
 constexpr int kFailed = 1;
 
 sigset_t all_signals() {
@@ -98,7 +98,7 @@ void Watchdog::run_once() {
   check_waits(now);
 }
 
-// A process that was stopped as a whole (ctrl-Z, a suspended job) has not waited in that time.
+// Takes the time in which the whole process was stopped (ctrl-Z, a suspended job) off all waits.
 void Watchdog::account_for_stops(Clock::time_point now) {
   const auto gap = now - last_look_;
   if (gap > milliseconds(2000)) {

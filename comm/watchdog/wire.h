@@ -94,7 +94,7 @@ class FrameSocket {
   // Appends at most one frame and leaves later bytes in the socket.
   void receive_one(std::vector<Frame>& frames);
   void close();
-  // Keeps the connection until the process ends.
+  // Keeps the connection open until the process ends, even after this object is destroyed.
   void leak() { fd_.release(); }
 
  private:
