@@ -40,9 +40,9 @@ struct OverdueWait {
   std::vector<int> members;  // the world ranks that take part
 };
 
-// A rank's answer to a query about an operation on a channel.
+// A rank's answer to the hub's question how far it is on a channel.
 struct RankState {
-  std::uint64_t entered = 0;  // operations entered on that channel
+  std::uint64_t entered = 0;  // how many operations of that channel the rank has entered
   std::int64_t step = -1;
   std::string waiting_in;  // operation in which the rank is blocked; empty if none
   double waiting_seconds = 0;
@@ -85,8 +85,8 @@ class WaitRegistry {
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 
-  // Reads the devices' progress since the last call. Returns the message of a device's failure,
-  // once. Call it on the watchdog's thread.
+  // Reads how far the devices have come since the last call. Returns the message of a device that
+  // failed, only once. Call it on the watchdog's thread.
   std::optional<std::string> look_at_devices(Clock::time_point now);
   // Returns the longest wait above the limit. Time in which the whole process was stopped does not
   // count.
