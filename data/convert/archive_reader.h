@@ -25,7 +25,7 @@ class ArchiveReader {
   struct Entry {
     Kind kind = Kind::file;
     std::string path;    // normalised: no "./", no "a/../b", no leading "/"
-    std::string target;  // what a link leads to; as stored if it is a symbolic link
+    std::string target;  // target of a link; a symbolic link's as stored in the archive
   };
 
   // Opens a file. All errors are std::runtime_error and begin with the name of the archive.

@@ -86,7 +86,7 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
 struct PlacedSample {
   // Pixels to read from the image, which is reduced to ceil(extent / reduction); may be empty.
   Window cut;
-  // Reads the cut as [cut.height, cut.width, C], with offset 0 and pitch cut.width.
+  // Makes the output from the pixels of `cut`, which lie in memory as [cut.height, cut.width, C].
   kernels::SampleTransform transform;
 };
 // Computes which pixels of a sample are read and how they become the output. reduction: the factor
@@ -107,7 +107,8 @@ class Augmenter {
   Augmenter(const Augmentation& augmentation, ImageShape stored, std::span<const float> mean,
             std::span<const float> std, ImageLayout layout, VectorLevel level = best_vector_level());
   ImageShape output_shape() const { return output_; }
-  // Reads the cut at transform.offset of `bytes` and writes output_shape().bytes() floats.
+  // Reads a sample's pixels (PlacedSample::cut) at transform.offset of `bytes` and writes
+  // output_shape().bytes() floats.
   void apply(const std::uint8_t* bytes, const kernels::SampleTransform& transform, float* to);
   // Does the first half of apply(): writes the resampled and mirrored image, uint8 [H, W, C].
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, std::uint8_t* to);

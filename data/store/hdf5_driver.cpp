@@ -28,8 +28,8 @@ struct File {
   ino_t number = 0;
 };
 
-// The read that place_of() waits for. It needs no lock of its own, because a Session lets in one
-// thread at a time.
+// While place_of() runs, the driver notes here where HDF5 wants to read, and reads nothing. This
+// needs no lock, because a Session lets in one thread at a time.
 struct Probe {
   std::int64_t bytes = 0;
   int pieces = 0;
