@@ -6,7 +6,7 @@
 
 namespace convoy::partition {
 
-// Reads characters and stores how far it has read.
+// Gives the parser one character at a time and stores how many it has read.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;

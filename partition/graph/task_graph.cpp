@@ -15,8 +15,8 @@
 namespace convoy::partition {
 namespace {
 
-// The largest time, size, sum of all times and sum of all resident bytes. Up to 1024 times as much
-// stays inside 64 bits.
+// No time, size, sum of all times or sum of all resident bytes may be larger. Up to 1024 times as
+// much still fits into 64 bits.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
 }  // namespace

@@ -142,8 +142,8 @@ Nanoseconds ExactState::bound() const {
   return longest;
 }
 
-// Returns when the device can free the producer's output: after its last consumer there and, on the
-// producer's device, after all sends have arrived.
+// Returns when the device can free this output: when its last consumer there has ended and, on the
+// device that made it, when all sends have arrived.
 Nanoseconds ExactState::last_use(NodeIndex producer, DeviceIndex device) const {
   const bool home = device_of_[producer] == device;
   Nanoseconds until = home ? finish_[producer] : sent_[producer][device].arrival;

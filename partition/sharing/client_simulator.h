@@ -79,15 +79,18 @@ struct Schedule {
   std::vector<MemorySample> memory;  // samples by ascending time; only with Detail::kAll
 };
 
-// The work that is left at an instant, for bounds.
+// How much work is left at some time of a simulation; bounds are computed from it.
 struct Progress {
   Nanoseconds now = 0;
-  Nanoseconds compute = 0;     // remaining kernels of admitted clients, summed over engines
-  Nanoseconds copy_back = 0;   // remaining copies of admitted clients to the host
-  Nanoseconds large_hold = 0;  // kernels and copies back, not yet begun, of admitted large() clients
+  Nanoseconds compute = 0;    // remaining kernels of admitted clients, summed over engines
+  Nanoseconds copy_back = 0;  // remaining copies of admitted clients to the host
+  // kernels and copies back that admitted clients with more than half of the memory
+  // (Workload::large) have not begun
+  Nanoseconds large_hold = 0;
 };
 
-// A running simulation. Copy it to try several continuations.
+// A simulation in which the caller chooses one client after the other. Copy it to try several
+// choices.
 class ClientSimulation {
  public:
   ClientSimulation(const Workload& workload, Prefetch prefetch, Detail detail);
@@ -103,7 +106,7 @@ class ClientSimulation {
   Schedule finish() && { return std::move(schedule_); }  // requires that advance() returned false
 
  private:
-  using Rank = std::int32_t;  // position in the order of admission
+  using Rank = std::int32_t;  // number of a client in the order of admission
   enum class State : std::uint8_t {
     kQueued,    // waits for its copy
     kArriving,  // first copy or return
@@ -125,9 +128,9 @@ class ClientSimulation {
     ClientIndex client = 0;
     State state = State::kQueued;
     std::int32_t kernel = 0, engine = 0;
-    // The job's device memory; the part of it that is being evicted.
+    // The client's bytes on the device, and how many of them are being evicted.
     Bytes resident = 0, leaving = 0;
-    Nanoseconds ready = 0;  // end of the job's gap
+    Nanoseconds ready = 0;  // end of the client's gap
   };
   struct Departure {  // a request to copy to the host
     Nanoseconds requested;
@@ -164,18 +167,19 @@ class ClientSimulation {
   Prefetch prefetch_;
   Detail detail_;
   Nanoseconds now_ = 0;
-  std::vector<Job> jobs_;  // jobs by rank
+  std::vector<Job> jobs_;  // admitted clients by rank
   Earliest<Event> events_;
   Earliest<Rank> ready_;
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
-  std::vector<Rank> idle_, out_;         // ranks of idle and of evicted jobs, ascending
+  std::vector<Rank> idle_, out_;         // ranks of idle and of evicted clients, ascending
   std::vector<Nanoseconds> engine_end_;  // by compute engine: end of its last kernel
-  bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;  // waiting_: the last job is queued
+  // waiting_: the client admitted last waits for its copy
+  bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;
   Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host
-  // Times of kernels and copies back that admitted clients have not begun; large_left_: those of
-  // large clients.
+  // Total times of the kernels and copies back that admitted clients have not begun; large_left_:
+  // of clients that need more than half of the memory.
   Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;

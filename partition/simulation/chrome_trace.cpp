@@ -1,4 +1,5 @@
-// Each device is a process: complete events for nodes and transfers, counters for memory.
+// Each device becomes a process of the trace: complete events for nodes and transfers, counters for
+// memory.
 #include "partition/simulation/chrome_trace.h"
 
 #include <fmt/format.h>

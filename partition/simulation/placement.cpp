@@ -76,8 +76,8 @@ NodeIndex PlacementReader::node_of_key(const std::string& key, const char* field
   return node_of(id, field);
 }
 
-// Names are for readers of the file. A wrong name shows that the placement belongs to another
-// graph.
+// Throws if a name is not that of the node. Names are only for readers, but a wrong one shows that
+// the placement belongs to another graph.
 void PlacementReader::check_names(const Json& names) const {
   if (!names.is_object()) fail("field names is not an object");
   for (const auto& [key, value] : names.items()) {
