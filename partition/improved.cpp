@@ -58,8 +58,8 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // Considers a placement's choice of devices with the order of list scheduling and, if the
-  // placement has an order of its own, with that one.
+  // Tries a placement with the order of list scheduling and, if it has one, with its own order.
+  // Keeps it if it is the shortest so far.
   void consider(Placement placement) {
     Placement listed{placement.devices, placement.device_of, {}};
     consider_order(std::move(listed));

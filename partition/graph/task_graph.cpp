@@ -257,8 +257,9 @@ void TaskGraphBuilder::order_nodes() {
   if (graph.order_.size() != graph.time_.size()) report_cycle(waiting);
 }
 
-// Throws an error that shows a cycle. Each node that still waits has a producer that waits, too. So
-// the walk from producer to producer comes to a node twice, and the nodes in between are a cycle.
+// Throws an error that shows a cycle. Each node that topological sorting did not reach has a
+// producer that it did not reach. So walking from producer to producer comes to a node twice, and
+// the nodes in between are a cycle.
 void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const {
   const TaskGraph& graph = graph_;
   NodeIndex node = 0;

@@ -26,7 +26,8 @@ NodeIndex delaying_producer(const ScheduleState& state, NodeIndex node) {
   return kNone;
 }
 
-// Appends to the path the transfers that delayed the node's input, from the last one back.
+// Appends the nodes at both ends of each transfer for which the node's input had to wait, from the
+// last transfer back.
 void append_waiting_transfers(const ScheduleState& state, NodeIndex node, std::vector<NodeIndex>& path) {
   const TaskGraph& graph = state.cost().graph();
   const ContendedTimes& times = *state.contended();

@@ -80,7 +80,7 @@ class Enumerator {
     }
   }
 
-  // Tries all orders of nodes, after each unit has been given a device.
+  // Tries all orders of nodes, when every unit has been given a device.
   void schedule(ExactState state) {
     if (stop()) return;
     const DeviceIndex device = state.advance();

@@ -72,7 +72,8 @@ void ExactState::send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes b
   sent_[node][to] = {start, start + cost_->transfer_time(slowest, from, to), bytes};
 }
 
-// Sends the tensor once to each device that has a consumer, in the order of the edges.
+// Ends the device's node. Sends its tensor once to each device that has a consumer, in the order of
+// the edges.
 void ExactState::end(DeviceIndex index) {
   const TaskGraph& graph = cost_->graph();
   const NodeIndex node = std::exchange(device_[index].running, kNone);

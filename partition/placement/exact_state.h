@@ -26,7 +26,8 @@ class ExactState {
   // if all nodes have ended or none can start.
   DeviceIndex advance();
   void choose(DeviceIndex device, NodeIndex node) { device_[device].chosen = node; }
-  // Returns whether the node can be the next of its device: its producers there have started.
+  // Returns whether the node may come next on its device, because all its producers there have
+  // started.
   bool selectable(NodeIndex node) const;
   bool ended() const { return ended_ == cost_->graph().node_count(); }
   Nanoseconds now() const { return now_; }
@@ -56,7 +57,8 @@ class ExactState {
   bool try_start(DeviceIndex device);  // returns false if the caller must first choose a node
   void end(DeviceIndex device);
   void send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes bytes);
-  Nanoseconds inputs_at(NodeIndex node) const;  // returns kNever while a producer runs
+  // when the node's inputs have arrived; kNever while a producer runs
+  Nanoseconds inputs_at(NodeIndex node) const;
   Bytes live(DeviceIndex device, Nanoseconds time) const;
   Nanoseconds last_use(NodeIndex producer, DeviceIndex device) const;
 

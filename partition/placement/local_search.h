@@ -47,8 +47,9 @@ class LocalSearch {
   void kick();     // leaves a local optimum
 
   // The moves. Each tries a change and decides whether it is kept.
-  void try_node(NodeIndex node);     // moves it to another device or place in the order
-  void try_stretch(std::size_t at);  // moves the part of the critical path around path_[at]
+  void try_node(NodeIndex node);  // moves it to another device or place in the order
+  // moves the nodes before and after path_[at] that are on one device
+  void try_stretch(std::size_t at);
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
   void try_swap(NodeIndex node);     // swaps it with a node that runs at about the same time
   bool try_relief();                 // moves a node that holds memory where a limit is exceeded

@@ -107,7 +107,7 @@ class ScheduleState {
     Nanoseconds bottom;  // longest path from the start to the end of the graph, without transfers
     DeviceIndex device;
     NodeIndex previous, next;  // neighbours on the device; kNone at the ends
-    std::uint32_t queued;      // number of the last pass that queued the node
+    std::uint32_t queued;      // number of the last pass in which the node was queued
   };
   struct Undo {
     NodeIndex node;
@@ -150,7 +150,8 @@ class ScheduleState {
     return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
   }
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
-  // Returns the longest path from the node's end over its out-edges if the node were on `device`.
+  // Returns the longest path from the node's end to the end of the schedule that starts with an
+  // out-edge of the node, if the node were on `device`.
   Nanoseconds tail_of_consumers(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
 

@@ -93,8 +93,8 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
     last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
-  // The client that is copied last still needs at least the shortest time that any client needs
-  // after its copy.
+  // Whichever client is copied last, it needs at least `shortest` after its copy: the least that
+  // any client needs.
   if (last > 0) last = std::max(last, copied + shortest);
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }

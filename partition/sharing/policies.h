@@ -37,9 +37,10 @@ Order order_by_arrival(const Workload& workload);
 // The clock that decides who has arrived counts only copies.
 Order order_by_weight(const Workload& workload, std::int32_t window);
 
-// Returns orders by Johnson's rule (1954) for two machines (johnson.h). The first order takes
-// copies and kernels as the two. If a client copies back, a second order takes copies plus kernels
-// and kernels plus copies back, which is best if kernels are short.
+// Returns orders by Johnson's rule (1954; johnson.h), which needs two machines that every client
+// visits. In the first order they are the copy engine and the compute engines. A second order, made
+// if any client copies back, takes copy plus kernels and kernels plus copy back. It is best if
+// kernels are short.
 // The rule picks among clients that have arrived, by a clock that counts only copies. With one
 // compute engine and without arrivals, limits, gaps and copies back, no order is shorter.
 std::vector<Order> orders_by_johnson(const Workload& workload);
@@ -52,7 +53,7 @@ struct PolicyOptions {
 
 struct PolicyResult {
   Policy policy = Policy::kFifo;
-  Schedule schedule;     // schedule of the policy, without slices
+  Schedule schedule;     // the policy's schedule; `slices` is empty
   bool optimal = false;  // whether no order is shorter, by the bound or by search of all orders
   double seconds = 0;
 };

@@ -90,8 +90,8 @@ class CostModel {
   Nanoseconds transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return from == to ? 0 : different_transfer_time(edge, from, to);
   }
-  // Returns the time between any two devices if all links are equal, otherwise the average over all
-  // pairs.
+  // Returns the edge's transfer time between any two devices if all links are equal, otherwise the
+  // average over all pairs.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
   // Returns the average transfer times of all edges that leave a node.
   std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
