@@ -25,7 +25,7 @@ Bytes pixels_of(const ImageSet& set) {
 
 TEST(Store, GivesBackWhatWasWritten) {
   const TemporaryFolder folder;
-  // 300 images of 30,000 bytes fill many chunks, of which the last is not full.
+  // With the second shape, the images (30,000 bytes each) fill many chunks and part of a last one.
   for (const ImageShape shape : {ImageShape{6, 5, 3}, ImageShape{100, 100, 3}, ImageShape{9, 7, 1}}) {
     const RandomStore made{.shape = shape, .train = 300, .test = 11};
     made.write(folder / "store.h5");
