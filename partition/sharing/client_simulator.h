@@ -1,46 +1,20 @@
-// Simulates clients that share one device, event by event. A policy decides which client comes next
-// (policies.h); these rules decide everything else.
+// Simulates clients (jobs that share one device), event by event. "What happens when" in
+// docs/sharing.md has all rules, with examples. In short:
 //
-// Engines. One copy engine to the device, one back to the host, and one or several compute engines.
-// Each does one thing at a time, without interruption; all work at the same time. At one instant
-// everything that ends is processed before work starts.
-//
-// Order. Clients are admitted one after the other. The copy engine copies each whole, and waits for
-// its arrival and for its memory; no client overtakes another. Without prefetching a client also
-// waits until fewer clients are on the device than there are compute engines. With one engine that
-// is one client at a time, and nothing overlaps.
-//
-// Kernels. A client's first kernel may start when its copy has ended. Each next one may start when
-// the one before has ended and the idle gap between them is over. A free compute engine takes the
-// ready kernel of the client that was admitted first, so it runs kernels of others during a
-// client's gaps. The client's next kernel may run on another engine.
-//
-// Copy back. It is requested when the last kernel ends. The copy engine serves requests in their
-// order, and those of one instant in the order of admission. A client without a copy back leaves at
-// once.
-//
-// Memory. A client takes all its bytes when its copy starts and gives them back when its copy back
-// ends.
-//
-// Eviction. If the next client lacks memory, it first counts on the memory of clients that are on
-// their way to the host. If that is not enough, clients in an idle gap make room: those already
-// partly evicted first, then those whose gap lasts longest. Each loses all its bytes (whole) or as
-// many as are still lacking (partial). A share s of a client's bytes takes s × copy_back to leave
-// and s × copy_in to return, rounded up to the nanosecond. The bytes of a client without a copy
-// back are dropped at once, because nothing needs to be saved. A client is not evicted if its gap
-// is too short for leaving and returning, and no client is evicted unless that makes enough room.
-//
-// Return. It starts at the latest time from which the client's next kernel can still start when its
-// gap ends, and it goes before any new client's copy. A return that lacks memory makes room in the
-// same way. It also takes the memory of partly evicted clients that wait for their own return, so
-// that two of them never wait for each other.
+// - A client's data are copied in, its kernels run one after the other with idle gaps between
+//   them, and its results are copied back. Each engine (copies in, compute, copies back) does one
+//   thing at a time, without interruption; all engines work at the same time.
+// - A policy (policies.h) chooses the order in which clients are admitted. None overtakes another.
+// - A client holds its memory from the start of its copy in to the end of its copy back. If the
+//   next client lacks memory, clients in a gap are evicted to the host, wholly or in part, and
+//   return in time for their next kernel.
 //
 // The model is a flow shop whose buffer is the memory. With a memory limit the best order is
 // NP-hard to find (Kumar, Eyraud-Dubois & Krishnamoorthy, "Performance Models for Data Transfers: A
-// Case Study with Molecular Chemistry Kernels", ICPP 2019). PipeSwitch (Bai et al., OSDI 2020)
-// copies the next job's data while one computes. Gandiva (Xiao et al., OSDI 2018), Salus (Yu &
-// Chowdhury, MLSys 2020) and Zico (Lim et al., ATC 2021) swap out jobs that do not compute. They
-// decide as events come; this simulator's policies know all clients beforehand.
+// Case Study with Molecular Chemistry Kernels", ICPP 2019). PipeSwitch (Bai et al., OSDI 2020),
+// Gandiva (Xiao et al., OSDI 2018), Salus (Yu & Chowdhury, MLSys 2020) and Zico (Lim et al., ATC
+// 2021) also prefetch or swap, but decide as events come; the policies here know all clients
+// beforehand.
 #pragma once
 
 #include <functional>

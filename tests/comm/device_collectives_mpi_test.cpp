@@ -72,8 +72,8 @@ TEST_P(DeviceCollectives, BroadcastFromEveryRoot) {
     }
 }
 
-// Sums as a training step does: a prepared operation, in a captured graph if the device has graphs,
-// runs several times.
+// Runs a prepared sum several times, as the steps of a training do. On a device with graphs, a
+// captured graph runs it.
 TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
   for (const std::int64_t count : kCounts) {
     auto expected = normal_values(rank_, count, 5);

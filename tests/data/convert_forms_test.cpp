@@ -42,8 +42,6 @@ class ConvertForms : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-// ---- WebDataset ----
-
 class ConvertWebDataset : public ConvertForms {
  protected:
   void shard(const std::string& name, const std::vector<TarEntry>& entries) {
@@ -151,8 +149,6 @@ TEST_F(ConvertForms, FlagsThatAFormatDoesNotTakeAreRefused) {
                {"list.csv: --test", "test images of its own"});
 }
 
-// ---- CSV ----
-
 TEST(CsvReader, ReadsRfc4180) {
   const auto records = [](std::string_view text) {
     CsvReader reader(text);
@@ -208,8 +204,6 @@ TEST_F(ConvertForms, MistakesInACsvFileAreNamed) {
   expect_error([&] { run_in("set/list.csv", {.test_folder = "val"}); }, {"format csv", "--test-folder"});
   fails(header, {"no training images"});
 }
-
-// ---- Tiny ImageNet ----
 
 TEST_F(ConvertForms, TinyImageNetsLayout) {
   std::vector<TarEntry> entries{{"tiny/wnids.txt", bytes_of("n02\nn01\n")},

@@ -191,7 +191,7 @@ TEST(Store, LimitTakesTheFirstOfEveryClass) {
   EXPECT_EQ(limit(whole, 3)->label(1), 1);
 }
 
-// ---- writing fails ----
+// ---- failures while writing ----
 
 TEST(StoreWriter, NamesAPlaceThatCannotBeWritten) {
   expect_error([] { RandomStore().write("/proc/no/store.h5"); }, {"/proc/no/store.h5", "cannot create"});

@@ -49,7 +49,7 @@ Chain random_chain(int length, std::uint64_t seed) {
                                 false});
     outputs.push_back(output);
   }
-  int gradient = tensor(1);  // the probabilities of the loss
+  int gradient = tensor(1);  // the loss writes probabilities, which are the first gradient
   chain.gradient.assign(static_cast<std::size_t>(length), 0);
   chain.gradient.back() = gradient;
   model.operations.push_back({1, 0, {outputs.back()}, {gradient}, {}, {}, false});

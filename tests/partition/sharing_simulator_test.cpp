@@ -39,7 +39,7 @@ const std::vector<Case>& cases() {
   static const std::vector<Given> swappers = {{50, {100, 100}, {300}, 50, 10},
                                               {50, {100, 100}, {300}, 50, 10}};
   static const std::vector<Case> all = {
-      // 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500 µs
+      // each is copied and runs in turn: 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500 µs
       {"four, one after the other", thesis, {}, kOff, 2375},
       // Copies end at 62.5, 67.5, 187.5 and 375, each before the kernel before it: 62.5 + 4 × 500.
       {"four, copies hidden", thesis, {}, kOn, 2062.5},
@@ -137,7 +137,7 @@ TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
 // eviction, when every engine serves the clients in their order.
 Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) {
   Nanoseconds copied = 0, computed = 0, copied_back = 0, makespan = 0;
-  std::map<Nanoseconds, Bytes> given_back;  // bytes given back, by time
+  std::map<Nanoseconds, Bytes> given_back;  // device memory that clients give back, by time
   for (const ClientIndex index : order) {
     const Client& client = workload.client(index);
     Nanoseconds start = std::max(copied, client.arrival);
