@@ -96,7 +96,8 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   std::array<Entry, 2> whole;
   whole[0].placement = place(Algorithm::kMetis), whole[1].placement = place(Algorithm::kParDnn);
   for (Entry& start : whole) choose_order(start);
-  // Without a time limit, each of the first searches gets 1 / kParts of the work of the last one.
+  // Without a time limit, each search from a placement gets 1 / kParts of the work of the final
+  // search.
   constexpr std::int64_t kParts = 4;
   const std::vector<TighterLimit> tighter = tighter_limits();
   const auto tasks_per_thread = static_cast<std::int64_t>(tighter.size() + 3) / options_.threads + 1;

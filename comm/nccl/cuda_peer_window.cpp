@@ -304,7 +304,8 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    // Repeat this until the device is idle, because waits that pass clear their flags.
+    // Set the flags again and again until the device is idle, because a wait that passes clears its
+    // flag.
     set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

@@ -40,8 +40,8 @@ class NcclChannel : public DeviceOperations {
     done.record(stream_.get());
     done.make_wait(mark_stream_.get());
     marks_.finish(mark_stream_.get());
-    // Outside a capture, record `done` again, after the mark: work that waits for `done`, such as
-    // the next graph with its own marks, then comes after this mark.
+    // Outside a capture, record `done` again after the mark. Work that waits for `done`, such as
+    // the next graph, then also comes after the mark.
     if (!kernels::CapturedGraph::join_later(mark_stream_.get())) done.record(mark_stream_.get());
   }
 

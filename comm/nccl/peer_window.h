@@ -98,13 +98,14 @@ class PeerWindow {
   Communicator ranks_;
   std::size_t bytes_;
   const Use use_;
-  const int unwinding_;  // exceptions in flight at construction
+  const int unwinding_;  // std::uncaught_exceptions() when this object was made
   int device_ = 0;
   bool flushes_ = false;  // whether a wait can make visible what other devices wrote before
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
-  std::vector<std::byte*> registered_;  // parts of states_, registered with the device
+  // all ranks' flags (parts of states_), as the device addresses them
+  std::vector<std::byte*> registered_;
   // how many numbers are in use, by peer and direction
   std::array<int, 2 * kMostRanks> transfers_{};
 };

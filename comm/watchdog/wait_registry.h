@@ -50,7 +50,7 @@ struct RankState {
 };
 
 // Tells how far a device has come with a channel's operations that it runs by itself, while no
-// thread of this rank is inside them. The watchdog's thread calls this.
+// thread of this rank is inside them. The watchdog's thread calls the functions.
 class DeviceOperations {
  public:
   struct Progress {
@@ -76,7 +76,7 @@ class WaitRegistry {
   // Counts an operation and returns its sequence number (1, 2, …). This and the following functions
   // allocate nothing.
   std::uint64_t enter(int channel, const OperationName& name);
-  // Begins a blocking wait for an operation. Pass the token to end_wait.
+  // Begins a blocking wait for an operation. Pass the returned token to end_wait.
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
@@ -113,8 +113,8 @@ class WaitRegistry {
   };
   const Wait* longest() const;
 
-  // The most waits at one time. A thread waits in one operation at a time, and never are so many
-  // threads inside MPI.
+  // The most waits at one time. A thread waits in one operation at a time, and fewer threads than
+  // this are ever inside MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;

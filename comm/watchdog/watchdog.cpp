@@ -49,7 +49,7 @@ Watchdog::Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions 
   wake_read_ = UniqueFd(ends[0]);
   wake_write_ = UniqueFd(ends[1]);
   if (connected_) TerminateSignal::hold(wake_write_.get());
-  // The new thread starts with all signals blocked. It only takes SIGTERM.
+  // The watchdog's thread starts with all signals blocked, and then takes only SIGTERM.
   const BlockedSignals all(all_signals());
   thread_ = std::thread([this] { run(); });
 }
@@ -202,7 +202,7 @@ void Watchdog::check_waits(Clock::time_point now) {
     reported_at_ = now;
     channel_.link.send(overdue_frame(*wait));
   } else if (now - reported_at_ > options_.hub_answers) {
-    // Rank 0 has not reacted, so its watchdog does not run.
+    // The hub on rank 0 has not reacted, so name rank 0 as the rank that does not respond.
     end_with(describe_overdue(*wait, {{channel_.hub_rank, std::nullopt}}, options_.timeout));
   }
 }
@@ -232,7 +232,8 @@ void Watchdog::abandon() {
 
 void Watchdog::take_leave() {
   if (request_ == Request::abandon) {
-    // The connections close when this process ends, after its message is printed.
+    // Keep the connections open until the process ends. Closing them before its message is printed
+    // would look like a death.
     if (channel_.hub)
       channel_.hub->send_diagnosis(true);
     else

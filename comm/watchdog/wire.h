@@ -47,7 +47,7 @@ struct Frame {
   std::string payload;
 };
 
-// Write and read fields in the same order.
+// Writes the fields of a message one after the other. FrameReader must read them in the same order.
 class FrameWriter {
  public:
   template <typename T>
