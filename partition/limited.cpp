@@ -1,6 +1,6 @@
 // Improves a placement under memory limits. Searches from several placements, and also under
 // tighter limits than the machine's: reducing memory once by much can cost less time than often by
-// little. Machines with a looser limit so also find what those with a tighter limit find.
+// little. In this way a machine with a looser limit also finds what one with a tighter limit finds.
 #include <array>
 #include <atomic>
 #include <cmath>

@@ -153,8 +153,8 @@ class Etf {
     const DeviceIndex fixed = fixed_device(node);
     return node_[node].device == kNone && (fixed == kNone || fixed == device);
   }
-  // Returns false if the node does not belong into the shared queue: it is placed, or its group has
-  // been given a device, to whose own queue this then moves it.
+  // Returns whether the node still belongs in the shared queue. It does not if it is placed. If its
+  // group has been given a device, this moves the node to the queue of that device.
   bool stays_shared(NodeIndex node) {
     if (node_[node].device != kNone) return false;
     const DeviceIndex fixed = fixed_device(node);

@@ -38,7 +38,7 @@ class LocalSearch {
   Placement run(ImprovementCounts* counts);
 
  private:
-  // The loop of the search.
+  // Functions of the search's loop:
   bool out_of_time();
   std::int64_t work() const { return work_ + state_->work(); }
   void set_temperature();
@@ -46,18 +46,18 @@ class LocalSearch {
   void step();     // tries one random move
   void kick();     // leaves a local optimum
 
-  // The moves. Each tries a change and decides whether it is kept.
-  void try_node(NodeIndex node);  // moves it to another device or place in the order
+  // The moves. Each function tries a change and decides whether to keep it:
+  void try_node(NodeIndex node);  // moves the node to another device or place in the order
   // moves the nodes before and after path_[at] that are on one device
   void try_stretch(std::size_t at);
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
-  void try_swap(NodeIndex node);     // swaps it with a node that runs at about the same time
+  void try_swap(NodeIndex node);     // swaps the node with one that runs at about the same time
   bool try_relief();                 // moves a node that holds memory where a limit is exceeded
   DeviceIndex neighbour_device(NodeIndex node);
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);
 
-  // Acceptance.
+  // Functions that accept or refuse a move:
   void decide(ScheduleState::Move move);  // commits the move, or undoes it
   bool acceptable(Nanoseconds makespan, Score& next);
   bool fit_first() const { return limits_.fit_at_any_cost && best_score_.overflow > 0; }
@@ -68,7 +68,7 @@ class LocalSearch {
   double first_penalty() const;
   void adapt_penalty();
 
-  // The best placement, and other starts.
+  // Functions that save the best placement, or go on from it or another one:
   void save_best();
   void return_to_best();
   void reorder_by_list_scheduling();

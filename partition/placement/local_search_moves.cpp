@@ -1,5 +1,5 @@
-// The moves of the local search. Each changes the devices of a single node, of a part of the
-// critical path, of a cluster of nodes, or swaps nodes.
+// The moves of the local search. A move gives another device to a node, to a part of the critical
+// path or to a cluster of nodes, or swaps two nodes.
 #include <cmath>
 #include <limits>
 

@@ -100,7 +100,8 @@ Nanoseconds ScheduleState::earliest_start(NodeIndex node) const {
 
 Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
   const Nanoseconds ready = arrival(node, device), time = cost_.run_time(node, device);
-  // Insert the node where its inputs arrive on the device, and find its neighbours there.
+  // Find the neighbours that the node would have on this device, at the time when its inputs
+  // arrive.
   const std::vector<NodeIndex>& order = order_[device];
   const auto after = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
     return node_[other].start < ready || node_[other].key < node_[node].key;

@@ -73,7 +73,8 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
-  std::span<const std::vector<NodeIndex>> orders() const { return order_; }  // by device
+  // the order of nodes on each device
+  std::span<const std::vector<NodeIndex>> orders() const { return order_; }
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
 
@@ -185,7 +186,7 @@ class ScheduleState {
   // Nodes that start after this time keep their devices and places in the current move.
   Nanoseconds replay_until_ = 0;
   bool replayed_ = false;         // whether the current move has called contended_->replay()
-  bool finished_replay_ = false;  // whether that call computed all times
+  bool finished_replay_ = false;  // whether contended_->replay() computed all times
 };
 
 }  // namespace convoy::partition

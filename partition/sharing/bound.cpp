@@ -99,9 +99,8 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// Bounds the schedule by kernels and the copies back after them. Clients that were admitted before
-// count as if their kernels were over and their copies back came first, so that no schedule is
-// shorter than the bound.
+// Returns a bound from kernels and the copies back after them. Of clients admitted so far it counts
+// only the copies back, before all others, so that no schedule is shorter.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();

@@ -21,7 +21,7 @@ class Bound {
   explicit Bound(const Workload& workload);
 
   Nanoseconds at_start() const;
-  // Returns a bound on the makespan of a simulation that has come this far and whose copy engine is
+  // Returns a lower bound on the makespan of a simulation with this progress, whose copy engine is
   // free. `admitted`: for each client, whether it has been given to the copy engine.
   Nanoseconds of(const Progress& progress, const std::vector<bool>& admitted) const;
 

@@ -1,6 +1,5 @@
 // Jobs that share one device, and the device. Here a job is called a client: it brings its data,
-// runs kernels, and takes its results away. partition/sharing/client_simulator.h has the rules, and
-// docs/sharing.md has examples.
+// runs kernels, and takes its results away. docs/sharing.md has the rules, with examples.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +60,7 @@ class Workload {
  private:
   std::vector<Client> clients_;
   Device device_;
-  std::vector<Nanoseconds> busy_, idle_;  // sums by client
+  std::vector<Nanoseconds> busy_, idle_;  // total time of the kernels and of the gaps, by client
 };
 
 struct ClientFile {

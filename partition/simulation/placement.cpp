@@ -104,7 +104,8 @@ void PlacementReader::read_order(const Json& order) {
 
 Placement PlacementReader::read(std::string_view text) {
   Json document;
-  std::set<std::pair<int, std::string>> keys;  // nlohmann::json accepts repeated keys
+  // keys so far; nlohmann::json would accept repeated ones
+  std::set<std::pair<int, std::string>> keys;
   std::string section;
   const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
     if (event == Json::parse_event_t::key && depth == 1) {
