@@ -48,8 +48,8 @@ class ArchiveReader {
 
   // Returns whether the file is an archive, even a damaged one.
   static bool recognises(const std::string& file);
-  // Throws if the compressed data of a file are damaged, because its format cannot be recognised
-  // then.
+  // Throws if the file is compressed but damaged. Its format cannot be recognised then, and it must
+  // not be taken for a file of another kind.
   static void require_whole_compression(const std::string& file);
 
  private:

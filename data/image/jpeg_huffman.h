@@ -19,7 +19,7 @@
 
 namespace convoy::data {
 
-// The bits of a scan, the most significant one of a byte first.
+// Reads the bits of a scan, in each byte from the most significant one on.
 struct JpegBits {
   const std::uint8_t* next = nullptr;  // the byte that the next refill() starts with
   std::uint64_t bits = 0;              // the next `count` bits of the scan, at the top

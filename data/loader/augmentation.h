@@ -27,8 +27,8 @@ struct Augmentation {
   int resize_short = 0;
 
   // Takes a window of the output's size at a random place of the image, which is padded by
-  // `padding` pixels on each side. If the padded image is smaller than the window, it gets a random
-  // place in it.
+  // `padding` pixels on each side. A padded image that is smaller than the window gets a random
+  // place in the window.
   bool random_crop = false;
   int padding = 4;
   // Inception's crop as in torchvision's RandomResizedCrop: takes a window whose share of the area
@@ -66,7 +66,8 @@ Augmentation parse_augmentation(std::string_view text);
 // The changes that are drawn for one sample. Outputs outside the image and in erased rectangles are
 // 0 after normalisation, which is the mean colour.
 struct AugmentationParameters {
-  Window window;  // in pixels of the stored image; reaches beyond it only if it is not resized
+  // in pixels of the stored image; only a window that is not resized may reach beyond the image
+  Window window;
   std::int32_t resized_height = 0, resized_width = 0;  // size that the window is resized to
   std::int32_t top = 0, left = 0;                      // place of the output in the resized window
   std::int32_t flip = 0;                               // 1: the output is mirrored left to right

@@ -60,7 +60,7 @@ void DatasetBytes::make_resident(const std::vector<hsize_t>& extents) {
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED)
     H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
   const auto chunk_rows = static_cast<std::int64_t>(chunk[0]);
-  std::int64_t chunks = 1;  // chunks that hold the same rows
+  std::int64_t chunks = 1;  // number of chunks that hold the same rows
   for (std::size_t i = 1; i < chunk.size(); ++i)
     chunks *= static_cast<std::int64_t>((extents[i] + chunk[i] - 1) / chunk[i]);
   const std::int64_t rows =

@@ -77,8 +77,7 @@ class Spool {
   std::int64_t size_ = 0;
 };
 
-// A row after a row that is not written yet: it is unknown, skipped, or waits in the spool at
-// `offset`.
+// A row that comes before its turn: unknown yet, skipped, or waiting in the spool at `offset`.
 struct Waiting {
   static constexpr std::int64_t kUnknown = -1, kSkipped = -2;
   std::int64_t offset = kUnknown;

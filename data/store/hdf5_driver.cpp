@@ -21,7 +21,7 @@ namespace convoy::data::hdf5 {
 namespace {
 
 struct File {
-  H5FD_t base{};  // HDF5's part; it must come first
+  H5FD_t base{};  // the part that HDF5 uses; must be the first member
   int descriptor = -1;
   haddr_t end_of_allocated = 0, end_of_file = 0;
   dev_t device = 0;
