@@ -79,7 +79,7 @@ class Hub {
   std::optional<Clock::time_point> first_failure_, first_death_, first_abandoned_, deaths_count_until_;
 };
 
-// Make the messages that carry these values.
+// Return the messages in which the watchdogs exchange these values.
 Frame overdue_frame(const OverdueWait& wait);
 Frame state_frame(std::uint64_t channel_key, const RankState& state);
 

@@ -137,8 +137,8 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
-    // Search the queue that devices share before the devices' own queues: this search moves a node
-    // whose group has meanwhile been given a device to the queue of that device.
+    // Search the queue that devices share before the devices' own queues, because the search may
+    // move a node from it to a device's own queue.
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
     const auto anywhere =
         shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });

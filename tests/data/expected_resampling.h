@@ -55,9 +55,9 @@ inline constexpr ExpectedTransform kExpectedTransforms[] = {
     {500, 375, 235, 224, 313, 235, 0x5DEE99BAE8825D7Cu},  {375, 499, 224, 224, 224, 298, 0xD151586B25407594u},
 };
 
-// What torchvision draws on average: the share of the area and the logarithm of the aspect.
-// RandomResizedCrop draws on 340x256 pixels (aspect: width to height), RandomErasing on 160x224
-// (height to width).
+// Means over torchvision's draws of the share of the area and of the logarithm of the aspect:
+// RandomResizedCrop on 340x256 pixels (width to height), RandomErasing on 160x224 (height to
+// width).
 struct ExpectedDraws {
   double area, log_aspect;
 };

@@ -151,7 +151,7 @@ TEST(ImageDecoder, RefusesRegionsThatTheImageDoesNotHave) {
   EXPECT_THROW(ImageDecoder(ImageFormat::encoded, {0, 0, 2}), std::invalid_argument);
 }
 
-// ---- oddities of files that libjpeg warns of ----
+// ---- damage and oddities that libjpeg only warns of ----
 
 Bytes with_inserted(const Bytes& file, std::size_t at, const Bytes& more) {
   Bytes result = file;

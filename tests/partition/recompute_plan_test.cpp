@@ -197,7 +197,7 @@ TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
   StepModel model = residual_step(8);
   const int late = model.operations[40].outputs[0];
   model.operations.back().inputs.push_back(late);
-  // The other byte that is kept is that of the loss's probabilities.
+  // The planner keeps this tensor, and the loss's probabilities, which take 1 byte.
   EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);
   const RecomputePlanner planner(model);
   const RecomputePlan least = planner.least();
