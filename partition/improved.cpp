@@ -196,7 +196,8 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  // Stay near the start, because the first search (improved()) looks farther away.
+  // A low temperature keeps these searches near the start. The first search (improved()) looks
+  // farther away.
   limits.temperature /= 10;
   // Divide the work into `all` parts: half for these searches, half for the last one. Divide the
   // remaining time anew before each search, because a search may end early.

@@ -31,7 +31,7 @@ class OperationName {
   std::uint16_t length_ = 0;
 };
 
-// A wait that has exceeded the limit.
+// A wait that has lasted longer than the timeout.
 struct OverdueWait {
   std::uint64_t channel_key = 0;
   std::uint64_t sequence = 0;

@@ -232,8 +232,8 @@ void Watchdog::abandon() {
 
 void Watchdog::take_leave() {
   if (request_ == Request::abandon) {
-    // Keep the connections open until the process ends. Closing them before its message is printed
-    // would look like a death.
+    // Leave the connections open. They close when this process ends, which is after its message is
+    // printed.
     if (channel_.hub)
       channel_.hub->send_diagnosis(true);
     else

@@ -32,7 +32,7 @@ class UniqueFd {
 
 enum class FrameKind : std::uint32_t {
   hello,      // rank -> hub: token, who it is
-  welcome,    // hub -> rank
+  welcome,    // hub -> rank: the rank belongs to the job
   overdue,    // rank -> hub: a wait has lasted too long
   query,      // hub -> rank: how far are you on this channel?
   state,      // rank -> hub: the answer

@@ -258,7 +258,7 @@ class ImageWriter {
   std::vector<bool> trained_;
   std::array<std::int64_t, 2> count_{};
   std::int64_t delivered_ = 0;
-  ConvertPipeline pipeline_;  // must be the last member: its threads use the others
+  ConvertPipeline pipeline_;  // last member, so destroyed first: its threads use the other members
 };
 
 }  // namespace

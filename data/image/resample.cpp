@@ -64,8 +64,8 @@ void set_cut(AxisMap& axis) {
 }
 
 void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
-  // A bilinear filter is a triangle, here two output pixels wide. Rounding may add a source pixel
-  // on either side.
+  // An output pixel is made from the source pixels under two output pixels (a triangle filter), and
+  // by rounding perhaps one more on either side.
   const std::int64_t most = std::min(extent, 2 * (extent / outputs + 1) + 2);
   first.reserve(static_cast<std::size_t>(outputs));
   weight.reserve(static_cast<std::size_t>(outputs * most));

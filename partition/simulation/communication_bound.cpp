@@ -63,8 +63,9 @@ class Bound {
     return least;
   }
 
-  // Returns the earliest begin of a node whose producers are in near_. A second pass, from the end
-  // of the graph backwards, puts consumers there instead and counts time backwards.
+  // Returns the earliest time at which a node can begin, whose producers are in near_. In the pass
+  // from the end of the graph backwards, near_ holds the node's consumers, and time counts
+  // backwards.
   Nanoseconds earliest() {
     std::sort(near_.begin(), near_.end(),
               [](const Neighbour& a, const Neighbour& b) { return a.elsewhere() > b.elsewhere(); });
