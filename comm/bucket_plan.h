@@ -7,15 +7,14 @@
 
 namespace convoy::comm {
 
-// A parameter's gradient in the flat buffer, in elements.
+// The place of one parameter's gradient in the flat gradient buffer, in elements.
 struct ParameterSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
 };
 
-// A contiguous slice of the flat buffer, in elements. It may be reduced once its segments,
-// first_segment to last_segment inclusive, are finished. A long segment spreads over several
-// buckets.
+// A contiguous slice of the flat buffer, in elements. It may be reduced once backward has finished
+// the gradients first_segment to last_segment. A long segment spreads over several buckets.
 struct Bucket {
   std::int64_t offset = 0;
   std::int64_t count = 0;

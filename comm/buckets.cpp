@@ -35,8 +35,8 @@ double GradientBuckets::wait_all(Stream stream) {
         fmt::format("gradient bucket {} of {} was not started: its gradients are not finished", started_,
                     buckets_.size()));
   const auto begin = std::chrono::steady_clock::now();
-  // Before each wait, move all buckets on: each sum has a share that this rank must add, and other
-  // ranks wait for it.
+  // Go on with all buckets before waiting for one: every sum has a share that this rank must add,
+  // and the other ranks wait for it.
   for (const auto& operation : operations_) {
     progress();
     operation->wait(stream);

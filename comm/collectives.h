@@ -25,11 +25,10 @@ namespace convoy::comm {
 using kernels::DType;
 using kernels::Stream;
 
-// An operation on fixed buffers that runs every step. All ranks that take part prepare it once;
+// An operation on fixed buffers that runs every step. The ranks that take part prepare it once;
 // later calls allocate nothing.
-// On devices, a start outside a capture may block. Over NCCL it connects all pairs prepared since
-// the last start and waits until each peer does the same. With copy engines a send's first start
-// waits until its receive is prepared.
+// On devices, a start outside a capture may block: with NCCL until the peers of all newly prepared
+// transfers have connected, with copy engines until the receiver of a transfer has prepared it.
 class PreparedOperation {
  public:
   virtual ~PreparedOperation() = default;
@@ -59,20 +58,20 @@ class Collectives {
   virtual void broadcast(void* data, std::int64_t count, DType type, int root, Stream stream,
                          std::string_view label) = 0;
 
-  // Returns zeroed memory in which ranks of one host sum their data without messages. Returns null
-  // if these ranks cannot share memory; then the caller's data may be in any memory.
+  // Returns zeroed memory in which ranks of one host can sum their data without messages, or null
+  // if these ranks cannot share memory. Sums also work on any other memory.
   // Collective. Returns null on all ranks if sizes differ. A rank that has already failed passes 0
   // so that the others do not block.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
   // Returns how many bytes more than `bytes` shared_memory(bytes) takes on this rank.
   virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
 
-  // Returns zeroed memory for the buffers of prepared sends and receives, so that copy engines can
-  // move their data. Both buffers of a transfer must be in such memory. Returns null if copy
-  // engines cannot be used; then the buffers may be in any memory.
+  // Returns zeroed memory for the buffers of prepared sends and receives, which copy engines can
+  // move. Both buffers of a transfer must be in such memory, or neither. Returns null if copy
+  // engines cannot be used.
   // The n-th prepared send to a peer matches that peer's n-th prepared receive.
-  // Collective. Sizes may differ between ranks, but all ranks get null if one passes 0. A rank that
-  // has already failed does so.
+  // Collective. Sizes may differ between ranks, but all ranks get null if one passes 0, as a rank
+  // does that has already failed.
   virtual std::shared_ptr<std::byte> transfer_memory(std::size_t) { return nullptr; }
 
   // Sums f32, f64 or bf16 over the ranks, in place, with the same bits in every run. On the host,

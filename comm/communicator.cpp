@@ -93,9 +93,8 @@ Communicator Communicator::split_by_host(std::string name) const {
   MPI_Comm child = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &child),
             "MPI_Comm_split_type " + name);
-  // The keys of hosts must differ. So derive a host's key from its lowest rank, which is rank 0 of
-  // the new communicator.
-  // order first.
+  // The new communicators, one per host, need different keys. So derive the key from the lowest
+  // rank of the host, which is rank 0 of the new communicator.
   int lowest = rank_;
   check_mpi(MPI_Bcast(&lowest, 1, MPI_INT, 0, child), "MPI_Bcast " + name);
   return {child, context_, std::move(name), child_key(lowest)};

@@ -154,7 +154,8 @@ class Communicator {
   std::vector<int> world_ranks_;
 };
 
-// Returns the key of the index-th object that is derived from the object with this key.
+// Returns a key for something made from the communicator with this key: a communicator split off,
+// or a channel of messages. `index` tells these apart.
 std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
 
 }  // namespace convoy::comm

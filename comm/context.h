@@ -29,8 +29,8 @@ struct CommContext {
   std::atomic<bool> inside_mpi = false;
 };
 
-// Guards every call into MPI. Throws std::logic_error for a second thread, because MPI is
-// initialised for one thread at a time.
+// Held during every call into MPI. Throws std::logic_error if another thread is inside MPI, because
+// MPI is initialised for one thread at a time.
 class MpiSection {
  public:
   explicit MpiSection(CommContext& context);

@@ -10,8 +10,8 @@
 
 namespace convoy::comm {
 
-// `sums` says what the ranks mostly sum (nccl_collectives.h). `ranks` must outlive the result.
-// Collective.
+// `sums` tells NCCL whether the ranks sum gradients or only small data (nccl_collectives.h).
+// `ranks` must outlive the result. Collective.
 std::unique_ptr<Collectives> make_collectives(kernels::Backend backend, const Communicator& ranks,
                                               Sums sums = Sums::gradients);
 

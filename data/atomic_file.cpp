@@ -29,7 +29,7 @@ extern "C" void remove_partial_files() {
 extern "C" void remove_partial_files_and_end(int signal) {
   remove_partial_files();
   // Restore the default action only after the removal: timeout(1) and process groups send a signal
-  // twice, and the second would end the process before.
+  // twice, and the second one would end the process before its files are removed.
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }

@@ -1,5 +1,6 @@
-// Makes the candidates: the placement of each algorithm, with the shorter of two orders (its own or
-// that of list scheduling), repaired if it exceeds the memory limits.
+// Makes the candidates: one placement by each algorithm. A candidate takes the algorithm's own
+// order of nodes or that of list scheduling, whichever gives the shorter schedule, and is repaired
+// if it exceeds the memory limits.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -32,7 +33,8 @@ Placement Partitioner::place(Algorithm algorithm) const {
   return place_by_pardnn(cost_, units_);
 }
 
-// Takes the algorithm's own order if it is shorter than that of list scheduling.
+// Keeps the order that the algorithm made, if it made one that is shorter than that of list
+// scheduling. Else takes the order of list scheduling.
 void Partitioner::choose_order(Entry& entry) const {
   Simulation by_list =
       simulate(cost_, {entry.placement.devices, entry.placement.device_of, {}}, Detail::kTimes);
@@ -86,9 +88,9 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Called if no candidate fits. Returns an entry with a proof that no placement can fit, if one is
-// found. Else tries to make placements fit: those of several algorithms, one that spreads the live
-// bytes, and the candidate that came closest. The result may still not fit.
+// Called if no candidate fits into memory. Looks for a proof that no placement fits. Without one,
+// tries to make some fit: the placements of several algorithms, one that spreads memory over the
+// devices, and the candidate that came closest. The result may still not fit.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -103,7 +105,7 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
     ImprovementLimits limits;
     limits.deadline = deadline();
-    limits.work = most.count();  // a unit is about a nanosecond
+    limits.work = most.count();  // a unit of work takes about a nanosecond
     limits.fit_at_any_cost = true;
     // Stop at the first placement that fits.
     limits.good_enough = std::numeric_limits<Nanoseconds>::max();
@@ -139,9 +141,9 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
-  // Making candidates ends with the first that is as short as the bound. So start with two cheap
-  // algorithms that often reach it. The slowest come next, so that the fast ones fill the threads
-  // at the end.
+  // This is the order in which threads make the candidates, until one is as short as the lower
+  // bound. Two cheap algorithms that often reach it come first, and the slowest next, so that only
+  // fast ones are left at the end.
   if (options_.algorithm == Algorithm::kImprove)
     wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
               Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};

@@ -1,5 +1,5 @@
-// Improves the best candidate: finds a better start, runs the local search until its time is over,
-// and tries every placement of a tiny graph.
+// Improves the best candidate: finds a better start, runs the local search until its limits are
+// reached, and tries every placement of a tiny graph.
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -20,16 +20,16 @@ Placement on_more_devices(Placement placement, DeviceIndex devices) {
   return placement;
 }
 
-// A machine with only some of the devices, which are all alike, and the shortest placement on it so
-// far: first the best that needs no search, then the result of search().
+// A machine with only some of the devices, which must all be alike, and the shortest placement
+// found for it: at first the best of the simple algorithms, then the result of search().
 class FewerDevices {
  public:
   FewerDevices(const CostModel& wide, DeviceIndex devices)
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    // Take the order of make_all(): of equally short candidates the first one stays, as on a
-    // machine that has only these devices.
+    // Try the algorithms in the order of Partitioner::make_all(). Of equally short placements the
+    // first one wins, so the result is that of a machine that has only these devices.
     consider(place_by_etf(cost_, units_));
     consider(place_by_heft(cost_, units_));
     consider(place_by_metis(cost_, units_));
@@ -58,8 +58,8 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // Considers a placement's choice of devices with the order of list scheduling and, if the
-  // placement has an order of its own, with that one.
+  // Tries a placement with the order of list scheduling and, if it has one, with its own order.
+  // Keeps it if it is the shortest so far.
   void consider(Placement placement) {
     Placement listed{placement.devices, placement.device_of, {}};
     consider_order(std::move(listed));
@@ -90,11 +90,12 @@ ImprovementLimits Partitioner::search_limits() const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
   limits.deadline = deadline();
-  // Stop within a hundred-thousandth of the lower bound, because no more than that could be gained.
+  // Stop as soon as the makespan is within 1/100,000 of the lower bound, because hardly anything is
+  // left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  // Under contention a move delays many transfers, so a higher temperature must accept longer
-  // schedules.
+  // Under contention one move delays many transfers. So start at a higher temperature, which
+  // accepts schedules that become that much longer.
   if (cost_.machine().contention()) limits.temperature = 0.1;
   if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
   constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
@@ -102,8 +103,8 @@ ImprovementLimits Partitioner::search_limits() const {
   return limits;
 }
 
-// Returns a better start for the search: the best candidate, a variant of HEFT or, if memory limits
-// bind, a placement that spreads memory.
+// Returns the placement from which the search starts: the best candidate, a variant of HEFT or, if
+// memory limits matter, a placement that spreads memory over the devices.
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
@@ -174,8 +175,7 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// Returns the limits of a search that gets one of `parts` equal parts of the work and of the time
-// that is left.
+// Returns limits for one of `parts` searches that divide work and remaining time equally.
 ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
   if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
   if (limits.deadline != Clock::time_point::max())
@@ -183,9 +183,9 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
   return limits;
 }
 
-// Searches on all devices, and on 2, 4, … devices if the makespan there comes close. A search on
-// fewer devices repeats that of a smaller machine, so that more devices never give a longer
-// schedule. Spends half of the limits on the shortest of these results.
+// Searches on all devices, and on the first 2, 4, … devices if their schedule is not much longer.
+// Searching also as a smaller machine would guarantees that more devices never give a longer
+// schedule. The shortest result is searched again, with half of all work.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
@@ -196,10 +196,11 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  // Stay near the start, because the first search (improved()) looks farther away.
+  // A low temperature keeps these searches near the start. The first search (improved()) looks
+  // farther away.
   limits.temperature /= 10;
-  // Half of the `all` parts are for these searches, half for the last one. The time that is left is
-  // divided anew before each search, because a search may end early.
+  // Divide the work into `all` parts: half for these searches, half for the last one. Divide the
+  // remaining time anew before each search, because a search may end early.
   const std::int64_t all = 2 * std::ssize(widths) + 2;
   auto next_limits = [&, left = all]() mutable {
     ImprovementLimits some = share_of(limits, left--);

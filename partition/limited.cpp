@@ -1,6 +1,6 @@
-// Improves under memory limits: searches from several placements, also under tighter limits than
-// the machine's. One large reduction of memory can cost less than many small ones, and a looser
-// limit should find what a tighter one finds.
+// Improves a placement under memory limits. Searches from several placements, and also under
+// tighter limits than the machine's: reducing memory once by much can cost less time than often by
+// little. In this way a machine with a looser limit also finds what one with a tighter limit finds.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -20,9 +20,9 @@ Machine Partitioner::with_limits(double share) const {
   return machine;
 }
 
-// Returns the tighter limits to search under, as shares of the machine's limits: memory_floor() ×
-// (1 + kRatio^number) for whole numbers. So machines with different limits search under the same
-// tighter limits.
+// Returns the tighter limits to search under: memory_floor() × (1 + kRatio^number) for whole
+// numbers, so that machines with different limits search under the same ones. Expresses them as
+// shares of the machine's limits.
 std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -40,8 +40,8 @@ std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
   return limits;
 }
 
-// Repairs the placements of three algorithms to each of the tighter limits, with at most `most` of
-// time for each try. Returns the first that fits.
+// Takes the placements of three algorithms and reduces their memory to each of the tighter limits
+// in turn, for at most `most` of time each. Returns the first one that then fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   const std::vector<TighterLimit> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
@@ -79,8 +79,9 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
     if (!placement.device_of.empty()) take(placement);
 }
 
-// A placement that exceeds the limits often stays short after the search has made it fit. So this
-// searches from METIS's and ParDNN's placements under several limits, then goes on with the best.
+// Searches from the placements of METIS and ParDNN under several limits, then goes on from the best
+// result. These placements may exceed the limits, but often stay short while the search makes them
+// fit.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
@@ -95,7 +96,8 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   std::array<Entry, 2> whole;
   whole[0].placement = place(Algorithm::kMetis), whole[1].placement = place(Algorithm::kParDnn);
   for (Entry& start : whole) choose_order(start);
-  // Without a time limit, each of the first searches gets 1 / kParts of the work of the last one.
+  // Without a time limit, each search from a placement gets 1 / kParts of the work of the final
+  // search.
   constexpr std::int64_t kParts = 4;
   const std::vector<TighterLimit> tighter = tighter_limits();
   const auto tasks_per_thread = static_cast<std::int64_t>(tighter.size() + 3) / options_.threads + 1;

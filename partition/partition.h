@@ -23,16 +23,17 @@ Algorithm algorithm_from(std::string_view name);
 
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
-  // Limits all work of partition_graph except the first candidate of a large graph. If it is not
-  // set, only the improvement is limited, to a number of work units (work.h) that takes a core half
-  // a second for graphs below 20,000 nodes and edges and grows linearly for larger ones.
+  // Limits the time of partition_graph, except for the first candidate of a large graph. If it is
+  // not set, only the search is limited: to about half a second for graphs below 20,000 nodes and
+  // edges, and more in proportion for larger ones, counted in work units (work.h).
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit =
-      std::numeric_limits<std::int64_t>::max();  // a limit by moves, which makes results repeatable
+      // the most moves of the search; unlike a time, it makes results repeatable
+      std::numeric_limits<std::int64_t>::max();
   // Time to make a placement fit if no candidate fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
-  // Threads that make candidates, then run local searches. Even a single thread runs both searches
-  // of a small graph, one after the other.
+  // Threads that make candidates, then run local searches. A small graph gets two searches; with a
+  // single thread they run one after the other.
   unsigned threads = 2;
   std::uint64_t seed = 1;
 };
@@ -46,16 +47,17 @@ struct Candidate {
 
 struct PartitionResult {
   std::optional<Placement> placement;  // empty if nothing fits
-  // If nothing fits: the proof, or the attempt that came closest.
+  // If nothing fits: a proof of that, or the attempt that came closest to the limits.
   std::string reason;
   bool proven = false;                          // whether `reason` is a proof
   bool optimal = false;                         // whether no shorter placement exists
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0, one_device = 0;
-  // Nothing fits if each device has less memory than this. This much is not always enough.
+  // A lower bound on memory: no placement fits if every device has less than this. With this much,
+  // still none may fit.
   Bytes memory_floor = 0;
-  // No candidate is made after one that is as short as the lower bound.
+  // The candidates that were made. None is made after one that is as short as the lower bound.
   std::vector<Candidate> candidates;
   ImprovementCounts improvement;
 };

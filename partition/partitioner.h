@@ -59,7 +59,7 @@ class Partitioner {
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
   struct TighterLimit {
-    // The limit is memory_floor() * (1 + kRatio^number), so equal numbers mean equal limits.
+    // the limit is memory_floor() * (1 + kRatio^number) bytes
     int number;
     double share;  // the limit as a share of the machine's limits
   };
@@ -68,7 +68,8 @@ class Partitioner {
                  const std::function<void(const Placement&)>& take) const;
   std::optional<Placement> repaired_to_tighter(std::chrono::nanoseconds most) const;
   Placement second_search(const Entry& best, ImprovementLimits limits) const;
-  // Returns whether a placement exceeded the limits before its repair, so that the limits bind.
+  // Returns whether any placement exceeded the memory limits before its repair, so that the limits
+  // matter for this graph.
   static bool any_repaired(const std::vector<Entry>& entries) {
     return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
   }

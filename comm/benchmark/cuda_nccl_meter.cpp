@@ -1,5 +1,5 @@
-// Measures collectives on device memory. Our operations and NCCL's run as one CUDA graph of `times`
-// operations, timed by events.
+// Measures collectives on device memory. Captures `times` operations, ours or NCCL's, in one CUDA
+// graph and times its launch by CUDA events.
 #include <fmt/format.h>
 
 #include "comm/benchmark/meter.h"

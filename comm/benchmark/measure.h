@@ -11,9 +11,9 @@
 
 namespace convoy::comm {
 
-// `gradients` is the all-reduce of a step's gradient buckets. It works in memory that the ranks
-// share, if they can share memory. With `send_receive` each rank sends to the next one and receives
-// from the one before.
+// `gradients` is the all-reduce of a step's gradients, which works in memory that the ranks share
+// if they can share any. `send_receive`: each rank sends to the next rank and receives from the
+// previous one.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
@@ -33,7 +33,7 @@ class CollectivesMeter {
   // rank alone.
   virtual void connect() = 0;
 
-  // Whether our code or the library's moves the f32 data.
+  // Whose code moves the data (f32): Convoy's or the library's.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
   // were right.
@@ -42,12 +42,12 @@ class CollectivesMeter {
   // Overwrites the buffer. On devices the calls are captured in one CUDA graph, as a training
   // step's are.
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
-  // Returns the microseconds of one all-reduce of `bytes` of gradients in prepared buckets of
+  // Returns the microseconds of one all-reduce of `bytes` of gradients, cut into buckets of
   // `bucket` bytes.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
-  // Microseconds of an all-reduce of gradients and of a computation, each alone, and of both
-  // together when they overlap.
+  // Three times in microseconds: an all-reduce of gradients alone, a computation alone, and both
+  // together, when they overlap.
   struct SideBySide {
     double communication = 0, computation = 0, together = 0;
   };

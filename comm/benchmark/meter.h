@@ -35,8 +35,8 @@ class MeterBase : public CollectivesMeter {
   // Calls body(stream) `times` times in a row. Returns the microseconds of one call.
   virtual double time(int times, const std::function<void(Stream)>& body) = 0;
 
-  // Destroys the sums. Call this before their memory is freed, because their destructors release a
-  // device that waits in them.
+  // Destroys the prepared all-reduces. Call this before freeing their memory: freeing waits for the
+  // device, and if the device waits for another rank only these destructors release it.
   void forget_sums() { sums_.clear(); }
   float* data_of(Movement movement) { return movement == Movement::gradients ? gradients() : buffer(); }
 

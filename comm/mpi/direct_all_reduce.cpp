@@ -103,7 +103,7 @@ void DirectAllReduce::handle_finished(int finished) {
   for (int i = 0; i < finished; ++i) {
     const int index = finished_[i];
     const auto message = static_cast<Message>(index % kMessages);
-    // The sum of the other rank's share arrives in the place of the values that this rank sends for
+    // This rank receives the sum of a share into the memory from which it sends its own values of
     // that share. So start to receive the sum only after the values have been sent.
     if (message == Message::send_part) start_message(Message::receive_sum, index / kMessages);
     if (message == Message::receive_part && --parts_missing_ == 0) add_parts();

@@ -54,10 +54,10 @@ class DirectAllReduce : public PreparedOperation {
   std::uint64_t sequence_ = 0;
   std::vector<int> others_;            // the other ranks
   std::vector<std::byte> parts_;       // other ranks' values of this rank's share
-  std::vector<const void*> addends_;   // every rank's values, in rank order, for add_parts
+  std::vector<const void*> addends_;   // every rank's values of this rank's share, in rank order
   std::vector<void*> sum_;             // this rank's share of the buffer
   std::vector<MPI_Request> requests_;  // persistent, kMessages for each other rank
-  std::vector<int> finished_;          // scratch for MPI_Testsome
+  std::vector<int> finished_;          // indices of finished requests, from MPI_Testsome
   int parts_missing_ = 0;
   int messages_left_ = 0;
 };

@@ -56,7 +56,8 @@ bool SharedAllReduce::progress() {
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
-  // After this many unsuccessful looks the thread yields its core, because ranks may share one.
+  // A rank that waits for a counter looks at it this often before it yields its core, because ranks
+  // may share a core.
   constexpr int kSpins = 200;
   for (int spin = 0; !progress(); ++spin)
     if (spin >= kSpins) ::sched_yield();

@@ -31,8 +31,8 @@ class File {
   int descriptor_;
 };
 
-// Makes this rank's zeroed memory and the address by which the other ranks of the host open it. Its
-// window_bytes is 0 if the rank has no memory.
+// Makes this rank's zeroed memory. Returns the address by which other ranks of the host open it,
+// with window_bytes 0 if this rank got no memory.
 Address make_part(const File& file, std::size_t window, std::size_t mapped) {
   struct stat status {};
   const bool made = window > 0 && file.descriptor() >= 0 &&
@@ -75,8 +75,8 @@ std::shared_ptr<SharedWindow> SharedWindow::create(const Communicator& communica
       window->parts_[rank] = map_part(theirs, mapped);
     if (window->parts_[rank] == nullptr) complete = 0;
   }
-  // A rank must keep its file open until all others have mapped it. This all-reduce ensures that,
-  // too.
+  // A rank must keep its file open until all others have mapped it. This all-reduce also waits for
+  // that.
   return communicator.all_reduce(complete, ReduceOp::min, "shared window") == 1 ? window : nullptr;
 }
 

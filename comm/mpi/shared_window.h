@@ -1,6 +1,6 @@
 // Memory of one host that every member of a communicator can address, with one part for each rank.
-// It uses anonymous files (memfd_create) instead of MPI_Win_allocate_shared. These need no room in
-// /dev/shm, which is small in containers, and all ranks learn here whether they can see each other.
+// It consists of anonymous files (memfd_create), because MPI_Win_allocate_shared needs room in
+// /dev/shm, which is small in containers.
 #pragma once
 
 #include <atomic>

@@ -37,8 +37,8 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 }
 
 NcclChannel::~NcclChannel() {
-  // Wait while the watchdog still runs: the last operation may wait for a rank that has died, and
-  // then only the watchdog ends this wait.
+  // Wait here, while the watchdog still runs: if the last operation waits for a rank that has died,
+  // only the watchdog can end the wait.
   if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(mark_stream_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();
@@ -54,8 +54,8 @@ void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // stream_ reaches this event after the previous operation, so the marks of this one come later,
-  // too.
+  // The marks of this operation must come after the previous operation, at whose end stream_
+  // reaches this event.
   ready_.record(stream_.get());
   ready_.make_wait(mark_stream_.get());
 }

@@ -108,7 +108,7 @@ class NcclCollectives : public Collectives {
                                          ranks().world_ranks());
   }
 
-  // Returns a sum by copy engines, or null if NCCL has to do it.
+  // Returns an all-reduce by copy engines, or null if NCCL has to do it.
   std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     if (bytes < kLeastCopiedBytes) return nullptr;
@@ -123,7 +123,8 @@ class NcclCollectives : public Collectives {
     connections_.windows.push_back(window);
     return {window, window->data(rank())};
   }
-  // Returns the window that holds the whole buffer, and the offset in it, or null.
+  // Returns the window of shared device memory that holds the whole buffer, and the buffer's offset
+  // in it. Returns null if no window does.
   std::pair<std::shared_ptr<PeerWindow>, std::size_t> find_window(PeerWindow::Use use, const void* data,
                                                                   std::size_t bytes) const {
     for (const auto& held : connections_.windows)

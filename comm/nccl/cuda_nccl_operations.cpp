@@ -39,8 +39,8 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  // Both are members of this base class, so that they are freed after its destructor has aborted
-  // the connections.
+  // These members belong to this base class, so that they are freed only after its destructor has
+  // aborted the connections.
   kernels::DeviceBuffer wide_;
   std::shared_ptr<PeerWindow> window_;
 
@@ -60,8 +60,8 @@ class AllReduce : public Operation {
  public:
   AllReduce(Connections& connections, void* data, std::int64_t count, DType type, OperationName name)
       : Operation(connections, name), data_(data), count_(count), type_(type) {
-    // The sum of two values is rounded once. With more ranks NCCL would round bf16 after each
-    // addition, so sum in float.
+    // NCCL rounds bf16 after each addition. With two ranks there is only one; with more, sum in
+    // float.
     if (type == DType::bf16 && connections.ranks.size() > 2)
       wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
   }
@@ -162,7 +162,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::RemoteSlot there_;  // slot at the other end, known after the first start
+  PeerWindow::RemoteSlot there_;  // the receiver's memory; known after the first start
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ const OperationName kSlotOfATransfer("address of a transfer");
 
 constexpr std::uint32_t kSet = 1;
 
-// Checks a call that is expected to fail on some machines.
+// Returns whether a call succeeded that fails on some machines. Clears CUDA's error if it failed.
 bool succeeded(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
@@ -71,7 +71,6 @@ CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   return operation;
 }
 
-// Enqueues the operations in their order.
 void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t stream) {
   static auto* const run = driver_function<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
   // The driver only reads, although its parameter is not const.
@@ -81,14 +80,15 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// The flags of the two barriers. For each barrier a rank has one flag for every other rank. The
-// other rank sets it and the owner clears it.
+// The flags of the window's two barriers. For each barrier a rank owns one flag per other rank. The
+// other rank sets it when it arrives, and the owner clears it.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
 
-// The state of one transfer, in the receiver's part. Each flag is set by one end, and cleared by
-// the other one, which waits for it. `bytes` is 0 until the slot is published.
+// The state of one transfer, kept by the receiver. Each flag is set by one end, and cleared by the
+// other end, which waits for it. `bytes` is 0 until the receiver has told where the data go (its
+// slot).
 struct PeerWindow::TransferState {
   std::uint32_t may_send, has_sent;
   std::uint64_t offset;
@@ -204,7 +204,8 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the index under which the watchdog knows this pair's waits for slots.
+// Returns the watchdog's channel for waits of this pair, in which a sender waits until the receiver
+// tells where the data go.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
@@ -233,8 +234,8 @@ PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const
   const TransferState& place = state(rank(), transfer.peer, transfer.number);
   std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
   if (bytes == 0) {
-    // Receivers publish their slots in the order of transfer numbers, so this wait is number + 1 of
-    // the channel.
+    // The watchdog counts a channel's waits from 1, and the receiver publishes slots in the order
+    // of transfer numbers. So the wait for transfer n is number n + 1.
     const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
                          kSlotOfATransfer);
     while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
@@ -303,7 +304,8 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    // Repeat this until the device is idle, because waits that pass clear their flags.
+    // Set the flags again and again until the device is idle, because a wait that passes clears its
+    // flag.
     set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

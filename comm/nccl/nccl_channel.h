@@ -1,6 +1,7 @@
-// A stream for operations between ranks, with the NCCL communicator that they need. Operations run
-// in the order of their starts, which is the same on all members. The watchdog follows them. CUDA
-// builds only. Internal to comm.
+// A stream for operations between ranks, with the NCCL communicator that they need. All ranks start
+// the operations in the same order, and they run in it. At the start and end of each, a second
+// stream advances counters (marks, progress_marks.h) that the watchdog reads. CUDA builds only.
+// Internal to comm.
 #pragma once
 
 #include <mutex>
@@ -25,12 +26,12 @@ class NcclChannel : public DeviceOperations {
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  // Returns the number by which the watchdog's marks name this operation. Throws std::length_error
-  // for more than ProgressMarks::kMostOperations names.
+  // Returns the number that stands for this name in the marks. Throws std::length_error for more
+  // than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
-  // Calls calls(communicator, stream of the channel), ordered after the work on `stream`, then
-  // records `done`.
+  // Runs one operation, which calls(NCCL communicator, stream of the channel) enqueues. It begins
+  // after the work on `stream` and records `done` at its end.
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
@@ -39,7 +40,8 @@ class NcclChannel : public DeviceOperations {
     done.record(stream_.get());
     done.make_wait(mark_stream_.get());
     marks_.finish(mark_stream_.get());
-    // Outside captures `done` also covers the mark, so that marks of a later graph come after it.
+    // Outside a capture, record `done` again after the mark. Work that waits for `done`, such as
+    // the next graph, then also comes after the mark.
     if (!kernels::CapturedGraph::join_later(mark_stream_.get())) done.record(mark_stream_.get());
   }
 
@@ -57,8 +59,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // The marks have a stream of their own. Even a kernel of one thread may have to wait for a
-  // multiprocessor, and must not hold up the operations meanwhile.
+  // Marks have a stream of their own: even their kernel of one thread may have to wait for a free
+  // multiprocessor, and must not delay the operations.
   kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;

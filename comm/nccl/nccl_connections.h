@@ -20,13 +20,13 @@ struct Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Aborts all connections of this process at once, because an abort waits for graphs that may hold
-  // operations of other connections. Call it on the thread that opened them. The destructor calls
-  // it while an exception unwinds.
+  // Aborts all connections of this process at once: aborting one waits for graphs that may hold
+  // operations of the others. Call it on the thread that opened them. The destructor calls it while
+  // an exception unwinds.
   static void abort_all() noexcept;
 
-  // Returns the channel of transfers from `sender` to `receiver` by copy engines. NCCL does not
-  // connect such a pair.
+  // Returns the channel of transfers from `sender` to `receiver` by copy engines, for which NCCL
+  // makes no connection.
   NcclChannel& copies(int sender, int receiver);
 
   NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
@@ -34,8 +34,9 @@ struct Connections {
   Communicator ranks;
   // Windows live as long as somebody uses their memory.
   std::vector<std::weak_ptr<PeerWindow>> windows;
-  std::unique_ptr<NcclChannel> whole;    // null for a single rank
-  std::unique_ptr<NcclChannel> buckets;  // null also for Sums::small, which uses `whole`
+  std::unique_ptr<NcclChannel> whole;  // null for a single rank
+  // null for a single rank, and for Sums::small, which uses `whole`
+  std::unique_ptr<NcclChannel> buckets;
   NcclPairs pairs;
 
  private:

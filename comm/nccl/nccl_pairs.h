@@ -33,8 +33,8 @@ class NcclPairs {
   std::unique_ptr<NcclChannel> connect(int sender, int receiver);
 
   const Communicator& ranks_;
-  // Memory of the byte that opens a connection. It is a member so that it is freed after an abort,
-  // because freeing waits for the device.
+  // The memory of the one byte that is sent to open a connection. It is a member so that it is
+  // freed after an abort, because freeing waits for the device.
   kernels::DeviceBuffer probe_;
   // The channel is null until the pair is connected.
   std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;

@@ -21,17 +21,17 @@ class PeerWindow {
   static constexpr int kMostRanks = 16;
   static constexpr int kMostTransfers = 4000;  // most transfers from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
-  // Returns the bytes of scratch memory for the data that a rank fetches from the others: those of
-  // a large bucket, or 0 if `bytes` is too small for sums by copy engines.
+  // Returns the bytes of scratch memory that sums by copy engines need for a window of `bytes`
+  // bytes; 0 if it is too small for such sums.
   static std::size_t scratch_bytes(std::size_t bytes);
 
   // Returns whether a window may be possible, that is, whether several ranks are on one host. It is
   // the same on all of them.
   static bool possible(const Communicator& ranks);
-  // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one
-  // cannot address the others over NVLink, passes 0 (a rank that has already failed), has
-  // NCCL_P2P_DISABLE=1 or, for sums, another size. Throws OutOfMemory on a rank without enough
-  // memory; the others get null.
+  // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one of
+  // them cannot address the others over NVLink, passes 0 (because it has already failed), has
+  // NCCL_P2P_DISABLE=1 or, for sums, passes another size.
+  // A rank without enough memory throws OutOfMemory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
   // Collective, unless an exception unwinds the stack: no memory may be freed while another device
   // may use it.
@@ -50,14 +50,13 @@ class PeerWindow {
   // there.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
-  // Makes later work on `stream` wait until all other ranks' streams have come to the same barrier.
-  // The stream waits by itself, without a kernel.
-  // All ranks use the window's two barriers in turn, in the same order, one call after the other.
+  // A barrier makes later work on `stream` wait until the streams of all other ranks have reached
+  // it, too. It needs no kernel. All ranks pass before_sum and after_sum in turn.
   enum class Barrier : std::uint8_t { before_sum, after_sum };
   void enter_barrier(Barrier barrier, cudaStream_t stream) const;
 
-  // Identifies a transfer. Each ordered pair of ranks has kMostTransfers numbers, and each number
-  // at most one transfer in flight.
+  // Identifies a transfer by the other rank and a number below kMostTransfers. Each direction
+  // between two ranks has its own numbers, and a number has at most one transfer in flight.
   // The data move when both ends have started; later work on both streams comes after that.
   struct Transfer {
     int peer = 0, number = 0;
@@ -99,14 +98,16 @@ class PeerWindow {
   Communicator ranks_;
   std::size_t bytes_;
   const Use use_;
-  const int unwinding_;  // exceptions in flight at construction
+  const int unwinding_;  // std::uncaught_exceptions() when this object was made
   int device_ = 0;
-  bool flushes_ = false;  // whether a wait can flush what other devices have written
+  bool flushes_ = false;  // whether a wait can make visible what other devices wrote before
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
-  std::vector<std::byte*> registered_;           // parts of states_, registered with the device
-  std::array<int, 2 * kMostRanks> transfers_{};  // for each peer and direction: numbers given out
+  // all ranks' flags (parts of states_), as the device addresses them
+  std::vector<std::byte*> registered_;
+  // how many numbers are in use, by peer and direction
+  std::array<int, 2 * kMostRanks> transfers_{};
 };
 
 }  // namespace convoy::comm

@@ -12,8 +12,8 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;  // count and operation share a word, so that a reader sees both together
-  // The time in ns at which the counted operation began. While a mark is being written, it may be
-  // that of the operation before or after.
+  // When the last counted operation began, in ns. A reader that looks while a mark is being written
+  // may get the time of the operation before or after.
   Word since;
   unsigned active;  // 1 from the start of an operation to its end
 };

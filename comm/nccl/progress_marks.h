@@ -12,8 +12,8 @@ namespace convoy::comm {
 
 class ProgressMarks {
  public:
-  // The numbers of operations that the streams have begun and ended, the last one begun, and the
-  // device's time in ns.
+  // How many operations have begun and ended, the number of the last one that began, and when it
+  // began, in ns of the device's clock.
   struct Counts {
     std::uint64_t entered = 0, finished = 0;
     int operation = 0;
@@ -22,10 +22,11 @@ class ProgressMarks {
   static constexpr int kMostOperations = 1 << 16;
 
   ProgressMarks();
-  // Counts the start of an operation by one kernel, which runs after the finish of the operation
-  // before. `operation` is in [0, kMostOperations).
+  // Counts the start of an operation by a small kernel, which runs after the previous operation was
+  // counted as finished. `operation` is in [0, kMostOperations).
   void enter(cudaStream_t stream, int operation) const;
-  // Counts the end by a write of the stream itself, which is cheaper than a kernel.
+  // Counts the end of an operation. A write by the stream itself does it, which is cheaper than a
+  // kernel.
   void finish(cudaStream_t stream) const;
   // Any thread may call this.
   Counts read() const;

@@ -17,8 +17,8 @@ class MpiEnvironment {
   // `timeout` limits one blocking wait for other ranks (--timeout); zero means no limit. `device`
   // (from take_local_device) is shown in messages.
   // Throws std::runtime_error if the launcher started several processes but MPI sees only this one.
-  // A handler for SIGTERM may be set before or after; with several ranks it runs on another thread
-  // (watchdog.h).
+  // The program may set its handler for SIGTERM before or after this call. With several ranks, the
+  // watchdog's thread runs the handler.
   explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
                           LocalDevice device = {});
   // Finalises MPI. While an exception unwinds the stack it does not wait for the other ranks: it

@@ -26,8 +26,8 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-// Returns the local rank under any name. Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a
-// PMI plugin) each have a variable of their own for it.
+// Returns the local rank from whichever variable holds it. Launchers that set PMI_SIZE (Hydra, Cray
+// PALS, srun with a PMI plugin) each have a variable of their own for it.
 std::optional<int> any_local_rank() {
   for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
     if (const auto local = number_in(variable)) return local;

@@ -19,9 +19,9 @@ struct LauncherHint {
 std::optional<LauncherHint> launcher_hint();
 
 // Prints "convoy: MESSAGE" on standard error once on each host, for errors that all processes meet
-// before MPI is up (a wrong command line).
-// The silent processes return a moment later, because a launcher ends the job with the first
-// process that fails. End the process afterwards.
+// before MPI is up (a wrong command line). End the process afterwards.
+// Processes that do not print return a moment later, because a launcher ends the job with the first
+// process that fails.
 void print_once_before_mpi(const std::string& message);
 
 }  // namespace convoy::comm

@@ -34,7 +34,8 @@ LocalDevice take_local_device();
 // Returns the calling thread's current device.
 LocalDevice current_device();
 
-// Returns an index from 0 to visible - 1. Throws std::runtime_error naming both numbers.
+// Returns the index of this rank's GPU, from 0 to visible - 1. Throws std::runtime_error with the
+// local rank and the number of visible GPUs if there are too few.
 int choose_device(std::optional<int> local_rank, int visible);
 
 // A rank's device, which is compared with those of other ranks.

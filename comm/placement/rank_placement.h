@@ -40,8 +40,8 @@ std::string format_cores(std::span<const int> cores);
 // others.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
-// Returns those of the `allowed` cores that are near, in their order, or all of `allowed` if none
-// is.
+// Returns the cores of `allowed` that are also in `near`, in their order, or all of `allowed` if
+// none is.
 std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
 
 // Returns this rank's cores. `allowed` holds the cores that each rank of the host may use, with

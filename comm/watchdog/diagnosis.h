@@ -17,7 +17,7 @@ struct Diagnosis {
   std::vector<std::string> lines;
 };
 
-// A member of an overdue operation and its answer, if it gave one.
+// A rank that takes part in an overdue operation, and its answer to the hub, if it gave one.
 struct Witness {
   RankIdentity who;
   std::optional<RankState> state;

@@ -139,8 +139,8 @@ std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   return diagnosis;
 }
 
-// Ends the job without a line, but only after ranks that leave with the same error have had time to
-// print it.
+// Ends the job after a rank has left with an error that it prints itself. The hub adds no message,
+// but waits until ranks with the same error have had time to print it.
 std::optional<Diagnosis> Hub::conclude_abandoned(Clock::time_point now) const {
   if (!first_abandoned_ || now - *first_abandoned_ < delays_.abandoned) return std::nullopt;
   return Diagnosis{};

@@ -17,7 +17,7 @@
 
 namespace convoy::comm {
 
-// The hub waits this long before it concludes, so that one message can cover related reports.
+// How long the hub collects related reports before it concludes, so that one message covers them.
 struct HubDelays {
   std::chrono::milliseconds answers{1500};   // time to wait for answers to a query
   std::chrono::milliseconds failures{300};   // time to wait for more failures after the first one
@@ -79,7 +79,7 @@ class Hub {
   std::optional<Clock::time_point> first_failure_, first_death_, first_abandoned_, deaths_count_until_;
 };
 
-// Make the messages that carry these values.
+// Return the messages in which the watchdogs exchange these values.
 Frame overdue_frame(const OverdueWait& wait);
 Frame state_frame(std::uint64_t channel_key, const RankState& state);
 

@@ -160,7 +160,7 @@ std::vector<HubPeer> HubListener::accept(int ranks, milliseconds timeout) {
   };
   while (missing() && wait_for(listening_.get(), POLLIN, until(deadline))) {
     UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    // A stranger that sends nothing delays the others by at most a second.
+    // A connection that sends nothing holds up the ranks by at most a second.
     if (fd.get() >= 0) greet(FrameSocket(std::move(fd)), milliseconds(1000), peers);
   }
   return peers;

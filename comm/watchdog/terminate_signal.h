@@ -1,5 +1,5 @@
 // Holds SIGTERM back while its action is the default one, so that the watchdog can look for a rank
-// whose death made mpirun send it. The state belongs to the process.
+// whose death made mpirun send it. All functions act on the whole process.
 #pragma once
 
 namespace convoy::comm {

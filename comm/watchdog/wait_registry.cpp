@@ -66,7 +66,8 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  // When the last of the newly begun device operations began. That operation becomes last_.
+  // The latest start among the operations that devices have begun since the last look. That
+  // operation becomes last_.
   std::uint64_t latest = 0;
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();

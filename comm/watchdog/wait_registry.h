@@ -31,7 +31,7 @@ class OperationName {
   std::uint16_t length_ = 0;
 };
 
-// A wait that has exceeded the limit.
+// A wait that has lasted longer than the timeout.
 struct OverdueWait {
   std::uint64_t channel_key = 0;
   std::uint64_t sequence = 0;
@@ -40,17 +40,17 @@ struct OverdueWait {
   std::vector<int> members;  // the world ranks that take part
 };
 
-// A rank's answer to a query about an operation on a channel.
+// A rank's answer to the hub's question how far it is on a channel.
 struct RankState {
-  std::uint64_t entered = 0;  // operations entered on that channel
+  std::uint64_t entered = 0;  // how many operations of that channel the rank has entered
   std::int64_t step = -1;
   std::string waiting_in;  // operation in which the rank is blocked; empty if none
   double waiting_seconds = 0;
   std::string last_operation;  // last operation that the rank entered on any channel; empty if none
 };
 
-// Operations of a channel that a device carries out by itself, while no thread of this rank is
-// inside them. The watchdog's thread calls this.
+// Tells how far a device has come with a channel's operations that it runs by itself, while no
+// thread of this rank is inside them. The watchdog's thread calls the functions.
 class DeviceOperations {
  public:
   struct Progress {
@@ -76,7 +76,7 @@ class WaitRegistry {
   // Counts an operation and returns its sequence number (1, 2, …). This and the following functions
   // allocate nothing.
   std::uint64_t enter(int channel, const OperationName& name);
-  // Begins a blocking wait for an operation. Pass the token to end_wait.
+  // Begins a blocking wait for an operation. Pass the returned token to end_wait.
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
@@ -85,8 +85,8 @@ class WaitRegistry {
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 
-  // Reads the devices' progress since the last call. Returns the message of a device's failure,
-  // once. Call it on the watchdog's thread.
+  // Reads how far the devices have come since the last call. Returns the message of a device that
+  // failed, only once. Call it on the watchdog's thread.
   std::optional<std::string> look_at_devices(Clock::time_point now);
   // Returns the longest wait above the limit. Time in which the whole process was stopped does not
   // count.
@@ -113,8 +113,8 @@ class WaitRegistry {
   };
   const Wait* longest() const;
 
-  // The most waits at one time. A thread waits in one operation at a time, and never are so many
-  // threads inside MPI.
+  // The most waits at one time. A thread waits in one operation at a time, and fewer threads than
+  // this are ever inside MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;

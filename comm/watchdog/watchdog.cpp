@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 // SIGTERM does not count as a death, because SIGTERM has then ended its process, too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
-// The status of std::quick_exit, which lets handlers remove half-written files and waits for no
-// thread.
+// The exit status of a rank that the watchdog ends. It ends by std::quick_exit, which lets handlers
+// remove half-written files and waits for no thread.
 constexpr int kFailed = 1;
 
 sigset_t all_signals() {
@@ -49,7 +49,7 @@ Watchdog::Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions 
   wake_read_ = UniqueFd(ends[0]);
   wake_write_ = UniqueFd(ends[1]);
   if (connected_) TerminateSignal::hold(wake_write_.get());
-  // The new thread starts with all signals blocked. It only takes SIGTERM.
+  // The watchdog's thread starts with all signals blocked, and then takes only SIGTERM.
   const BlockedSignals all(all_signals());
   thread_ = std::thread([this] { run(); });
 }
@@ -98,7 +98,7 @@ void Watchdog::run_once() {
   check_waits(now);
 }
 
-// A process that was stopped as a whole (ctrl-Z, a suspended job) has not waited in that time.
+// Takes the time in which the whole process was stopped (ctrl-Z, a suspended job) off all waits.
 void Watchdog::account_for_stops(Clock::time_point now) {
   const auto gap = now - last_look_;
   if (gap > milliseconds(2000)) {
@@ -202,7 +202,7 @@ void Watchdog::check_waits(Clock::time_point now) {
     reported_at_ = now;
     channel_.link.send(overdue_frame(*wait));
   } else if (now - reported_at_ > options_.hub_answers) {
-    // Rank 0 has not reacted, so its watchdog does not run.
+    // The hub on rank 0 has not reacted, so name rank 0 as the rank that does not respond.
     end_with(describe_overdue(*wait, {{channel_.hub_rank, std::nullopt}}, options_.timeout));
   }
 }
@@ -232,7 +232,8 @@ void Watchdog::abandon() {
 
 void Watchdog::take_leave() {
   if (request_ == Request::abandon) {
-    // The connections close when this process ends, after its message is printed.
+    // Leave the connections open. They close when this process ends, which is after its message is
+    // printed.
     if (channel_.hub)
       channel_.hub->send_diagnosis(true);
     else

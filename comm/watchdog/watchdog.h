@@ -1,21 +1,21 @@
 // Ends the job, with one line that says why, when a rank dies, stalls or fails. A thread on every
-// rank does this, independent of MPI, over sockets of its own.
+// rank does this, independent of MPI, over sockets of its own to rank 0 (the hub).
 //
-//  - A rank dies: its connection closes and the hub on rank 0 names it. If rank 0 dies every rank
-//    notices, and one rank of each host prints it.
-//  - A wait exceeds the timeout: the rank reports it, and the hub asks the members of the operation
-//    how far they are and names those that have not reached it or do not answer.
+//  - A rank dies: its connection closes and the hub names it. If rank 0 dies every rank notices,
+//    and one rank of each host prints it.
+//  - A wait exceeds the timeout: the rank reports it. The hub asks the members of the operation how
+//    far they are, and names those that have not reached it or do not answer.
 //  - Collectives of a rank's device fail: the hub prints each different complaint once.
 //  - A rank leaves on an error that it prints itself (abandon).
 //
-// All surviving ranks then end by _exit with status 1, because MPI_Abort and MPI_Finalize would
-// print or wait.
+// All surviving ranks then end with status 1 by std::quick_exit, because MPI_Abort and MPI_Finalize
+// would print or wait.
 //
-// mpirun answers the death of a rank with SIGTERM to the others, and a batch system asks for a
-// checkpoint by it. While SIGTERM has its default action the watchdog holds it back for a moment
-// and looks for a death. A program with its own handler is ended by the diagnosis before it can act
-// on the signal. SIGTERM is blocked on the thread that makes the watchdog and on those that it
-// starts while the watchdog lives; the watchdog's own thread takes it.
+// SIGTERM may mean a death, after which mpirun sends it to all ranks, or the wish of a batch
+// system. While SIGTERM has its default action, the watchdog holds it back for a moment and looks
+// for a death. A program with its own handler is ended by the diagnosis before it can act on the
+// signal. Only the watchdog's thread takes SIGTERM: it is blocked on the thread that makes the
+// watchdog, and on threads that this one starts later.
 #pragma once
 
 #include <atomic>
@@ -77,7 +77,7 @@ class Watchdog {
   void wake();
   std::chrono::milliseconds tick() const;
 
-  // Ends this process if no hub can speak for all ranks.
+  // Prints the line and ends this process, because no hub can speak for all ranks.
   [[noreturn]] void end_with(const std::string& line);
 
   const BlockedSignals terminate_blocked_{signal_set({SIGTERM})};

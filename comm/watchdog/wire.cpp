@@ -64,7 +64,7 @@ void FrameSocket::send(const Frame& frame) {
     close();  // after half a message the rest cannot be read
 }
 
-// Returns false if there is nothing to read, now or ever.
+// Reads up to `most` bytes that have arrived. Returns false if there are none, or never will be.
 bool FrameSocket::read_some(std::size_t most) {
   std::array<char, 4096> buffer;
   const ssize_t got = ::recv(fd_.get(), buffer.data(), std::min(most, buffer.size()), MSG_DONTWAIT);
@@ -78,7 +78,8 @@ bool FrameSocket::read_some(std::size_t most) {
   return true;
 }
 
-// Returns the bytes that are missing from the header, or from the frame, that has begun.
+// Returns how many bytes are still missing from the header that has begun to arrive or, once it is
+// complete, from its frame.
 std::size_t FrameSocket::missing() const {
   Header header;
   if (incoming_.size() < sizeof header) return sizeof header - incoming_.size();

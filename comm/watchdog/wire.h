@@ -32,7 +32,7 @@ class UniqueFd {
 
 enum class FrameKind : std::uint32_t {
   hello,      // rank -> hub: token, who it is
-  welcome,    // hub -> rank
+  welcome,    // hub -> rank: the rank belongs to the job
   overdue,    // rank -> hub: a wait has lasted too long
   query,      // hub -> rank: how far are you on this channel?
   state,      // rank -> hub: the answer
@@ -47,7 +47,7 @@ struct Frame {
   std::string payload;
 };
 
-// Write and read fields in the same order.
+// Writes the fields of a message one after the other. FrameReader must read them in the same order.
 class FrameWriter {
  public:
   template <typename T>
@@ -94,7 +94,7 @@ class FrameSocket {
   // Appends at most one frame and leaves later bytes in the socket.
   void receive_one(std::vector<Frame>& frames);
   void close();
-  // Keeps the connection until the process ends.
+  // Keeps the connection open until the process ends, even after this object is destroyed.
   void leak() { fd_.release(); }
 
  private:

@@ -135,7 +135,7 @@ class Resolver {
 
   Listing& listing_;
   const std::map<std::string, ArchiveLink>& links_;
-  const std::vector<std::string> files_, folders_;  // the entries of the archive that are no links
+  const std::vector<std::string> files_, folders_;  // the archive's entries that are no links
   Aliases aliases_;
   int entered_ = 0;
 };

@@ -11,8 +11,8 @@
 namespace convoy::data {
 
 struct ArchiveLink {
-  // The path as stored: relative to the folder of a symbolic link, to the archive's root for a hard
-  // link.
+  // The target as stored. A symbolic link's is relative to the link's folder, a hard link's to the
+  // archive's root.
   std::string target;
   bool hard = false;
 };

@@ -105,8 +105,8 @@ la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** b
   }
 }
 
-// Skips nothing, because an entry of the outer archive can only be read. libarchive then reads the
-// bytes that it wanted to skip.
+// Skips nothing, because an entry of the outer archive can only be read forwards. libarchive then
+// reads the bytes that it wanted to skip.
 la_int64_t ArchiveReader::skip_outer(archive*, void*, la_int64_t) { return 0; }
 
 bool ArchiveReader::next(Entry& result) {

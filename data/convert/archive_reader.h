@@ -25,7 +25,7 @@ class ArchiveReader {
   struct Entry {
     Kind kind = Kind::file;
     std::string path;    // normalised: no "./", no "a/../b", no leading "/"
-    std::string target;  // what a link leads to; as stored if it is a symbolic link
+    std::string target;  // target of a link; a symbolic link's as stored in the archive
   };
 
   // Opens a file. All errors are std::runtime_error and begin with the name of the archive.
@@ -48,8 +48,8 @@ class ArchiveReader {
 
   // Returns whether the file is an archive, even a damaged one.
   static bool recognises(const std::string& file);
-  // Throws if the compressed data of a file are damaged, because its format cannot be recognised
-  // then.
+  // Throws if the file is compressed but damaged. Its format cannot be recognised then, and it must
+  // not be taken for a file of another kind.
   static void require_whole_compression(const std::string& file);
 
  private:

@@ -25,7 +25,8 @@ using Kind = ArchiveReader::Kind;
 class Archives final : public FileSource {
  public:
   struct Part {
-    std::string file, prefix;  // for example "shards/cats.tar" and "cats.tar/"
+    // an archive and the start of its files' paths: "shards/cats.tar", "cats.tar/"
+    std::string file, prefix;
   };
   // `nested`: whether an archive inside an archive counts as a folder of files.
   Archives(std::string name, std::vector<Part> parts, bool nested)
@@ -80,8 +81,8 @@ class Archives final : public FileSource {
       };
       const auto aliases = aliases_.find(entry.path);
       if (aliases == aliases_.end()) return visitor(entry.path, {read, stream});
-      // Several names may ask for the content, but an entry of an archive can be read only once. So
-      // keep it.
+      // Keep the content, because links give this file several names, but an entry of an archive
+      // can be read only once.
       std::optional<Bytes> bytes;
       const auto read_once = [&] {
         if (!bytes) bytes = read();
@@ -106,7 +107,8 @@ class Archives final : public FileSource {
     }
   }
 
-  // Lists an archive that stands for a folder, even if the archive is empty.
+  // Returns the entry of a folder for which an archive stands. It is listed even if the archive is
+  // empty.
   static Entry folder_entry(const std::string& prefix) {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }

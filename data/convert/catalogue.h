@@ -41,8 +41,8 @@ struct Conversion {
   LeftOut left_out;
   std::int64_t skipped = 0;
 
-  // Counts the items of the listing that cannot be read. Calls refuse() for those that may be
-  // images or folders of images.
+  // Counts what the listing could not read. Calls refuse() for an item that may be an image or a
+  // folder of images.
   void account_for(const Listing& listing);
   // Throws std::runtime_error with the message. With options.skip_bad it warns instead, and counts
   // one image as skipped and as left out for the reason `kind`.
@@ -87,9 +87,10 @@ class CatalogueBuilder {
   void require_images(const std::vector<std::string>& names) const;
 
   Conversion& conversion_;
-  // Class name -> its provisional label, the order of appearance.
+  // The classes, numbered in the order in which they appear. finish() gives them their final
+  // labels.
   std::map<std::string, std::int32_t> classes_;
-  // Samples with provisional labels; Sample::row is -1 without a split.
+  // Samples with these numbers as labels. Sample::row is -1 if the split is not known yet.
   std::vector<Sample> samples_, test_samples_;
   bool has_test_ = false;
 };
@@ -105,8 +106,8 @@ bool is_hidden(const std::string& path);
 // "test", "val", "valid" and "validation" are test.
 std::optional<Split> split_of(const std::string& folder);
 
-// The layouts of sources. Each function turns the listing of a source with its layout into a
-// catalogue and may move the paths out of the listing.
+// Each function reads one layout of sources: it turns the listing of a source into a catalogue. It
+// may move the paths out of the listing.
 Catalogue image_folders(Conversion& conversion, Listing listing);
 Catalogue tiny_imagenet(Conversion& conversion, Listing listing);
 Catalogue webdataset(Conversion& conversion);

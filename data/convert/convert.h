@@ -36,7 +36,7 @@ struct ConvertOptions {
   SourceFormat format = SourceFormat::automatic;
   bool skip_bad = false;  // leave out files that cannot be read, with one warning each
   Encoding encoding = {};
-  int size = 0;                  // shorter side after resizing, of which the centre is cut out; 0: as stored
+  int size = 0;                  // shorter side after resizing, before the centre is cut out; 0: as stored
   int short_side = 0;            // shorter side to shrink larger images to; 0: as stored
   int channels = 3;              // channels of decoded images: 3 or 1
   int threads = 0;               // threads that decode; 0: one per processor

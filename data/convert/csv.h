@@ -15,7 +15,8 @@ class CsvReader {
   // Reads the next record and ignores empty lines; returns false after the last record. Throws
   // std::runtime_error that begins with the number of the line.
   bool next(std::vector<std::string>& fields);
-  std::int64_t line() const { return record_line_; }  // where the last record began, counted from 1
+  // number of the line on which the last record began, from 1 on
+  std::int64_t line() const { return record_line_; }
 
  private:
   std::string field();

@@ -17,7 +17,7 @@ constexpr std::int64_t kSmallPixels = 128 * 128;
 // one header after the other until the choice is clear.
 class Chooser {
  public:
-  // Returns whether another image may change the choice.
+  // Takes one more image into account. Returns whether further images may still change the choice.
   bool look(const std::string& path, const Bytes& content) {
     const ImageHeader header = read_image_header(content);
     if (header.width <= 0 || header.height <= 0) return true;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kLargestFile = 128 << 20;
 // A file or folder that cannot be read; `reason` says why.
 struct Unreadable {
   std::string path, reason;
-  // True if it is certainly a folder; a link that leads nowhere may have led to one.
+  // true: surely a folder; false: perhaps one, as the target of a broken link.
   bool folder = false;
 };
 
@@ -29,7 +29,7 @@ struct Listing {
   std::vector<std::string> files, folders;  // sorted
   std::vector<Unreadable> unreadable;       // dangling links, links in a circle, folders without permission
   std::int64_t special = 0;                 // number of devices, pipes and sockets
-  std::int64_t outside = 0;                 // number of names that lead out of their archive
+  std::int64_t outside = 0;                 // number of archive entries whose path leads out of the archive
 };
 
 class FileSource {
@@ -55,7 +55,7 @@ class FileSource {
   struct Content {
     std::function<Bytes()> read;  // returns what FileSource::read() returns
     using Sink = std::function<void(std::span<const std::uint8_t>)>;
-    // Passes the same bytes in pieces; the file may have any size.
+    // Passes the content to a sink in pieces, so that the file may have any size.
     std::function<void(const Sink&)> stream;
   };
   // Visits one file; returns whether to go on to the next.

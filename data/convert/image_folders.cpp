@@ -204,7 +204,7 @@ class FolderLayout {
                     first, kinds));
   }
 
-  // Returns whether the item may be a folder inside the root, with `depth` folders above it.
+  // Returns whether the unreadable item may be a folder inside the root, `depth` folders below it.
   bool is_folder_of_root(const Unreadable& item, const std::vector<std::string>& folders,
                          std::size_t depth) const {
     const bool folder = item.folder || extension_of(item.path).empty();
@@ -212,8 +212,8 @@ class FolderLayout {
            joined(folders, depth_of(root_)) == root_;
   }
 
-  // Throws if an item that cannot be read may be the folder of a class. Counts items outside the
-  // classes, and leaves the others to account_for().
+  // Throws if an unreadable item may be the folder of a class, because labels would then be wrong.
+  // Counts unreadable items outside the classes; account_for() handles all others.
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });

@@ -54,7 +54,7 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   return header;
 }
 
-// libpng refuses larger images. Their products could overflow.
+// libpng refuses a larger width or height. Products of larger ones could overflow.
 constexpr std::int64_t kMostPngExtent = 1'000'000;
 
 }  // namespace
@@ -70,7 +70,7 @@ ImageHeader read_image_header(std::span<const std::uint8_t> file) {
   header.width = width;
   header.height = height;
   const bool interlaced = file[28] != 0;
-  // A pixel has at most four channels of 16 bits.
+  // 8 bytes per pixel, because a pixel has at most four channels of 16 bits.
   if (interlaced) header.decoder_bytes = width * height * 8;
   return header;
 }

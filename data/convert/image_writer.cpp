@@ -179,8 +179,9 @@ class ImageWriter {
     image.content = {};
   }
 
-  // Returns the bytes that make_seekable() takes: the decoded image, the coefficients or a second
-  // decoded image, and four times the file, because libjpeg copies its buffer when it doubles it.
+  // Returns how much memory make_seekable() takes: the decoded image; the coefficients or a second
+  // decoded image; and four times the file, because libjpeg copies its output each time it doubles
+  // the buffer.
   static std::int64_t seekable_bytes(const ImageShape& shape, const ImageHeader& header, const Bytes& file) {
     return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes()) + 4 * std::ssize(file);
   }
@@ -257,7 +258,7 @@ class ImageWriter {
   std::vector<bool> trained_;
   std::array<std::int64_t, 2> count_{};
   std::int64_t delivered_ = 0;
-  ConvertPipeline pipeline_;  // must be the last member: its threads use the others
+  ConvertPipeline pipeline_;  // last member, so destroyed first: its threads use the other members
 };
 
 }  // namespace

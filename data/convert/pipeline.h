@@ -25,8 +25,8 @@ struct ConvertedImage {
   Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  // `error` says what is wrong with the image; it is empty if the image is good. `kind` is the kind
-  // under which it is counted as left out.
+  // error: what is wrong with the image; "" if nothing is. kind: the kind under which LeftOut
+  // counts the image then.
   std::string error, kind;
 };
 

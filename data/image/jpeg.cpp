@@ -64,7 +64,7 @@ class Jpeg final : public Codec {
   // Reads the region. Returns false if `fast` is set and JpegHuffman gives up, so that
   // libjpeg-turbo's own Huffman decoder must decode the scan.
   bool try_read(Window region, int reduction, std::uint8_t* to, bool fast) {
-    if (!header_read_) read_header();  // this is a second read() of the same image
+    if (!header_read_) read_header();  // an earlier read() used up the header
     header_read_ = false;
     if (!guarded([&] { start(region, reduction, fast); })) return false;
     const auto row_bytes =
@@ -78,8 +78,8 @@ class Jpeg final : public Codec {
     jpeg->err->format_message(jpeg, self->message_.data());
     std::longjmp(self->escape_, 1);
   }
-  // Levels below 0 are warnings. Most mean that data are missing or damaged, but the four below do
-  // not change the pixels.
+  // Called for each message of libjpeg; levels below 0 are warnings. They count as errors, because
+  // most mean that data are missing or damaged. The four below leave the pixels as they are.
   static void on_message(j_common_ptr jpeg, int level) {
     switch (jpeg->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:

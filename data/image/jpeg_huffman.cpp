@@ -8,7 +8,8 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// The most bytes of an MCU: each coefficient takes a symbol and a value, together at most 31 bits.
+// The most bytes of an MCU (minimum coded unit): each coefficient takes a symbol and a value,
+// together at most 31 bits.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
 // Sums of DC differences beyond this are left to libjpeg-turbo, which refuses those beyond 32 bits.
 constexpr int kMostDc = 1 << 30;
@@ -69,7 +70,8 @@ void JpegCodes::set(const JHUFF_TBL& table, bool ac) {
   if (ac) fill_pairs();
 }
 
-// T.81, C.2: codes of one length follow one another, and the next length begins after them.
+// Fills the table that finds one code. Codes of one length follow one another, and those of the
+// next length begin after them (T.81, C.2).
 void JpegCodes::fill_singles() {
   singles_.fill({0, 0});
   std::int32_t code = 0, index = 0;
@@ -109,7 +111,7 @@ void JpegCodes::fill_pairs() {
     if (advance_of(second) == static_cast<int>(kUnknown) || used_bits(first) + used_bits(second) > kLookBits)
       continue;
     const int value = first_value(second);
-    // The second value has only 7 bits in a Pair.
+    // A Pair has only 7 bits for its second value.
     if (value < -64 || value > 63) continue;
     pairs_[bits] += (second & 0x1FC3F) | static_cast<Pair>(value) << 25;
   }
@@ -149,7 +151,8 @@ bool JpegHuffman::start(const jpeg_decompress_struct& jpeg, std::span<const std:
   return begin_segment(0);
 }
 
-// Copies the scan up to its end: the first marker that is no restart marker.
+// Copies the scan up to its end, which is the first marker that is no restart marker, and notes
+// where the segments between restart markers end.
 bool JpegHuffman::find_segments(std::span<const std::uint8_t> scan) {
   const std::uint8_t *from = scan.data(), *const end = from + scan.size();
   if (bytes_.size() < scan.size() + kMcuBytes) bytes_.resize(scan.size() + kMcuBytes);
@@ -207,13 +210,14 @@ bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* t
   };
   for (int k = 1; k < kBlock;) {
     bits.refill();
-    // refill() gives 56 bits. Three look-ups take at most 33, so 23 are left for the last, enough
-    // for any code.
+    // refill() gives 56 bits. The first three look-ups take at most 33 of them. So the last one has
+    // 23, enough for any code and its value.
     for (int look_ups = 0; look_ups < 4; ++look_ups) {
       const JpegCodes::Pair pair = codes.pair(bits);
       const int advance = advance_of(pair), next = k + advance;
       if (next < kBlock) {
-        // If there is no second value, the first one goes to the same place and overwrites this.
+        // A pair of one coefficient has no second value. Then the first value goes to the same
+        // place and overwrites this store.
         store(next - 1, second_value(pair));
         store(k + zeros_of(pair), first_value(pair));
         bits.drop(used_bits(pair));

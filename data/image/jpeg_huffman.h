@@ -19,7 +19,7 @@
 
 namespace convoy::data {
 
-// The bits of a scan, the most significant one of a byte first.
+// Reads the bits of a scan, in each byte from the most significant one on.
 struct JpegBits {
   const std::uint8_t* next = nullptr;  // the byte that the next refill() starts with
   std::uint64_t bits = 0;              // the next `count` bits of the scan, at the top
@@ -34,9 +34,8 @@ struct JpegBits {
 class JpegCodes {
  public:
   static constexpr int kLookBits = 11;
-  // One or two coefficients whose codes and values the looked-up bits hold. Its fields, from the
-  // lowest bit on:
-  //   6 bits   the number of bits that they take, alone in the bits that count in a shift
+  // One or two coefficients, found with one look-up. Its fields, from the lowest bit on:
+  //   6 bits   how many bits the codes and values take; lowest, because shifts use these bits only
   //   4        the number of zeros before the first coefficient
   //   7        the number of coefficients, zeros included. kEnd is added if the block ends after
   //            them; kUnknown means that the bits do not hold the first one.
@@ -93,13 +92,15 @@ class JpegHuffman {
   template <bool kStore>
   bool decode_mcu(JBLOCKROW* blocks);
 
-  std::vector<std::uint8_t> bytes_;        // the scan without stuffed bytes and markers, then zeros
-  std::vector<std::size_t> segment_ends_;  // where segments end in bytes_
+  std::vector<std::uint8_t> bytes_;  // the scan without stuffed bytes and markers, then zeros
+  // where each segment (up to a restart marker) ends in bytes_
+  std::vector<std::size_t> segment_ends_;
   std::span<const std::uint8_t> rest_;
   std::array<JpegCodes, NUM_HUFF_TBLS> dc_codes_, ac_codes_;
   std::vector<Block> blocks_;  // the blocks of an MCU, in the order of the scan
   std::int64_t interval_ = 0, columns_ = 0, first_column_ = 0, last_column_ = 0;
-  std::int64_t asked_ = 0, decoded_ = 0;  // numbers of MCUs
+  // MCUs that libjpeg has asked for, and MCUs that were decoded
+  std::int64_t asked_ = 0, decoded_ = 0;
   std::size_t segment_ = 0;
   JpegBits bits_;
   std::array<int, MAX_COMPS_IN_SCAN> last_dc_{};

@@ -1,4 +1,4 @@
-// Replaces the Huffman decoder of libjpeg-turbo by another one. This needs jpegint.h, which the
+// Puts our Huffman decoder in the place of libjpeg-turbo's. This needs jpegint.h, which the
 // development packages of distributions install. A build without it uses libjpeg-turbo's own
 // decoder.
 #pragma once

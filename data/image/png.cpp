@@ -27,7 +27,7 @@ class Png final : public Codec {
   }
 
   void read(Window region, int /*reduction*/, std::uint8_t* to) override {
-    if (png_ == nullptr) read_header();  // this is a second read() of the same image
+    if (png_ == nullptr) read_header();  // an earlier read() used up the header
     guarded([this] { set_transformations(); });
     const std::size_t row_bytes = png_get_rowbytes(png_, info_);
     const std::size_t rows = passes_ > 1 ? png_get_image_height(png_, info_) : 1;

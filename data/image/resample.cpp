@@ -11,8 +11,8 @@ namespace {
 
 using kernels::AxisMap;
 
-// Computes the taps of the outputs axis.begin to axis.end, in reverse order if `mirrored`.
-// Positions in `filter` count from axis.first, the first source pixel that is read.
+// Computes from which source pixels, and with which weights (taps), each output from axis.begin to
+// axis.end is made. `mirrored` reverses the outputs. `filter` counts source pixels from axis.first.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
   filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));
@@ -64,7 +64,8 @@ void set_cut(AxisMap& axis) {
 }
 
 void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
-  // Reserve one pixel more on either side than a triangle of twice the scale covers.
+  // An output pixel is made from the source pixels under two output pixels (a triangle filter), and
+  // by rounding perhaps one more on either side.
   const std::int64_t most = std::min(extent, 2 * (extent / outputs + 1) + 2);
   first.reserve(static_cast<std::size_t>(outputs));
   weight.reserve(static_cast<std::size_t>(outputs * most));
@@ -123,7 +124,7 @@ void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransfo
                          ImageShape shape, const std::uint8_t* fill, std::uint8_t* to) {
   const AxisMap &rows = transform.rows, &columns = transform.columns;
   const std::int64_t channels = shape.channels, pitch = shape.width * channels;
-  // The columns of the output that receive pixels of the image, after mirroring.
+  // How many columns of the output show the image and not padding, and the first of them.
   const std::int64_t pixels = std::int64_t{columns.end} - columns.begin;
   const std::int64_t left = transform.flip != 0 ? shape.width - columns.end : columns.begin;
   if (rows.size == 0 || columns.size == 0) return fill_pixels(to, shape.height * shape.width, channels, fill);

@@ -12,12 +12,12 @@
 
 namespace convoy::data {
 
-// Returns the axis along which `extent` pixels are resized to `resized`, with the outputs `begin`
-// to `begin + size`.
+// Returns the map of one axis that resizes `extent` pixels to `resized` pixels and keeps the
+// outputs `begin` to `begin + size`.
 kernels::AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::int64_t begin,
                               std::int64_t size);
-// Sets axis.first and axis.size, the source pixels that the outputs axis.begin to axis.end read,
-// from the other members.
+// Sets axis.first and axis.size, the range of source pixels that the outputs axis.begin to axis.end
+// are made from.
 void set_cut(kernels::AxisMap& axis);
 
 // Resamples images and keeps its buffers between calls. Use one per thread.
@@ -29,8 +29,8 @@ class Resampler {
   // memory until it has seen the largest image.
   void reserve(ImageShape stored, ImageShape output);
   // Writes the resampled and mirrored image, uint8 [shape.height, shape.width, shape.channels], to
-  // `to`. It reads the cut at transform.offset of `bytes`. Outputs without a source pixel (padding)
-  // get `fill`, one value per channel.
+  // `to`. The source pixels begin at transform.offset of `bytes`. Outputs without a source pixel
+  // (padding) get `fill`, one value per channel.
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, ImageShape shape,
                 const std::uint8_t* fill, std::uint8_t* to);
   // Resizes the window, which must lie inside the image, to uint8 [height, width, C].
@@ -50,7 +50,7 @@ class Resampler {
 
   const ResampleRows* rows_;
   BilinearFilter columns_filter_, rows_filter_;
-  std::vector<std::uint8_t> narrowed_;  // rows of the cut, resampled to the output's width
+  std::vector<std::uint8_t> narrowed_;  // source rows, resampled to the output's width
   std::vector<std::uint8_t> scratch_;
 };
 

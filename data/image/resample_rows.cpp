@@ -64,7 +64,8 @@ constexpr bool kFewRegisters = true;
 // Sixteen sums, each of bytes times weights.
 class Sums {
  public:
-  // Written out, because a generated constructor would not be compiled for these instructions.
+  // This constructor is written out, because a generated one would not be compiled for these
+  // instructions.
   Sums() : low_(_mm256_set1_epi32(kernels::kHalfWeight)), high_(low_) {}
   void add(std::int32_t weight, const std::uint8_t* bytes) {
     const __m256i factor = _mm256_set1_epi32(weight);

@@ -21,12 +21,13 @@ struct BilinearFilter {
 inline constexpr int kRowsAtOnce = 4;
 
 struct ResampleRows {
-  // Filters kRowsAtOnce rows of `columns` pixels, `from`, to rows of filter.first.size() pixels,
+  // Resizes kRowsAtOnce rows of `columns` pixels, `from`, to rows of filter.first.size() pixels,
   // `to`. `scratch` has room for horizontal_scratch(columns) bytes. The same row may be given
   // several times.
   void (*horizontal)(const BilinearFilter& filter, const std::uint8_t* const* from, std::int64_t columns,
                      std::int64_t channels, std::uint8_t* scratch, std::uint8_t* const* to);
-  // Computes one row of `bytes` bytes from `taps` rows that lie `pitch` bytes apart.
+  // Computes one row of `bytes` bytes as the weighted sum of `taps` rows that lie `pitch` bytes
+  // apart.
   void (*vertical)(const std::int32_t* weight, std::int32_t taps, const std::uint8_t* from,
                    std::int64_t pitch, std::int64_t bytes, std::uint8_t* to);
 };

@@ -27,8 +27,8 @@ struct Augmentation {
   int resize_short = 0;
 
   // Takes a window of the output's size at a random place of the image, which is padded by
-  // `padding` pixels on each side. If the padded image is smaller than the window, it gets a random
-  // place in it.
+  // `padding` pixels on each side. A padded image that is smaller than the window gets a random
+  // place in the window.
   bool random_crop = false;
   int padding = 4;
   // Inception's crop as in torchvision's RandomResizedCrop: takes a window whose share of the area
@@ -66,7 +66,8 @@ Augmentation parse_augmentation(std::string_view text);
 // The changes that are drawn for one sample. Outputs outside the image and in erased rectangles are
 // 0 after normalisation, which is the mean colour.
 struct AugmentationParameters {
-  Window window;  // in pixels of the stored image; reaches beyond it only if it is not resized
+  // in pixels of the stored image; only a window that is not resized may reach beyond the image
+  Window window;
   std::int32_t resized_height = 0, resized_width = 0;  // size that the window is resized to
   std::int32_t top = 0, left = 0;                      // place of the output in the resized window
   std::int32_t flip = 0;                               // 1: the output is mirrored left to right
@@ -86,7 +87,7 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
 struct PlacedSample {
   // Pixels to read from the image, which is reduced to ceil(extent / reduction); may be empty.
   Window cut;
-  // Reads the cut as [cut.height, cut.width, C], with offset 0 and pitch cut.width.
+  // Makes the output from the pixels of `cut`, which lie in memory as [cut.height, cut.width, C].
   kernels::SampleTransform transform;
 };
 // Computes which pixels of a sample are read and how they become the output. reduction: the factor
@@ -107,7 +108,8 @@ class Augmenter {
   Augmenter(const Augmentation& augmentation, ImageShape stored, std::span<const float> mean,
             std::span<const float> std, ImageLayout layout, VectorLevel level = best_vector_level());
   ImageShape output_shape() const { return output_; }
-  // Reads the cut at transform.offset of `bytes` and writes output_shape().bytes() floats.
+  // Reads a sample's pixels (PlacedSample::cut) at transform.offset of `bytes` and writes
+  // output_shape().bytes() floats.
   void apply(const std::uint8_t* bytes, const kernels::SampleTransform& transform, float* to);
   // Does the first half of apply(): writes the resampled and mirrored image, uint8 [H, W, C].
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, std::uint8_t* to);

@@ -18,9 +18,9 @@ struct Position {
 };
 
 // One rank's part of a global batch. All arrays have `capacity` entries, the same at every step.
-// Only the first `valid` entries hold samples; `valid` may be 0. The others have label -1, sample
-// -1 and a zero image or a meaningless transform. So has an entry whose image could not be read, if
-// LoaderOptions::skip is set.
+// Only the first `valid` entries hold samples; `valid` may be 0. Other entries are empty: label -1,
+// sample -1, and a zero image or a meaningless transform. With LoaderOptions::skip, an entry whose
+// image cannot be read is empty, too.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
@@ -35,12 +35,12 @@ struct Batch {
   const float* images = nullptr;  // ready for the network, [capacity, C, H, W]
   // One per sample, to be applied on the device.
   const kernels::SampleTransform* transforms = nullptr;
-  const std::uint8_t* cuts = nullptr;  // the pixels that the transforms read
+  const std::uint8_t* cuts = nullptr;  // the pixels of all samples that the transforms read
   std::int64_t cut_bytes = 0;          // bytes of `cuts` that this batch uses
 };
 
-// Lends a batch. After the lease has ended, the buffers of the batch are filled again. A lease must
-// not outlive its BatchSource.
+// Lends a batch until the lease ends; then other samples fill the batch's buffers. A lease must not
+// outlive its BatchSource.
 class BatchLease {
  public:
   class Owner {
@@ -81,10 +81,10 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws
-  // what failed in the background. Batches use LoaderOptions::buffers buffers in turn. So a lease
-  // must have ended before the `buffers`-th call after the call that returned it. (With
-  // ScatterLoader, which runs one batch ahead, it must have ended one call earlier.) Otherwise that
-  // call throws std::logic_error.
+  // what failed in the background.
+  // LoaderOptions::buffers batches share the memory in turn. So a lease must have ended before the
+  // call of next() that uses its buffer again, `buffers` calls later (with ScatterLoader one call
+  // earlier). Otherwise that call throws std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Returns the milliseconds that next() has waited since the source was made.

@@ -31,7 +31,7 @@ bool has_transforms(BatchOutput output) {
   return output == BatchOutput::cuts || output == BatchOutput::transforms;
 }
 
-// Makes the axis copy `extent` pixels, for an image that is resampled already.
+// Makes the axis copy `extent` pixels unchanged, because the image is already resampled.
 void make_identity(kernels::AxisMap& axis, std::int64_t extent) {
   axis.start = 0, axis.scale = 1, axis.skipped = 0;
   axis.extent = axis.size = static_cast<std::int32_t>(extent);
@@ -151,8 +151,8 @@ const std::uint8_t* BatchFiller::read_cut(Window cut, int reduction) {
   return cut_.data();
 }
 
-// Reads the cut into the batch. If the batch has no room left for the cut, resamples it on the
-// host.
+// Puts the pixels that the sample needs (its cut) into the batch. If there is no room left for
+// them, resamples them on the host to the size of the output.
 kernels::SampleTransform BatchFiller::deliver_cut(BatchBuffers& buffers, const PlacedSample& placed,
                                                   int reduction) {
   kernels::SampleTransform transform = placed.transform;
@@ -161,7 +161,7 @@ kernels::SampleTransform BatchFiller::deliver_cut(BatchBuffers& buffers, const P
   if (cut.whole) {
     decoder_.read(placed.cut, reduction, cut.pixels);
   } else {
-    transform.flip = 0;  // the device mirrors the image
+    transform.flip = 0;  // do not mirror here: the device does it
     augmenter_.resample(read_cut(placed.cut, reduction), transform, cut.pixels);
     transform.flip = placed.transform.flip;
     make_identity(transform.rows, output_shape_.height);

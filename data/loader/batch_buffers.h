@@ -1,4 +1,5 @@
-// The memory of one batch, and the work that turns stored images into its contents.
+// The memory of one batch, and the work that turns stored images into its contents. A sample's cut
+// is the part of the stored image that it needs.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +62,7 @@ class BatchBuffers {
   ImageShape output_;
   MixSettings mix_;
   std::uint64_t seed_;
-  std::int64_t reserved_;  // bytes that stay free for every sample that has taken no cut yet
+  std::int64_t reserved_;  // bytes kept free for each sample whose cut has not come yet
   Buffer labels_, samples_, transforms_, pixels_;
   std::unique_ptr<std::mutex> mutex_;  // guards cuts_ and batch_.cut_bytes
   std::int64_t cuts_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 std::int32_t narrow(std::int64_t pixels) { return static_cast<std::int32_t>(pixels); }
 
-// Sets a window that is resized to the whole output.
+// Makes the output show this window of the image, resized to the whole output.
 void take_window(AugmentationParameters& parameters, Window window, ImageShape output) {
   parameters.window = window;
   parameters.resized_height = narrow(output.height);

@@ -18,8 +18,8 @@ namespace {
 using kernels::ImageOp;
 using kernels::ImageOpKind;
 
-// Returns value `bin` of kMagnitudes equally spaced values. It is computed in float32 from the
-// nearer end, as torch.linspace does.
+// Returns number `bin` of kMagnitudes equally spaced values from `first` to `last`. It is computed
+// in float32 from the nearer end, as torch.linspace does.
 double spaced(double first, double last, int bin) {
   const auto from = static_cast<float>(first), to = static_cast<float>(last);
   const float step = (to - from) / static_cast<float>(kMagnitudes - 1);

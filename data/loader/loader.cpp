@@ -31,7 +31,7 @@ struct Loader::State final : BatchLease::Owner {
   std::vector<BatchBuffers> slots;
   std::vector<BatchFiller> fillers;                // one per thread
   std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
-  // Must be the last member: its threads use the others.
+  // Last member, so destroyed first: its threads use the other members.
   Pipeline pipeline;
 
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)

@@ -46,9 +46,9 @@ class Words {
   kernels::Philox4 block_{};
 };
 
-// Returns the logarithm of a Gamma(shape, 1) variable (Marsaglia and Tsang, ACM TOMS 2000). A shape
-// below 1 is raised by one and the variable multiplied by uniform^(1 / shape), whose logarithm
-// alone does not underflow for small shapes.
+// Returns the logarithm of a Gamma(shape, 1) variable (Marsaglia and Tsang, ACM TOMS 2000). For a
+// shape below 1, draws with shape + 1 and multiplies by uniform^(1 / shape). That factor underflows
+// for small shapes, but its logarithm does not.
 double log_gamma_variable(double shape, Words& words) {
   if (shape < 1) {
     const double raised = log_gamma_variable(shape + 1, words);

@@ -14,7 +14,7 @@ namespace convoy::data {
 // replaying anything.
 class Permutation {
  public:
-  Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);  // size > 0
+  Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
   std::int64_t operator[](std::int64_t position) const;
 
  private:

@@ -39,8 +39,8 @@ void Pipeline::start_slot() {
   ++started_;
 }
 
-// Gives a block of the last started slot to a thread. Earlier slots have none left, because a slot
-// is started only after all blocks of the slot before it were given out.
+// Gives a thread a block of samples of the slot that was started last. Earlier slots have no blocks
+// left, because a slot is started only after the one before has given out all of its blocks.
 bool Pipeline::take(Block& block) {
   for (int tries = 0; tries < 2; ++tries) {
     if (started_ > 0) {

@@ -1,6 +1,6 @@
-// Background threads that fill a ring of slots in order. The owner says how a slot is filled; the
-// threads take the samples of a slot in blocks, so that even a single batch is filled by all of
-// them.
+// Background threads that fill a ring of slots (the buffers of batches) in order. The owner says
+// how a slot is filled. The threads take a slot's samples in blocks, so that all of them work even
+// on a single batch.
 #pragma once
 
 #include <condition_variable>

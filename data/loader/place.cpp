@@ -8,10 +8,11 @@ namespace {
 
 struct PlacedAxis {
   kernels::AxisMap map;
-  std::int32_t region = 0;  // where the region starts in the image, which may be reduced
+  std::int32_t region = 0;  // where the pixels to read start in the image, which may be reduced
 };
 
-// Returns an axis that copies pixels without scaling. Outputs outside the image are padding.
+// Returns the placement of an axis on which pixels are copied, not scaled. Outputs outside the
+// image are padding.
 PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t outputs) {
   PlacedAxis axis;
   axis.map.begin = std::clamp(-start, 0, outputs);
@@ -23,8 +24,8 @@ PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t out
   return axis;
 }
 
-// Returns an axis that scales `window` pixels from `start` on to `resized` pixels. The outputs are
-// `outputs` of these, from `skipped` on.
+// Returns the placement of an axis on which `window` pixels from `start` on are scaled to `resized`
+// pixels. Of those it outputs `outputs` from number `skipped` on.
 PlacedAxis scaled_axis(std::int32_t start, std::int32_t window, std::int32_t extent, std::int32_t resized,
                        std::int32_t skipped, std::int32_t outputs, int reduction) {
   PlacedAxis axis;

@@ -10,8 +10,8 @@
 
 namespace convoy::data {
 
-// Numbers of blocks of four random words. The place of a crop, mirroring and the decision to erase
-// share block 0.
+// The generator gives random words in blocks of four. The constants below number the blocks. The
+// place of a crop, mirroring and the decision to erase share block 0.
 inline constexpr int kCropTries = 10, kEraseTries = 10;
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;

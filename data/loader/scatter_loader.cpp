@@ -106,7 +106,7 @@ class RecordReader {
   int ranks_;
   std::vector<Slot> slots_;
   int slot_ = -1;
-  Pipeline pipeline_;  // must be the last member: its threads use the others
+  Pipeline pipeline_;  // last member, so destroyed first: its threads use the other members
 };
 
 const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, const SetDescription& about) {
@@ -140,7 +140,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
   std::optional<RecordReader> reader;  // set on rank 0 only
   std::int64_t scattered = 0;
   double scatter_ms = 0;
-  Pipeline pipeline;  // must be the last member: its threads use the others
+  Pipeline pipeline;  // last member, so destroyed first: its threads use the other members
 
   State(std::shared_ptr<const ImageSet> set, const SetDescription& about, const LoaderOptions& options,
         Scatter collective)

@@ -60,7 +60,7 @@ void DatasetBytes::make_resident(const std::vector<hsize_t>& extents) {
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED)
     H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
   const auto chunk_rows = static_cast<std::int64_t>(chunk[0]);
-  std::int64_t chunks = 1;  // chunks that hold the same rows
+  std::int64_t chunks = 1;  // number of chunks that hold the same rows
   for (std::size_t i = 1; i < chunk.size(); ++i)
     chunks *= static_cast<std::int64_t>((extents[i] + chunk[i] - 1) / chunk[i]);
   const std::int64_t rows =
@@ -119,8 +119,8 @@ std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
     const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
-    // Read several pieces with one call if they follow one another in the file, or if none of them
-    // was ever written.
+    // Read several pieces (chunks) with one call if they follow one another in the file, or if none
+    // of them was ever written.
     std::int64_t end = (piece + 1) * pieces_.bytes;
     for (; end < first + count && end / pieces_.bytes - piece < kChunksARead; end += pieces_.bytes) {
       const std::int64_t next = pieces_.offsets[static_cast<std::size_t>(end / pieces_.bytes)];

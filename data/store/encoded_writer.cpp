@@ -23,8 +23,8 @@ using hdf5::own;
 // contiguously and wastes no space.
 constexpr std::size_t kChunkBytes = 4 << 20;
 
-// A temporary file without a name, in which images wait for their turn. The system removes it
-// however the process ends.
+// A temporary file without a name that holds images until all rows before them are written. The
+// system removes it however the process ends.
 class Spool {
  public:
   Spool(std::filesystem::path folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {
@@ -77,7 +77,7 @@ class Spool {
   std::int64_t size_ = 0;
 };
 
-// A row whose turn has not come: it is unknown, skipped, or waits in the spool at `offset`.
+// A row that comes before its turn: unknown yet, skipped, or waiting in the spool at `offset`.
 struct Waiting {
   static constexpr std::int64_t kUnknown = -1, kSkipped = -2;
   std::int64_t offset = kUnknown;

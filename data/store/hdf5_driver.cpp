@@ -21,15 +21,15 @@ namespace convoy::data::hdf5 {
 namespace {
 
 struct File {
-  H5FD_t base{};  // HDF5's part; it must come first
+  H5FD_t base{};  // the part that HDF5 uses; must be the first member
   int descriptor = -1;
   haddr_t end_of_allocated = 0, end_of_file = 0;
   dev_t device = 0;
   ino_t number = 0;
 };
 
-// The read that place_of() waits for. It needs no lock of its own, because a Session lets in one
-// thread at a time.
+// While place_of() runs, the driver notes here where HDF5 wants to read, and reads nothing. This
+// needs no lock, because a Session lets in one thread at a time.
 struct Probe {
   std::int64_t bytes = 0;
   int pieces = 0;

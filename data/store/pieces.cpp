@@ -18,7 +18,7 @@ namespace {
 using hdf5::Handle;
 using hdf5::own;
 
-constexpr std::size_t kMostPieces = std::size_t{1} << 24;  // their offsets take 128 MiB
+constexpr std::size_t kMostPieces = std::size_t{1} << 24;  // the offsets of so many take 128 MiB
 
 std::int64_t product(const std::vector<hsize_t>& extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1},

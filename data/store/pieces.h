@@ -15,8 +15,9 @@ struct Pieces {
   static constexpr std::int64_t kThroughHdf5 = -1;
   // Descriptor of the file, which the caller closes; -1 if no piece can be read there.
   int descriptor = -1;
-  std::int64_t bytes = 0;             // bytes per piece; the last may reach beyond the dataset
-  std::vector<std::int64_t> offsets;  // of each piece; kThroughHdf5 if a chunk was never written
+  std::int64_t bytes = 0;  // bytes per piece; the last may reach beyond the dataset
+  // place of each piece in the file; kThroughHdf5 if a chunk was never written
+  std::vector<std::int64_t> offsets;
 };
 
 // Finds the pieces of `dataset`, which holds uint8 and belongs to a file that hdf5::open_to_read()

@@ -1,4 +1,5 @@
-// The input of the JSON parser. It counts lines, so that errors can name theirs.
+// The input of the JSON parser. It knows how far the parser has read, so that errors can name a
+// line.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +7,7 @@
 
 namespace convoy::partition {
 
-// Reads characters and stores how far it has read.
+// Gives the parser one character at a time and stores the position after it in *reached.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;

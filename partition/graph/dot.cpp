@@ -56,7 +56,7 @@ class DotReader {
     if (is_word("subgraph") || is_mark('{')) fail("a subgraph, expected nodes and edges alone");
     const bool defaults = is_word("graph") || is_word("node") || is_word("edge");
     std::string_view from = name();
-    if (is_mark('=')) {  // an attribute of the graph
+    if (is_mark('=')) {  // `name = value` sets an attribute of the whole graph
       take(), name();
       return;
     }

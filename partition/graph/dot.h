@@ -9,10 +9,11 @@
 
 namespace convoy::partition {
 
-// A name is a view into the text. A name with escapes is a view into storage that lives until
-// read_dot returns.
+// Receives the nodes and edges of a file. A name is a view into the text or, if it has escapes,
+// into storage that lives until read_dot returns.
 struct DotVisitor {
-  std::function<void(std::int64_t line, std::string_view name)> node;  // for each name in a statement
+  // called for each name in a statement
+  std::function<void(std::int64_t line, std::string_view name)> node;
   std::function<void(std::int64_t line, std::string_view from, std::string_view to)> edge;
 };
 

@@ -1,4 +1,5 @@
-// The families of generated graphs. Each adds units until the graph has the wanted size.
+// The families of generated graphs. Each repeats a unit, such as a layer or a time step, until the
+// graph has the wanted size.
 #include "partition/graph/generators.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,8 @@ namespace {
 
 using Op = StepBuilder::Op;
 
-// build(units) is linear in units, so two small builds tell how many units give the wanted size.
+// Chooses the number of units. Nodes grow linearly with units, so the sizes of two small graphs
+// tell how many units give the wanted size.
 template <typename Build>
 TaskGraph of_size(NodeIndex wanted, const Build& build) {
   const NodeIndex one = build(1).node_count(), two = build(2).node_count();
@@ -42,8 +44,8 @@ Op matmul_shared(StepBuilder& step, const std::string& name, double rows, double
                              owner);
 }
 
-// The ops that own the variables of a cell. The first time step creates them (kNone before that),
-// and later steps share them.
+// The ops that own the variables of a recurrent cell. The first time step creates them (kNone
+// before that), and later steps share them.
 struct CellOwners {
   Op input = kNone, hidden = kNone;
 };

@@ -1,6 +1,6 @@
-// Generates task graphs of training steps: forward ops, their variables, backward ops that read the
-// kept activations, sums of gradients, and updates. A time is operations or bytes divided by a
-// rate. Sizes follow from shapes.
+// Generates task graphs of training steps: forward ops, their variables, backward ops, sums of
+// gradients, and updates. Sizes follow from tensor shapes, and times from operations and bytes
+// divided by the rates of a GPU.
 #pragma once
 
 #include "partition/graph/task_graph.h"

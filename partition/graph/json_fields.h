@@ -1,4 +1,4 @@
-// The fields of task graphs in JSON, by format and by section of the file.
+// The names of the JSON fields of task graphs, in our format and in Microsoft's.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@ enum Field : std::uint8_t {
   kOutputBytes,
   kParameterBytes,
   kPin,
-  kColocate,  // fields of our nodes
+  kColocate,  // kTimeUs to kColocate: in our nodes
   kFrom,
   kTo,
-  kBytes,  // fields of our edges
+  kBytes,  // kFrom to kBytes: in our edges
   kFpgaLatency,
   kColorClass,
-  kSupportedOnFpga,  // fields of Microsoft's nodes
+  kSupportedOnFpga,  // kFpgaLatency to kSupportedOnFpga: in Microsoft's nodes
   kSourceId,
   kDestId,
-  kCost,  // fields of Microsoft's edges
-  kSize,  // field of Microsoft's nodes and edges
+  kCost,  // kSourceId to kCost: in Microsoft's edges
+  kSize,  // in Microsoft's nodes and edges
   kFieldCount,
   kUnknown
 };

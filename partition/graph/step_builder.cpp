@@ -6,7 +6,7 @@
 namespace convoy::partition {
 namespace {
 
-// The time on a mid-range GPU: 10 TFLOP/s, 500 GB/s, 2 µs per launch.
+// Returns the time of an op on a mid-range GPU: 10 TFLOP/s, 500 GB/s, 2 µs per launch.
 Nanoseconds op_time(double operations, Bytes moved) {
   constexpr double kOperationsPerNs = 1e4, kBytesPerNs = 500, kLaunch = 2000;
   return static_cast<Nanoseconds>(
@@ -69,8 +69,9 @@ NodeIndex StepBuilder::sum(const std::string& name, Bytes bytes, const std::vect
   return gradients.size() == 1 ? gradients[0] : add("gradients/" + name + "/sum", 0, bytes, gradients);
 }
 
-// Called for the ops in reverse order. A variable's owner comes before all ops that share it, so
-// all gradients of the variable exist when the owner's turn comes.
+// Adds the backward ops of one forward op. Forward ops come in reverse order. The op that owns a
+// variable comes before all ops that share it, so the variable's gradients are complete when it is
+// reached.
 void StepBuilder::add_backward(ForwardOp& op) {
   const NodeIndex gradient = sum(op.name, op.output_bytes, op.gradients);
   std::vector<NodeIndex> kept = {gradient};

@@ -22,9 +22,9 @@ class StepBuilder {
   Op forward_shared(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
                     Op owner);
 
-  // Adds a loss that reads all ops without consumers, then backward ops in reverse order. A
-  // backward op reads the sum of the gradients from the op's consumers and the inputs of the op. An
-  // op with a variable also gets a weight gradient, and the variable's owner an update.
+  // Adds a loss that reads all ops without consumers, then a backward op for each op in reverse
+  // order. It reads the op's inputs and the sum of the gradients that the op's consumers return.
+  // An op that uses a variable also gets a weight gradient, and an op that owns one gets an update.
   TaskGraph finish();
 
  private:

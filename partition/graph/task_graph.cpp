@@ -15,8 +15,8 @@
 namespace convoy::partition {
 namespace {
 
-// The largest time, size, sum of all times and sum of all resident bytes. Up to 1024 times as much
-// stays inside 64 bits.
+// No time, size, sum of all times or sum of all resident bytes may be larger. Up to 1024 times as
+// much still fits into 64 bits.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
 }  // namespace
@@ -257,8 +257,9 @@ void TaskGraphBuilder::order_nodes() {
   if (graph.order_.size() != graph.time_.size()) report_cycle(waiting);
 }
 
-// Throws an error that shows a cycle. Each node that still waits has a producer that waits, too. So
-// the walk from producer to producer comes to a node twice, and the nodes in between are a cycle.
+// Throws an error that shows a cycle. Each node that topological sorting did not reach has a
+// producer that it did not reach. So walking from producer to producer comes to a node twice, and
+// the nodes in between are a cycle.
 void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const {
   const TaskGraph& graph = graph_;
   NodeIndex node = 0;

@@ -25,21 +25,22 @@ struct TaskNode {
   std::int64_t id = 0;
   std::string name;  // name of the node; may be empty
   Nanoseconds time = 0;
-  // The times by kind of device, if they differ. Then `time` is ignored, and the graph's time of
-  // the node is the mean.
+  // The node's times by kind of device, if they differ. Then `time` is ignored, and the graph uses
+  // their mean as the node's time.
   std::vector<std::pair<std::string, Nanoseconds>> times;
   // Bytes that stay on the device: parameters, gradients and optimizer state.
   Bytes resident_bytes = 0;
   // Bytes that the replicas of a pipeline's stage exchange; kNone: resident_bytes.
   Bytes parameter_bytes = kNone;
-  // Bytes that live from the node's start to the end of its last consumer.
+  // Bytes of the node's output, which are held from the node's start to the end of its last
+  // consumer.
   Bytes output_bytes = 0;
   std::int32_t pin = kNone;       // device that the node must be on; kNone: any
   std::int32_t colocate = kNone;  // group of nodes that share a device; kNone: none
 };
 
-// Immutable. The out-edges of a node are contiguous and sorted by consumer. In-edges are indices of
-// the same edges.
+// A finished graph, which cannot be changed. Edges are stored by producer, then by consumer. The
+// in-edges of a node are indices of these edges.
 class TaskGraph {
  public:
   NodeIndex node_count() const { return static_cast<NodeIndex>(time_.size()); }
@@ -80,8 +81,8 @@ class TaskGraph {
     return {in_edge_.data() + in_begin_[node], static_cast<std::size_t>(in_degree(node))};
   }
 
-  // Microsoft's files give the time of a transfer instead of its bytes. A machine then adds only
-  // its latency to this time.
+  // Returns whether the edges carry transfer times instead of bytes, as in Microsoft's files. A
+  // machine adds only its latency to such a time.
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
@@ -92,7 +93,7 @@ class TaskGraph {
   double bytes_per_ns() const { return bytes_per_ns_; }
   std::int64_t micro_batches() const { return micro_batches_; }
 
-  // Kahn's order, ties by index.
+  // All nodes in topological order (Kahn's algorithm; of several possible nodes, the lowest index).
   std::span<const NodeIndex> topological_order() const { return order_; }
   Nanoseconds total_time() const { return total_time_; }
   // The greatest common divisor of all times; 0 if all times are 0. The busy time of a device is a
@@ -102,8 +103,8 @@ class TaskGraph {
 
   // The longest path by node times alone. No schedule on devices of speed 1 is shorter.
   Nanoseconds critical_path() const { return critical_path_; }
-  // Returns max(critical path, total time / devices), rounded up to a multiple of time_divisor().
-  // Published tables quote this bound.
+  // Returns a time below which no schedule on so many devices ends: max(critical path, total time /
+  // devices), rounded up to a multiple of time_divisor(). Published tables quote this bound.
   Nanoseconds lower_bound(std::int32_t devices) const;
 
  private:
@@ -136,7 +137,8 @@ class TaskGraphBuilder {
   explicit TaskGraphBuilder(std::string where = "graph") : where_(std::move(where)) {}
 
   void reserve(std::size_t nodes, std::size_t edges);
-  // `position` is any number that `line_of` can turn into a line number for an error.
+  // `position` tells where the node stands in its file. `line_of` turns it into a line number if
+  // there is an error.
   NodeIndex add_node(const TaskNode& node, std::int64_t position = kNone);
   // Edges name ids of nodes, which may be added later. kOutputBytes stands for the producer's
   // output.

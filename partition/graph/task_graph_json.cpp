@@ -37,7 +37,7 @@ class Reader {
     return builder_.build();
   }
 
-  // The SAX interface of nlohmann::json.
+  // The functions that nlohmann::json's parser calls for each value (SAX interface).
   bool null() { return value({}, "null"); }
   bool boolean(bool given) {
     // Only Microsoft's supportedOnFpga may be a truth value.
@@ -110,7 +110,8 @@ class Reader {
   const char* reached_;
   TaskGraphBuilder builder_;
   const bool color_classes_;
-  int depth_ = 0, skipping_ = 0;  // skipping_: depth of the ignored value, 0 if none
+  // how deep the parser is nested; and at which depth an ignored value began, 0 if in none
+  int depth_ = 0, skipping_ = 0;
   Section section_ = Section::kRoot;
   Format format_ = Format::kUndecided;
   bool seen_nodes_ = false, seen_edges_ = false;

@@ -33,8 +33,8 @@
 namespace convoy::partition {
 
 struct ReadOptions {
-  // Microsoft's colour classes tie a layer's forward to its backward node, which their pipelines
-  // need. Their published latency figures ignore the classes, and so does the default.
+  // Whether Microsoft's colour classes become colocation groups. They tie a layer's forward node to
+  // its backward node, as pipelines need. Published latency figures ignore them.
   bool color_classes = false;
 };
 

@@ -70,8 +70,8 @@ class Planner {
                       devices_, std::sqrt(kMostWork * 4) / devices_));
   }
 
-  // Adds up the time of the tensors that cross each cut of the order. A tensor crosses every cut
-  // from its producer to its last reader.
+  // For each place at which the topological order can be cut, adds up the time to move the tensors
+  // that cross the cut. A tensor crosses all cuts between its producer and its last reader.
   void find_cuts() {
     const auto order = graph_.topological_order();
     std::vector<NodeIndex> place(nodes_);
@@ -147,12 +147,13 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  // By position in the order: the time of all nodes before it. The next three vectors are such
-  // sums, too.
+  // By position in the order: the sum of the times of all nodes before it. The next three vectors
+  // are such sums of other values.
   std::vector<Nanoseconds> work_;
   std::vector<Bytes> weights_, exchanged_, outputs_;
   std::vector<Nanoseconds> receive_;  // time to receive, by the position at which a stage begins
-  // Best choice by the end of a stage and the number of devices used.
+  // The best last stage, by where it ends in the order and by how many devices are used up to
+  // there.
   std::vector<std::vector<Choice>> best_;
 };
 

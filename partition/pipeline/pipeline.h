@@ -16,7 +16,7 @@ struct PipelineStage {
   Nanoseconds exchange = 0;       // time per micro-batch to exchange the weight gradients of replicas
   Nanoseconds receive = 0;        // time per micro-batch to move its activations, and their gradients back
   Bytes bytes = 0;                // bytes on one device: weights, and outputs of all micro-batches in flight
-  // The time per micro-batch in the steady state.
+  // The stage's time per micro-batch once the pipeline is full.
   Nanoseconds period() const { return std::max({work / replicas, exchange, receive}); }
 };
 

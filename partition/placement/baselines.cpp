@@ -43,8 +43,8 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
   double done = 0, share = cost.speed(0) / speeds;
   for (const NodeIndex node : graph.topological_order()) {
     const double time = static_cast<double>(graph.time(node));
-    // A node goes to the device in whose share of the total time the middle of the node's time
-    // falls.
+    // Every device gets a share of the total time in proportion to its speed. A node belongs to the
+    // share in which the middle of its own time falls.
     while (current + 1 < count && done + time / 2 > share * static_cast<double>(graph.total_time()))
       share += cost.speed(++current) / speeds;
     done += time;
@@ -55,7 +55,7 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
 
 namespace {
 
-// The undirected graph of units, with weights that fit METIS's integers.
+// METIS's input: the undirected graph of units (units.h), with weights that fit its integers.
 struct MetisGraph {
   std::vector<idx_t> begin, neighbour, cut_weight, work;
 

@@ -14,9 +14,9 @@ Placement place_on_one_device(const CostModel& cost, const Units& units);
 // Cuts a topological order into K stretches of equal work.
 Placement place_contiguously(const CostModel& cost, const Units& units);
 
-// Heterogeneous earliest finish time with insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002).
-// The first node of a colocation group chooses the device of the group. `transfer_weight` scales
-// the transfers in the upward ranks; 1, with insertion, is the published algorithm.
+// Heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002). The first node
+// of a colocation group chooses the device of the group. `transfer_weight` scales transfers in the
+// upward ranks. With 1, and with insertion, this is the published algorithm.
 Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1,
                         bool insertion = true);
 

@@ -57,7 +57,7 @@ void ContendedTimes::snapshot(Nanoseconds time) {
   new_snapshot_devices_.insert(new_snapshot_devices_.end(), device_.begin(), device_.end());
 }
 
-// Restores the last snapshot whose events are all before `from`.
+// Puts the devices into the state of the last snapshot before `from`.
 void ContendedTimes::restore(Nanoseconds from) {
   const auto later = std::partition_point(snapshots_.begin(), snapshots_.end(),
                                           [&](const Snapshot& snapshot) { return snapshot.time < from; });
@@ -77,7 +77,8 @@ void ContendedTimes::restore(Nanoseconds from) {
               devices_, device_.begin());
   for (DeviceIndex index = 0; index < devices_; ++index) {
     DeviceState& device = device_[index];
-    // A node that starts after the snapshot has not started yet, so take it back.
+    // A snapshot also holds nodes whose start lies ahead, because their inputs are on the way. Take
+    // these nodes back, because the replay decides about them again.
     if (device.running != kNone && times_[device.running].start > now) {
       --device.next;
       device.done -= times_[device.running].finish - times_[device.running].start;
@@ -88,7 +89,8 @@ void ContendedTimes::restore(Nanoseconds from) {
   }
 }
 
-// Finds the device's next node and what is known of its inputs.
+// Finds the next node of the device's order, how many of its producers still run, and when the
+// inputs that were sent arrive.
 void ContendedTimes::find_head(DeviceIndex index) {
   DeviceState& device = device_[index];
   device.dirty = true;
@@ -112,8 +114,8 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   if (node == kNone || device.missing > 0) return true;
   const Nanoseconds begin = std::max(device.free_at, device.ready);
   const Nanoseconds time = cost_.run_time(node, index);
-  // A node with no duration waits until its start: all nodes that end at that time must end before
-  // it.
+  // A node with no duration ends when it starts. So do not start it before that time: other nodes
+  // that end then must come first.
   if (time == 0 && begin > now) {
     device.next_event = begin;
     return true;
@@ -131,7 +133,7 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   return true;
 }
 
-// Finds the edge with the longest transfer to each receiver.
+// For each device that receives the node's output, finds the edge with the longest transfer.
 void ContendedTimes::find_slowest_edges(NodeIndex node, DeviceIndex home) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
@@ -203,7 +205,7 @@ bool ContendedTimes::replay(Nanoseconds from, Nanoseconds unchanged_from, Nanose
     if (new_sequence_.size() >= next_snapshot) snapshot(now), next_snapshot = new_sequence_.size() + every_;
     now = kNever;
     for (const DeviceState& device : device_) now = std::min(now, device.next_event);
-    if (now == kNever) return false;  // the orders wait for each other
+    if (now == kNever) return false;  // deadlock: devices wait for each other's next nodes
     for (DeviceIndex index = 0; index < devices_; ++index) {
       DeviceState& device = device_[index];
       if (device.next_event != now) continue;
@@ -238,8 +240,8 @@ void ContendedTimes::undo() {
       arrival_[slot_[edge]] = transfers->arrival, transfer_[edge] = transfers->times;
 }
 
-// Visits nodes from the last end back. A transfer delays its consumers and the next transfers of
-// both its devices.
+// Computes rest_, the time from each node's start to the end of the schedule, from the last node
+// back. A transfer delays its consumers and the next transfers of both its devices.
 void ContendedTimes::compute_rest() {
   std::vector<Nanoseconds> after_node(devices_, 0), after_send(devices_, 0), after_receive(devices_, 0);
   std::vector<Nanoseconds> consumers(devices_, 0);

@@ -1,10 +1,10 @@
-// The times of a schedule whose transfers depend on each other. They do so under contention, and if
-// a producer sends a device several tensors, because only the largest is sent.
+// The times of a schedule in which one transfer can change the times of others. That is so under
+// contention, when transfers wait for links, and when a producer sends a device several tensors,
+// because only the largest is sent.
 //
-// Under contention a transfer uses the links of both ends, in the order in which producers end. So
-// a change affects only later events: earlier times are kept, and later events are simulated again
-// by the simulator's rules. Snapshots of the few numbers of each device allow a restart at any
-// time.
+// A change of the schedule affects only later events. So earlier times are kept, and later events
+// are simulated again (replayed) by the simulator's rules. Snapshots of the devices' states allow a
+// replay to start at any time.
 #pragma once
 
 #include <span>
@@ -19,8 +19,8 @@ class ContendedTimes {
  public:
   using Orders = std::vector<std::vector<NodeIndex>>;
 
-  // Both arguments must outlive this object. `orders` may change between calls, but set_device()
-  // must be called for each node that moves to another device.
+  // Both arguments must outlive this object. The caller may change `orders` between calls, but must
+  // call set_device() for each node that moves to another device.
   ContendedTimes(const CostModel& cost, const Orders& orders);
 
   Nanoseconds start(NodeIndex node) const { return times_[node].start; }
@@ -32,15 +32,14 @@ class ContendedTimes {
   // Returns the edge whose transfer delayed this edge's transfer at either end, or kNone if it did
   // not wait.
   EdgeIndex waited_for(EdgeIndex edge) const { return transfer_[edge].waited_for; }
-  // The time from the node's start to the end of the schedule that commit() kept, if transfers keep
-  // their order.
+  // The time from the node's start to the end of the schedule that commit() kept, if no transfer
+  // overtakes another.
   Nanoseconds rest(NodeIndex node) const { return rest_[node]; }
 
   void set_device(NodeIndex node, DeviceIndex device);
-  // Simulates the orders from the first event that is not before `from`. Returns false if the
-  // makespan is bound to exceed `limit`, or probably does: a node that starts after
-  // `unchanged_from` is taken to need the time until the end that it needed before. commit() or
-  // undo() must follow.
+  // Simulates all events at `from` or later again. Returns false as soon as the makespan must
+  // exceed `limit`, or probably will: a node that starts after `unchanged_from` is assumed to need
+  // as long until the end as before. Call commit() or undo() afterwards.
   bool replay(Nanoseconds from, Nanoseconds unchanged_from, Nanoseconds limit);
   // The nodes whose times the last replay() wrote, sorted by their ends.
   std::span<const NodeIndex> replayed() const { return new_sequence_; }
@@ -51,11 +50,11 @@ class ContendedTimes {
 
  private:
   struct DeviceState {
-    // `done`: run time of the nodes that have started.
+    // done: total run time of the nodes that have started.
     Nanoseconds free_at = 0, next_event = 0, done = 0;
     Nanoseconds sends_until = 0, receives_until = 0;
-    Nanoseconds ready = 0;     // when the inputs of `head` that are sent have arrived
-    std::int32_t next = 0;     // index in the device's order
+    Nanoseconds ready = 0;     // when those inputs of `head` arrive that were sent
+    std::int32_t next = 0;     // index of the next node in the device's order
     std::int32_t missing = 0;  // producers of `head` that have not ended
     NodeIndex running = kNone;
     NodeIndex head = kNone;  // the next node, if none is running
@@ -105,8 +104,9 @@ class ContendedTimes {
   std::vector<DeviceIndex> device_of_;
   std::vector<NodeTimes> times_;
   std::vector<EdgeTimes> transfer_;
-  std::vector<EdgeIndex> in_begin_;  // by node: its first slot
-  // By edge: its slot. The in-edges of a node have neighbouring slots.
+  std::vector<EdgeIndex> in_begin_;  // by node: the slot of its first in-edge
+  // By edge: its slot. Slots number all edges by consumer, so that the in-edges of a node are next
+  // to each other in memory.
   std::vector<EdgeIndex> slot_;
   std::vector<NodeIndex> producer_;     // by slot: the producer of its edge
   std::vector<Nanoseconds> arrival_;    // by slot: when the tensor arrives
@@ -115,25 +115,27 @@ class ContendedTimes {
   std::vector<NodeIndex> sequence_;     // the nodes in the order of their ends
   std::vector<DeviceState> device_;
   std::vector<Snapshot> snapshots_;
-  std::vector<DeviceState> snapshot_devices_;  // for each snapshot a row of all devices
+  std::vector<DeviceState> snapshot_devices_;  // the states of all devices, snapshot after snapshot
   struct Sent {
     EdgeTimes times;
     Nanoseconds arrival = 0;
   };
-  std::vector<EdgeIndex> slowest_;  // scratch of send(), by device: the slowest edge
-  std::vector<Sent> sent_;          // scratch of send(), by device: the transfer
+  std::vector<EdgeIndex> slowest_;  // scratch of send(): the slowest edge to each device
+  std::vector<Sent> sent_;          // scratch of send(): the transfer to each device
   std::vector<DeviceIndex> receivers_;
   std::vector<Nanoseconds> rest_;
   // The state of the current replay(): what it will replace, and what it has computed.
   Nanoseconds unchanged_from_ = 0, limit_ = 0;
   std::int32_t replay_ = 0, kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;
-  std::vector<std::int32_t> ended_in_replay_;  // by node: the last replay in which it ended
+  // by node: number of the last replay in which it ended
+  std::vector<std::int32_t> ended_in_replay_;
   std::vector<NodeIndex> new_sequence_;
   std::vector<Snapshot> new_snapshots_;
   std::vector<DeviceState> new_snapshot_devices_;
   std::vector<OldTimes> old_times_;
-  std::vector<OldTransfer> old_transfers_;  // of the out-edges of the nodes in new_sequence_
+  // earlier transfers of the nodes in new_sequence_, for undo()
+  std::vector<OldTransfer> old_transfers_;
 };
 
 }  // namespace convoy::partition

@@ -5,8 +5,8 @@
 namespace convoy::partition {
 namespace {
 
-// A transfer may wait for an earlier transfer, and that one for another. Returns the edge of the
-// first transfer in the chain that ends at this edge; that first transfer did not wait.
+// Follows the chain of transfers of which each waited for the one before, back from this edge.
+// Returns the edge of the first one, which did not wait.
 EdgeIndex first_of_waiting_transfers(const ContendedTimes& times, EdgeIndex edge) {
   while (times.waited_for(edge) != kNone) edge = times.waited_for(edge);
   return edge;
@@ -26,7 +26,8 @@ NodeIndex delaying_producer(const ScheduleState& state, NodeIndex node) {
   return kNone;
 }
 
-// Appends to the path the transfers that delayed the node's input, from the last one back.
+// Appends the nodes at both ends of each transfer for which the node's input had to wait, from the
+// last transfer back.
 void append_waiting_transfers(const ScheduleState& state, NodeIndex node, std::vector<NodeIndex>& path) {
   const TaskGraph& graph = state.cost().graph();
   const ContendedTimes& times = *state.contended();

@@ -1,4 +1,5 @@
-// Earliest task first. Heaps replace the scan over all pairs of a ready node and a device.
+// Earliest task first (baselines.h). Heaps of ready nodes replace the scan over all pairs of node
+// and device.
 #include <algorithm>
 #include <queue>
 
@@ -10,14 +11,15 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-// Nodes whose producers are placed, in the order in which to try them: by the time when their
-// inputs arrive and, if that has passed, by bottom level.
+// Nodes whose producers are all placed. Nodes whose inputs have arrived come first, by bottom level
+// (longest path to the end); then the others, by the arrival of their inputs.
 class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
 
-  // Returns the first node that passes `keep` and its start, which is at least `free`; kNone if
-  // there is none. Drops nodes that do not pass. `free` must never decrease.
+  // Returns the first node that passes `keep`, and its start: `free`, when the device is free, or
+  // later. Returns kNone if there is none. Drops nodes that do not pass. `free` must never
+  // decrease.
   template <typename Level, typename Keep>
   std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const Level& level, const Keep& keep) {
     for (;;) {
@@ -72,8 +74,7 @@ class Etf {
   }
 
  private:
-  // These values are next to each other because they are read together, and far from those of other
-  // nodes.
+  // What the search reads of a node is kept together, so that each visit costs one cache miss.
   struct NodeState {
     Nanoseconds finish, level;
     EdgeIndex waiting;
@@ -92,8 +93,9 @@ class Etf {
     return latest;
   }
 
-  // Adds the node to the queues of devices. If links are equal, its inputs arrive at the same time
-  // on all devices without a producer, so these devices share a queue.
+  // Adds the node to the queue of every device on which it may run. If all links are equal, its
+  // inputs arrive at the same time on all devices that hold none of them. These devices share one
+  // queue.
   void release(NodeIndex node) {
     const DeviceIndex fixed = fixed_device(node);
     if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));
@@ -119,8 +121,9 @@ class Etf {
     return resident_[device] <= cost_.machine().device(device).memory_limit - graph_.resident_bytes(node);
   }
 
-  // Takes the node and device with the earliest start, or the higher bottom level if starts are
-  // equal. Ignores the limits if nothing fits, because the repair comes later and may find room.
+  // Places the node that can start first, on the device where it can; of equal starts, the node
+  // with the higher bottom level. If no device has enough memory, ignores the limits: the later
+  // repair may find room.
   void place_next() {
     struct Choice {
       Nanoseconds start = kNever;
@@ -134,8 +137,8 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
-    // Search the shared queue first: this moves nodes whose group has been given a device to that
-    // device's own queue, which is searched next.
+    // Search the queue that devices share before the devices' own queues, because the search may
+    // move a node from it to a device's own queue.
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
     const auto anywhere =
         shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });
@@ -150,7 +153,8 @@ class Etf {
     const DeviceIndex fixed = fixed_device(node);
     return node_[node].device == kNone && (fixed == kNone || fixed == device);
   }
-  // Moves a node whose group has been given a device meanwhile to that device's own queue.
+  // Returns whether the node still belongs in the shared queue. It does not if it is placed. If its
+  // group has been given a device, this moves the node to the queue of that device.
   bool stays_shared(NodeIndex node) {
     if (node_[node].device != kNone) return false;
     const DeviceIndex fixed = fixed_device(node);

@@ -14,41 +14,42 @@ namespace convoy::partition {
 inline constexpr NodeIndex kMostExactNodes = 12;
 inline constexpr DeviceIndex kMostExactDevices = 8;
 
-// Follows the simulator's rules to the nanosecond. It is small, because it is copied at every
-// choice.
+// Gives the simulator's times to the nanosecond. It is a small object, because the search copies it
+// at every choice.
 class ExactState {
  public:
   static constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
   ExactState(const CostModel& cost, std::span<const DeviceIndex> device_of);
 
-  // Runs until a device needs a choice and returns it. Returns kNone if all nodes have ended or
-  // none can start.
+  // Runs until the caller must choose a device's next node, and returns that device. Returns kNone
+  // if all nodes have ended or none can start.
   DeviceIndex advance();
   void choose(DeviceIndex device, NodeIndex node) { device_[device].chosen = node; }
-  // Returns whether the node can be the next of its device: its producers there have started.
+  // Returns whether the node may come next on its device, because all its producers there have
+  // started.
   bool selectable(NodeIndex node) const;
   bool ended() const { return ended_ == cost_->graph().node_count(); }
   Nanoseconds now() const { return now_; }
-  // Returns a lower bound on the makespan of every continuation.
+  // Returns a lower bound on the makespan, whatever is chosen from now on.
   Nanoseconds bound() const;
   // Returns whether every device was within its limit until now().
   bool within_limits() const;
   Nanoseconds finish(NodeIndex node) const { return finish_[node]; }
-  // Returns how many nodes started before this one. Requires that it has started. Nodes with no
-  // duration may share a start.
+  // Returns how many nodes started before this one, which must have started. The number tells nodes
+  // apart that start at the same time, as nodes with no duration can.
   NodeIndex turn(NodeIndex node) const { return turn_[node]; }
 
  private:
   struct DeviceState {
     NodeIndex running = kNone, chosen = kNone;
     Nanoseconds free_at = 0, next_event = kNever;
-    // `left`: run time of the device's nodes that have not started.
+    // left: total run time of the device's nodes that have not started.
     Nanoseconds sends_until = 0, receives_until = 0, left = 0;
     std::int16_t nodes_left = 0;
     bool dirty = true;
   };
-  struct Sent {  // a producer's tensor that was sent to a device
+  struct Sent {  // an output that was sent to another device
     Nanoseconds start = kNever, arrival = kNever;
     Bytes bytes = 0;
   };
@@ -56,7 +57,8 @@ class ExactState {
   bool try_start(DeviceIndex device);  // returns false if the caller must first choose a node
   void end(DeviceIndex device);
   void send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes bytes);
-  Nanoseconds inputs_at(NodeIndex node) const;  // returns kNever while a producer runs
+  // when the node's inputs have arrived; kNever while a producer runs
+  Nanoseconds inputs_at(NodeIndex node) const;
   Bytes live(DeviceIndex device, Nanoseconds time) const;
   Nanoseconds last_use(NodeIndex producer, DeviceIndex device) const;
 

@@ -1,4 +1,5 @@
-// Counts in base K over the free units.
+// Counts through all placements like a number in base K (the devices) with one digit per unit that
+// is not pinned.
 #include "partition/placement/exhaustive.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// HEFT with insertion.
+// HEFT (baselines.h) with insertion: a node may be put into an idle gap between nodes that were
+// placed before.
 #include <algorithm>
 #include <numeric>
 
@@ -28,8 +29,8 @@ class Heft {
     std::vector<std::pair<Nanoseconds, NodeIndex>> order;
     order.reserve(rank.size());
     for (const NodeIndex node : graph_.topological_order()) order.emplace_back(rank[node], node);
-    // A node with no duration may have the rank of its producer. The sort is stable, so it stays
-    // after it.
+    // A node with no duration may have the same rank as its producer. A stable sort leaves it after
+    // the producer.
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [its_rank, node] : order) place(node);
@@ -111,7 +112,7 @@ class Heft {
   UnitDevices given_;
   std::vector<Timeline> timelines_;
   std::vector<Nanoseconds> ready_;
-  std::vector<Placed> placed_;  // by node
+  std::vector<Placed> placed_;  // when and where each node was placed
   Placement result_;
 };
 

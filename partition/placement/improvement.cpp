@@ -32,8 +32,8 @@ Nanoseconds LocalSearch::penalised(const Score& score) const {
   return score.makespan + static_cast<Nanoseconds>(std::min(excess, static_cast<double>(kNoLimit) / 2));
 }
 
-// Returns the first penalty: exceeding the limits by a thousandth of all memory costs as much as a
-// hundredth of the makespan.
+// Returns the penalty at the start, in nanoseconds per byte above the limits. A thousandth of all
+// memory costs as much as a hundredth of the makespan.
 double LocalSearch::first_penalty() const {
   double bytes = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -42,8 +42,9 @@ double LocalSearch::first_penalty() const {
   return 10 * static_cast<double>(best_score_.makespan) / std::max(bytes, 1.0);
 }
 
-// Strategic oscillation (Glover, Decision Sciences 8, 1977): the way from one schedule that fits to
-// a better one may lead over some that do not. The penalty grows until the search comes back.
+// Changes the penalty with the share of schedules that exceed the limits (strategic oscillation:
+// Glover, Decision Sciences 8, 1977). A low penalty lets the search pass through such schedules to
+// a better one that fits. A growing one brings it back.
 void LocalSearch::adapt_penalty() {
   constexpr int kEvery = 64;
   constexpr double kStep = 1.25;
@@ -54,12 +55,14 @@ void LocalSearch::adapt_penalty() {
   beyond_ = within_ = 0;
 }
 
-// The temperature falls geometrically over the given time. It starts lower if there are few moves,
-// because from a high temperature they would not even lead back to the start.
+// Lowers the temperature geometrically over the given time. If there is time for few moves only, it
+// starts lower: from a high temperature they would not even lead back to a schedule as good as the
+// start.
 void LocalSearch::set_temperature() {
   constexpr double kLast = 1e-4;  // final temperature as a fraction of the makespan
   constexpr double kCoolest = 0.03, kKnown = 0.01;
-  const double many = cost_.machine().contention() ? 400 : 200;  // moves per node
+  // moves per node that allow the full temperature
+  const double many = cost_.machine().contention() ? 400 : 200;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
   if (limits_.deadline != Clock::time_point::max())
@@ -88,8 +91,8 @@ void LocalSearch::save_best() {
   best_ = state_->placement();
 }
 
-// Returns whether to accept a schedule with this makespan, and fills `next` with its score. Checks
-// the memory last, because that takes a pass over the graph.
+// Returns whether to accept the current move, which gives this makespan, and fills `next` with its
+// score. Checks the memory last, because that takes a pass over the graph.
 bool LocalSearch::acceptable(Nanoseconds makespan, Score& next) {
   next = {0, makespan};
   if (makespan > limit()) return false;
@@ -108,7 +111,8 @@ void LocalSearch::decide(ScheduleState::Move move) {
   Score next;
   if (!move.finished() || !acceptable(state_->makespan(), next)) return;
   if (next > best_score_ && unsaved_) {
-    // The state is the best schedule and is not saved yet. Undo the move and save it first.
+    // The schedule before this move is the best so far and not saved yet. Undo the move, so that it
+    // can be saved.
     move.roll_back();
     save_best();
     return;

@@ -5,7 +5,7 @@
 namespace convoy::partition {
 namespace {
 
-// The kinds of events, in their order at one instant: free what ended, allocate what starts, then
+// The kinds of events, in their order at the same time: free what ended, allocate what starts, then
 // free the outputs of nodes with no duration.
 constexpr std::int64_t kKinds = 4, kFree = 0, kAllocate = 1, kFreeInstant = 2;
 
@@ -37,7 +37,7 @@ void LiveBytes::sort(std::vector<Listed>& row) const {
     const auto here = row.begin() + static_cast<std::ptrdiff_t>(at);
     moved += static_cast<std::size_t>(here - place);
     std::rotate(place, here, here + 1);
-    // Moves per event, in places of the row. If there are more, a full sort is cheaper.
+    // If events move further than this on average, sorting the whole row anew is cheaper.
     constexpr std::size_t kMostMoved = 32;
     if (moved > kMostMoved * row.size()) return std::sort(row.begin(), row.end(), earlier);
   }
@@ -48,7 +48,7 @@ LiveBytes::Peak LiveBytes::peak(DeviceIndex device) {
   std::size_t kept = 0;
   for (const Listed& listed : row) {
     Event& event = event_[listed.event];
-    if (event.device != device) continue;  // the event has moved to another device
+    if (event.device != device) continue;  // the event now belongs to another device
     if (event.query != query_) {
       event.device = kNone;
       continue;

@@ -1,5 +1,5 @@
-// Keeps the peak of the live bytes of each device while a schedule changes a little from query to
-// query.
+// Finds the peak of the live bytes on each device. A query lists all tensors with their times; it
+// is fast if the times differ little from those of the query before.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace convoy::partition {
 
-// Keeps the events of the last query in order. Most keep their place in the next one, so insertion
-// sort is fast.
+// Keeps the allocations and releases of the last query, sorted. Most keep their place in the next
+// query, so insertion sort is fast.
 class LiveBytes {
  public:
   // The caller numbers the tensors. An output and each of its copies have different numbers.
@@ -30,7 +30,7 @@ class LiveBytes {
   struct Event {
     std::int64_t when = 0;  // time and kind of the event in one number, so that they sort together
     Bytes change = 0;
-    std::int32_t query = 0;      // number of the last query that had the event
+    std::int32_t query = 0;      // number of the last query in which the event occurred
     DeviceIndex device = kNone;  // the device in whose row the event is listed
   };
   struct Listed {

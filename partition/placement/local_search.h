@@ -1,4 +1,4 @@
-// The state of the anytime improvement; improvement.h describes the search.
+// The local search and its state; improvement.h describes the search.
 #pragma once
 
 #include <optional>
@@ -38,36 +38,37 @@ class LocalSearch {
   Placement run(ImprovementCounts* counts);
 
  private:
-  // The loop of the search.
+  // Functions of the search's loop:
   bool out_of_time();
   std::int64_t work() const { return work_ + state_->work(); }
   void set_temperature();
-  void refresh();  // brings temperature_, path_ and at_peak_ up to the state
+  void refresh();  // brings temperature_, path_ and at_peak_ up to date
   void step();     // tries one random move
   void kick();     // leaves a local optimum
 
-  // The moves. Each tries a change and decides whether it is kept.
-  void try_node(NodeIndex node);     // moves it to another device or place in the order
-  void try_stretch(std::size_t at);  // moves the nodes around path_[at] on its device
+  // The moves. Each function tries a change and decides whether to keep it:
+  void try_node(NodeIndex node);  // moves the node to another device or place in the order
+  // moves the nodes before and after path_[at] that are on one device
+  void try_stretch(std::size_t at);
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
-  void try_swap(NodeIndex node);     // swaps it with a node that runs at about the same time
+  void try_swap(NodeIndex node);     // swaps the node with one that runs at about the same time
   bool try_relief();                 // moves a node that holds memory where a limit is exceeded
   DeviceIndex neighbour_device(NodeIndex node);
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);
 
-  // Acceptance.
+  // Functions that accept or refuse a move:
   void decide(ScheduleState::Move move);  // commits the move, or undoes it
   bool acceptable(Nanoseconds makespan, Score& next);
   bool fit_first() const { return limits_.fit_at_any_cost && best_score_.overflow > 0; }
-  Nanoseconds limit() const;  // no makespan may exceed it in the current move
+  Nanoseconds limit() const;  // makespan that the current move must not exceed
   Score score() { return {limited_ ? memory_.overflow(*state_) : 0, state_->makespan()}; }
   // Returns the makespan plus a penalty for the bytes above the memory limits.
   Nanoseconds penalised(const Score& score) const;
   double first_penalty() const;
   void adapt_penalty();
 
-  // The best placement, and other starts.
+  // Functions that save the best placement, or go on from it or another one:
   void save_best();
   void return_to_best();
   void reorder_by_list_scheduling();
@@ -81,25 +82,25 @@ class LocalSearch {
   Random random_;
   Placement best_;  // the best placement, except while unsaved_ is true
   Score best_score_;
-  bool unsaved_ = false;  // whether the state is the best, and best_ is older
+  bool unsaved_ = false;  // whether state_ is the best schedule and best_ is out of date
 
   std::optional<ScheduleState> state_;
   ScheduleMemory memory_;
-  Score score_;             // of the state
+  Score score_;             // score of state_
   double temperature_ = 0;  // in nanoseconds
   Nanoseconds slack_ = 0;   // by how much the current move may lengthen the schedule
   double penalty_ = 0;      // in nanoseconds per byte above the limits
-  // Schedules within and beyond the limits since the penalty last changed.
+  // How many schedules were within and beyond the memory limits since the penalty last changed.
   int within_ = 0, beyond_ = 0;
   bool kicking_ = false;  // whether the current move is accepted at any cost
-  bool stale_ = true;     // whether the values of refresh() belong to an older schedule
+  bool stale_ = true;     // whether state_ has changed since refresh()
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;  // the nodes that the current move moves
   std::vector<NodeIndex> cluster_;
   std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
-  std::vector<std::uint32_t> in_cluster_;  // by node: the last cluster that contained it
+  std::vector<std::uint32_t> in_cluster_;  // by node: number of the last cluster that contained it
   std::uint32_t cluster_number_ = 0;
-  std::int64_t since_refresh_ = 0, since_best_ = 0;  // in moves
+  std::int64_t since_refresh_ = 0, since_best_ = 0;  // number of moves since then
   std::int64_t work_ = 0;                            // work done (work.h), without that of state_
   std::int64_t work_at_listing_ = 0;
   Clock::time_point begin_ = Clock::now();

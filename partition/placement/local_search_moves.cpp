@@ -1,4 +1,5 @@
-// The moves of the local search: single nodes, stretches of the critical path, clusters, swaps.
+// The moves of the local search. A move gives another device to a node, to a part of the critical
+// path or to a cluster of nodes, or swaps two nodes.
 #include <cmath>
 #include <limits>
 
@@ -23,7 +24,8 @@ DeviceIndex LocalSearch::neighbour_device(NodeIndex node) {
   return other_device(state_->device_of(node));
 }
 
-// Adds all nodes of the node's unit to the move, once. Returns false if its pin forbids the device.
+// Adds the node to the current move, with all nodes that must be on the same device (its unit,
+// units.h). Returns false if a pin forbids the device.
 bool LocalSearch::add_unit(NodeIndex node, DeviceIndex device) {
   const std::int32_t unit = units_.of(node);
   if (units_.pin(unit) != kNone && units_.pin(unit) != device) return false;
@@ -45,8 +47,8 @@ void LocalSearch::try_node(NodeIndex node) {
     return;
   }
   if (units_.pin(units_.of(node)) != kNone) device = state_->device_of(node);
-  // Take the best of three devices by estimate. A pinned node keeps its device and only changes its
-  // place in the order.
+  // Estimate the schedule for three devices and take the best. A pinned node keeps its device and
+  // only changes its place in the order.
   Nanoseconds best = state_->estimate(node, device);
   if (units_.pin(units_.of(node)) == kNone)
     for (int more = 0; more < 2; ++more) {
@@ -58,8 +60,8 @@ void LocalSearch::try_node(NodeIndex node) {
   decide(state_->move_in_time(node, device, limit()));
 }
 
-// Moves a stretch of the critical path on one device to the device of the path's node before it or
-// after it, or to any other.
+// Takes successive nodes of the critical path that are on one device. Moves them to the device of
+// the path's node before or after them, or to any other device.
 void LocalSearch::try_stretch(std::size_t at) {
   const DeviceIndex home = state_->device_of(path_[at]);
   std::size_t first = at, last = at;
@@ -80,8 +82,8 @@ void LocalSearch::try_stretch(std::size_t at) {
   decide(state_->move(moves_, limit()));
 }
 
-// Moves nodes of one device that are joined by expensive edges. The threshold is a random share of
-// the cost of one of the node's edges.
+// Moves a cluster: nodes of one device that are joined to this node by expensive edges. How
+// expensive an edge must be is a random share of the cost of one of the node's edges.
 void LocalSearch::try_cluster(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node);
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
@@ -149,8 +151,8 @@ void LocalSearch::kick() {
   since_best_ = 0;
 }
 
-// Moves a node that holds memory at the peak of the device that exceeds its limit most, alone or
-// with its cluster. Returns false if there is none.
+// On the device that exceeds its limit most, moves a node away that holds memory at the time of the
+// peak, alone or with its cluster. Returns false if there is none.
 bool LocalSearch::try_relief() {
   if (at_peak_.empty()) return false;
   const NodeIndex node = at_peak_[static_cast<std::size_t>(random_.below(std::ssize(at_peak_)))];

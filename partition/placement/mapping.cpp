@@ -1,4 +1,5 @@
-// ParDNN's mapping: puts secondary clusters on devices and balances the load over time.
+// ParDNN's mapping (pardnn.h): gives devices to the secondary clusters, paths of nodes, so that the
+// load is balanced over time.
 #include <algorithm>
 #include <numeric>
 
@@ -7,7 +8,7 @@
 namespace convoy::partition {
 namespace {
 
-// The work of one device over time: a Fenwick tree over equal stretches of the critical path.
+// The work of one device over time. Time is cut into equal slices, whose sums a Fenwick tree gives.
 class LoadProfile {
  public:
   explicit LoadProfile(std::size_t stretches) : sums_(stretches + 1, 0) {}
@@ -84,9 +85,9 @@ class Mapper {
     return std::max<Nanoseconds>(0, cost_.transfer_time(edge) - std::max<Nanoseconds>(0, slack));
   }
 
-  // Returns the device for which the load in the cluster's span of time, plus the exposed
-  // communication with all other devices, is least. If several are equal, takes the one with the
-  // least work in all.
+  // Returns the best device for the cluster: the least sum of its load in the cluster's span of
+  // time and of the exposed communication with all other devices. If several are equal, takes the
+  // one with the least work in all.
   DeviceIndex choose(const std::vector<NodeIndex>& cluster) {
     std::fill(saved_.begin(), saved_.end(), 0);
     const auto count = [&](EdgeIndex edge, NodeIndex other) {
@@ -112,7 +113,7 @@ class Mapper {
   const TaskGraph& graph_;
   UnitDevices given_;
   const std::vector<Nanoseconds> bottom_;
-  // By node: its start if there were a device for every node and communication took no time.
+  // By node: its earliest start on a machine with any number of devices and free communication.
   std::vector<Nanoseconds> earliest_;
   const Nanoseconds length_;
   std::vector<LoadProfile> profile_;

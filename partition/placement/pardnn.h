@@ -9,25 +9,26 @@
 
 namespace convoy::partition {
 
-// Disjoint paths that cover the graph.
+// The result of slicing: disjoint paths of nodes, called clusters, that cover the graph.
 struct Slices {
-  std::vector<std::vector<NodeIndex>> primary;    // K critical paths, each without the nodes of those before
-  std::vector<std::vector<NodeIndex>> secondary;  // the remaining nodes, heaviest remaining path first
+  // one per device: the critical path of the nodes left by those before
+  std::vector<std::vector<NodeIndex>> primary;
+  std::vector<std::vector<NodeIndex>> secondary;  // paths of the remaining nodes, longest first
 };
 Slices slice(const CostModel& cost);
 
-// Puts primary cluster k on device k. Each secondary cluster goes to the device that is least
-// loaded in the cluster's span of time, counting the communication that its slack cannot hide. So a
-// cluster whose communication outweighs its gain in parallelism joins the cluster with which it
-// communicates. Returns a placement without an order.
+// Puts primary cluster k on device k. A secondary cluster goes to the device with the least load in
+// the cluster's span of time, counting communication that slack cannot hide. So it joins the
+// cluster with which it communicates if running in parallel gains less than the communication
+// costs. Returns a placement without an order.
 Placement map_clusters(const CostModel& cost, const Units& units, const Slices& slices);
 
-// Switches nodes, swaps paths and switches critical paths along the critical path of the schedule.
-// A change is kept only if the simulated makespan falls. `placement` must have an order; the result
-// is never longer.
+// Shortens a placement along the critical path of its schedule: gives single nodes other devices,
+// swaps paths between two devices, or moves the whole critical path. Keeps a change only if the
+// simulated makespan falls. `placement` must have an order; the result is never longer.
 Placement refine(const CostModel& cost, const Units& units, const Placement& placement);
 
-// Runs all three. The placement has an order.
+// Slices, maps and refines. The placement has an order.
 Placement place_by_pardnn(const CostModel& cost, const Units& units);
 
 }  // namespace convoy::partition

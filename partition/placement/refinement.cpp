@@ -63,8 +63,8 @@ class Refiner {
     return !moves_.empty() && try_moves();
   }
 
-  // For each crossing of the path from device a to b, moves the path's next stretch to a, and the
-  // nodes that a runs meanwhile to b. Keeps a swap if it shortens the schedule.
+  // Wherever the critical path goes on from device a to device b, tries to move its nodes on b to a
+  // and the nodes that a runs meanwhile to b. Keeps a swap if it shortens the schedule.
   bool swap_paths() {
     bool improved = false;
     for (std::size_t i = 1; i < path_.size() && within_budget(); ++i) {
@@ -118,7 +118,8 @@ class Refiner {
 Placement refine_simulated(const CostModel& cost, const Units& units, const Placement& placement,
                            const Simulation& simulation) {
   Placement refined = Refiner(cost, units, placement.device_of, simulation).run();
-  // The refiner's times may be inexact if transfers depend on each other, so ask the simulator.
+  // If transfers depend on each other, the times in ScheduleState may be inexact. So let the
+  // simulator confirm that the result is no longer.
   if (!cost.transfers_independent() && simulate(cost, refined, Detail::kTimes).makespan > simulation.makespan)
     return placement;
   return refined;

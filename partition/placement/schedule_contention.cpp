@@ -1,12 +1,13 @@
-// The schedules whose transfers depend on each other: contended_times.h computes their times.
+// The part of ScheduleState for transfers that depend on each other. contended_times.h computes
+// their times.
 #include <algorithm>
 
 #include "partition/placement/schedule_state.h"
 
 namespace convoy::partition {
 
-// Called before the node leaves its place. Events change from its start on, because its device is
-// free then, and from the ends of its producers on, because their transfers change.
+// Called before the node leaves its device. Sets the time of the first event that can change: the
+// node's start, when its device is free instead, or the end of a producer, whose transfers change.
 void ScheduleState::replay_from_inputs_of(NodeIndex node) {
   replay_from_ = std::min(replay_from_, node_[node].start);
   replay_until_ = std::max(replay_until_, node_[node].finish);

@@ -1,5 +1,5 @@
-// The memory of a schedule that changes: by the simulator's rules (memory_use.cpp), but without the
-// curves over time.
+// How far a schedule exceeds the memory limits, for a local search that asks after every change.
+// The rules are the simulator's (memory_use.cpp), but no curve over time is kept.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ class ScheduleMemory {
   // Returns by how many bytes the devices together exceed their limits. If that is more than
   // `most`, it may return any number above `most`. Takes a pass over the graph.
   Bytes overflow(const ScheduleState& state, Bytes most = kUnlimited);
-  // Lists the nodes that hold memory on the device that exceeded its limit most at the last
-  // overflow(), at the time of its peak: nodes with resident bytes, nodes with live outputs, and
-  // readers of live copies. May list a node twice, and lists none if no limit was exceeded.
+  // Lists the nodes that hold memory at the worst peak: on the device that exceeded its limit most
+  // at the last overflow(). They have resident bytes or live outputs there, or read live copies.
+  // May list a node twice, and lists none if no limit was exceeded.
   void nodes_at_peak(const ScheduleState& state, std::vector<NodeIndex>& nodes) const;
 
  private:

@@ -1,4 +1,5 @@
-// Computes the times of a changed schedule. The orders of devices are given.
+// Computes the times of a schedule after a change; the device and the order of every node are
+// given.
 #include "partition/placement/schedule_state.h"
 
 #include <algorithm>
@@ -27,8 +28,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
       in_edge_.push_back({graph_.source(edge), edge, cost.transfer_time(edge)});
     in_begin_.push_back(static_cast<EdgeIndex>(in_edge_.size()));
   }
-  // Number the nodes by start, then by finish, then topologically. The orders of devices agree with
-  // this, because on one device only a node with no duration can start together with the next.
+  // Give the nodes keys by start, then by finish, then by topological order. The orders of devices
+  // agree with the keys: on one device, nodes start together only if one has no duration.
   struct Place {
     Nanoseconds start, finish;
     NodeIndex node;
@@ -48,7 +49,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  // In larger graphs the tensors of one producer are treated as independent, which is faster.
+  // In larger graphs treat the tensors of one producer as independent of each other. That is less
+  // exact, but faster.
   constexpr NodeIndex kMostExact = 5000;
   if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
     contended_.emplace(cost, order_);
@@ -56,8 +58,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     copy_replayed_times();
     commit_replay();
   } else {
-    // If a producer sends several tensors, the simulation's times may differ from these. So compute
-    // all times anew.
+    // Compute all times anew. The simulation's may differ from them, because it sends only the
+    // largest of a producer's tensors to a device.
     for (const Place& place : sequence) {
       NodeState& state = node_[place.node];
       state.start = earliest_start(place.node);
@@ -98,7 +100,8 @@ Nanoseconds ScheduleState::earliest_start(NodeIndex node) const {
 
 Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
   const Nanoseconds ready = arrival(node, device), time = cost_.run_time(node, device);
-  // Find the node's neighbours on the device if it were inserted where its inputs arrive.
+  // Find the neighbours that the node would have on this device, at the time when its inputs
+  // arrive.
   const std::vector<NodeIndex>& order = order_[device];
   const auto after = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
     return node_[other].start < ready || node_[other].key < node_[node].key;
@@ -222,8 +225,8 @@ ScheduleState::Move ScheduleState::move(std::span<const Reassignment> nodes, Nan
   return {*this, recompute(limit)};
 }
 
-// Chooses a key between those of the node's producers and consumers. Within that range the node
-// comes where its inputs arrive on the device.
+// Chooses a key for the node between those of its producers and its consumers. Within that range it
+// puts the node where its inputs arrive on the device.
 void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
   Key low = 0, high = std::numeric_limits<Key>::max();
   for (const EdgeIndex edge : graph_.in_edges(node)) low = std::max(low, node_[graph_.source(edge)].key);

@@ -1,8 +1,8 @@
-// A schedule that can be changed a little. A change costs as much as the nodes whose times it
-// changes; the simulator remains the judge of the result.
+// A schedule that a search can change a little. A change computes only those times again that it
+// affects. The times may be inexact (kMostExact), so the simulator judges the final result.
 //
 // Every node has a key. Keys grow along every edge, and each device runs its nodes in the order of
-// their keys, so no choice of devices can deadlock. A change gives nodes another device, and may
+// their keys, so no choice of devices can deadlock. A change gives nodes other devices, and may
 // give a single node another key. Then starts are computed again in the order of keys, until
 // nothing changes any more. If transfers depend on each other (contended_times.h), the events are
 // replayed from the first one that the change can affect.
@@ -34,8 +34,8 @@ class ScheduleState {
     Move(const Move&) = delete;
     Move& operator=(const Move&) = delete;
     ~Move() { roll_back(); }
-    // Returns false if the makespan is bound to exceed the limit. Then the times of the schedule
-    // are incomplete until the change is undone.
+    // Returns false if the makespan must exceed the limit. Then the schedule's times are incomplete
+    // until the change is undone.
     bool finished() const { return finished_; }
     // Keeps the change. Requires finished().
     void commit();
@@ -52,7 +52,7 @@ class ScheduleState {
   struct InEdge {
     NodeIndex producer;
     EdgeIndex edge;
-    Nanoseconds transfer;  // if all links are equal
+    Nanoseconds transfer;  // used if all links are equal
   };
 
   // Takes the devices of a simulated placement, and runs the nodes of each device in the order of
@@ -62,8 +62,8 @@ class ScheduleState {
   // Moves nodes to other devices and computes the times again. Gives up once the makespan is bound
   // to exceed `limit`.
   Move move(std::span<const Reassignment> nodes, Nanoseconds limit);
-  // Does the same for one node. The node may also change its place in the order, so that it starts
-  // at about the time when its inputs arrive.
+  // Moves one node as move() does, and may also change its place in the order, so that it starts at
+  // about the time when its inputs arrive.
   Move move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit);
 
   const CostModel& cost() const { return cost_; }
@@ -73,7 +73,8 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
-  std::span<const std::vector<NodeIndex>> orders() const { return order_; }  // by device
+  // the order of nodes on each device
+  std::span<const std::vector<NodeIndex>> orders() const { return order_; }
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
 
@@ -91,8 +92,8 @@ class ScheduleState {
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const;
   // Estimates the longest path through the node if it alone moved to `device`.
   Nanoseconds estimate(NodeIndex node, DeviceIndex device) const;
-  // Returns the longest path from the node's end to the end of the schedule, over edges and the
-  // orders of devices and links. A Move on trial does not change it.
+  // Returns the time from the node's end to the end of the schedule: the longest path over edges
+  // and over the orders of devices and links. A Move on trial does not change it.
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
   // Returns the work done since the constructor, in units of work.h.
@@ -107,7 +108,7 @@ class ScheduleState {
     Nanoseconds bottom;  // longest path from the start to the end of the graph, without transfers
     DeviceIndex device;
     NodeIndex previous, next;  // neighbours on the device; kNone at the ends
-    std::uint32_t queued;      // the last pass that queued the node
+    std::uint32_t queued;      // number of the last pass in which the node was queued
   };
   struct Undo {
     NodeIndex node;
@@ -124,7 +125,8 @@ class ScheduleState {
   void insert_into_order(NodeIndex node, DeviceIndex device);
   bool recompute(Nanoseconds limit);
   void undo_move();
-  // Returns the least time from the node's start to the end of the schedule during a move.
+  // Returns a lower bound, valid during a move, on the time from the node's start to the end of the
+  // schedule.
   Nanoseconds least_rest(NodeIndex node, Nanoseconds run_time) const;
   Nanoseconds tail_of(NodeIndex node) const;
   void update_tails();
@@ -132,8 +134,8 @@ class ScheduleState {
   std::vector<NodeIndex>::iterator place_of(NodeIndex node);
   void unlink(NodeIndex node);
   void link(NodeIndex node);
-  // A pass over the queue visits nodes by ascending or by descending key. Nodes of different
-  // devices can have equal keys; then the index decides, as in the orders of devices.
+  // A queue holds the nodes whose times must be computed again. A pass visits them by ascending or
+  // by descending key. Nodes of different devices can have equal keys; then the index decides.
   enum class Direction { kForward, kBackward };
   void queue(NodeIndex node, Direction direction = Direction::kForward);
   NodeIndex pop_queue();
@@ -149,7 +151,8 @@ class ScheduleState {
     return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
   }
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
-  // Returns the longest path from the node's end over its out-edges if the node were on `device`.
+  // Returns the longest path from the node's end to the end of the schedule that starts with an
+  // out-edge of the node, if the node were on `device`.
   Nanoseconds tail_of_consumers(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
 
@@ -162,27 +165,28 @@ class ScheduleState {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  // Whether a node takes the same time on every device, so that bottom levels hold on all of them.
+  // Whether every node takes the same time on all devices, so that `bottom` is right on each.
   const bool same_speeds_;
   const bool same_links_;
   std::vector<NodeState> node_;
-  std::vector<EdgeIndex> in_begin_;  // by node, into in_edge_
+  std::vector<EdgeIndex> in_begin_;  // index of each node's first in-edge in in_edge_
   std::vector<InEdge> in_edge_;
-  std::vector<std::vector<NodeIndex>> order_;  // by device, ascending keys
+  std::vector<std::vector<NodeIndex>> order_;  // nodes of each device by ascending key
   std::vector<Undo> log_;                      // what the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
-  // The largest key that a node of the current move has before or after the move.
+  // The largest key of a moved node, before or after the current move. Tails of later nodes still
+  // hold.
   Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;
   // Set only if transfers depend on each other.
   std::optional<ContendedTimes> contended_;
   Nanoseconds replay_from_ = 0;  // the current move changes no event before this time
-  // The current move moves no node that starts later than this, and none to a later place.
+  // Nodes that start after this time keep their devices and places in the current move.
   Nanoseconds replay_until_ = 0;
   bool replayed_ = false;         // whether the current move has called contended_->replay()
-  bool finished_replay_ = false;  // whether that call computed all times
+  bool finished_replay_ = false;  // whether contended_->replay() computed all times
 };
 
 }  // namespace convoy::partition

@@ -1,5 +1,5 @@
-// The tails of a schedule: the longest paths from the ends of nodes to the end of the schedule.
-// They bound the makespan of a move before its times are complete.
+// The tail of a node is the longest path from its end to the end of the schedule. A node's new end
+// plus its tail bounds the makespan of a move before all times are computed.
 #include <algorithm>
 
 #include "partition/placement/schedule_state.h"
@@ -42,7 +42,8 @@ void ScheduleState::update_tails() {
   }
 }
 
-// All later nodes have larger keys. If the move changes none of them, the tail still holds.
+// The node's tail depends only on nodes with larger keys. If the move changes none of them, the
+// tail still holds.
 Nanoseconds ScheduleState::least_rest(NodeIndex node, Nanoseconds run_time) const {
   const NodeState& state = node_[node];
   if (state.key > moved_until_) return run_time + state.tail;

@@ -1,5 +1,5 @@
-// ParDNN's graph slicing: primary clusters are repeated critical paths, including communication.
-// The rest becomes secondary clusters.
+// ParDNN's graph slicing (pardnn.h). Takes one critical path per device out of the graph, the
+// primary clusters. The remaining nodes become secondary clusters.
 #include <algorithm>
 #include <limits>
 
@@ -8,8 +8,8 @@
 namespace convoy::partition {
 namespace {
 
-// Works on positions in the reversed topological order, with out-edges in one array. The levels are
-// computed K + 1 times, and on a large graph memory access dominates their cost.
+// Keeps the graph in reversed topological order, with all out-edges in one array. The levels are
+// computed K + 1 times (for K devices), and on a large graph memory access dominates their cost.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)
@@ -36,8 +36,9 @@ class Slicer {
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
-    // Take all secondary paths by these levels. Each path that is taken lowers other levels, but
-    // the old ones remain upper bounds, and a pass to compute them again is expensive.
+    // Take all secondary paths in the order of these levels, longest first. Each path lowers the
+    // levels of nodes before it, but computing them again is expensive, and the old ones remain
+    // upper bounds.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));
@@ -52,7 +53,7 @@ class Slicer {
     Nanoseconds transfer;
     std::int32_t target;
   };
-  // The level of a node that is taken. It stays negative if any transfer time is added.
+  // Marks a node that is in a cluster. The level stays negative if any transfer time is added.
   static constexpr Nanoseconds kTaken = std::numeric_limits<Nanoseconds>::min() / 2;
 
   // Computes the bottom levels of the nodes that are not yet taken, with communication on every
@@ -95,7 +96,7 @@ class Slicer {
   }
 
   const DeviceIndex devices_;
-  const std::vector<NodeIndex> node_;  // by position, like the vectors below
+  const std::vector<NodeIndex> node_;  // node at each position of the order
   std::vector<Nanoseconds> level_;     // level of each node; kTaken if the node is in a cluster
   std::vector<Nanoseconds> time_;
   std::vector<std::size_t> begin_;

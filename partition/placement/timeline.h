@@ -11,8 +11,8 @@ namespace convoy::partition {
 
 class Timeline {
  public:
-  // Returns the earliest start, at `ready` or later, at which the device is idle for `length`.
-  // Without insertion it is after all occupied times.
+  // Returns the earliest start, not before `ready`, at which the device is idle for `length`.
+  // Without insertion it is after all nodes placed so far.
   Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
     for (auto gap = first_ending_after(ready); insertion && gap != gaps_.end(); ++gap) {
       const Nanoseconds start = std::max(ready, gap->begin);

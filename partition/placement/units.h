@@ -15,7 +15,7 @@ class Units {
   Units(const TaskGraph& graph, DeviceIndex devices);
 
   std::int32_t count() const { return static_cast<std::int32_t>(pin_.size()); }
-  // Whether every node is a unit with the node's number.
+  // Returns whether no unit has several nodes. Then units and nodes have the same numbers.
   bool trivial() const { return unit_of_.empty(); }
   std::int32_t of(NodeIndex node) const { return trivial() ? node : unit_of_[node]; }
   // Device of the unit; kNone if it is free.
@@ -30,7 +30,8 @@ class Units {
   std::vector<NodeIndex> members_;
 };
 
-// Returns whether any set of devices is as good as any other set of the same size.
+// Returns whether all devices and links are alike and nothing is pinned, so that only the number of
+// devices matters.
 bool interchangeable(const CostModel& cost, const Units& units);
 
 // The devices that units have been given so far. A pinned unit has its device from the start.

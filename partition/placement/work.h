@@ -1,6 +1,6 @@
-// Work of a search, counted in what it does instead of time. So a search does the same on a busy
-// machine as on an idle one, and repeats. A unit is about a nanosecond of a core of an x86-64
-// server of 2023, for graphs that fit its caches.
+// The costs of a search's steps. A search is limited by their sum instead of by time, so that it
+// does the same on a busy machine as on an idle one. A unit is about a nanosecond of a core of an
+// x86-64 server of 2023, for graphs that fit its caches.
 #pragma once
 
 #include <cstdint>

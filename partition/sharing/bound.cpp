@@ -13,8 +13,9 @@ struct Operation {
   Nanoseconds head, time, tail;
 };
 
-// Returns the makespan of one engine that may interrupt its work. It always runs the operation with
-// the longest tail among those whose heads are over.
+// Returns the least makespan of one engine that may interrupt its work. An operation has a head,
+// the time before which it cannot start, and a tail, the time that must follow it. The engine
+// always runs the one with the longest tail among those that can start.
 Nanoseconds preemptive_makespan(std::vector<Operation> operations) {
   std::sort(operations.begin(), operations.end(),
             [](const Operation& a, const Operation& b) { return a.head < b.head; });
@@ -63,8 +64,9 @@ Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitte
                    memory(progress, admitted)});
 }
 
-// Treats all compute engines as a single one that is as many times as fast. Its times are counted
-// in units of 1 ns / number of engines, so that they stay whole numbers.
+// Returns the largest of the bounds for each engine alone. The compute engines count as one that is
+// `engines_` times as fast. Its times are in units of 1 ns / engines_, so that they stay whole
+// numbers.
 Nanoseconds Bound::one_engine_each() const {
   std::vector<Operation> in, compute, back;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {
@@ -91,14 +93,14 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
     last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
-  // The client that is copied last still needs at least the shortest time that any client needs
-  // after its copy.
+  // Whichever client is copied last, it needs at least `shortest` after its copy: the least that
+  // any client needs.
   if (last > 0) last = std::max(last, copied + shortest);
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// Bounds kernels followed by copies back. Leaves out the kernels of admitted clients and puts their
-// copies back first, so that no schedule is shorter than the bound.
+// Returns a bound from kernels and the copies back after them. Of clients admitted so far it counts
+// only the copies back, before all others, so that no schedule is shorter.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();

@@ -7,7 +7,7 @@
 
 namespace convoy::partition::sharing {
 
-// Each bound relaxes the model and solves the relaxation exactly:
+// Each bound drops some rules of the simulation and solves the easier problem exactly:
 //   1. One engine that may interrupt its work. Each operation has a head (the time of everything
 //     before it) and a tail (after it). It is used for each copy engine, and for all compute
 //     engines as one fast engine (Jackson 1955; Carlier, Eur. J. Oper. Res. 11(1), 1982).
@@ -21,8 +21,8 @@ class Bound {
   explicit Bound(const Workload& workload);
 
   Nanoseconds at_start() const;
-  // Returns a bound on the makespan of a simulation whose copy engine is free. `admitted`: by
-  // client, whether it has been admitted.
+  // Returns a lower bound on the makespan of a simulation with this progress, whose copy engine is
+  // free. `admitted`: for each client, whether it has been given to the copy engine.
   Nanoseconds of(const Progress& progress, const std::vector<bool>& admitted) const;
 
  private:

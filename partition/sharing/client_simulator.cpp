@@ -8,7 +8,7 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// Returns the time to copy `bytes` of a client's `whole` bytes, rounded up.
+// Returns the time to copy `bytes` of a client, if all of its `whole` bytes take `time`. Rounds up.
 Nanoseconds share_of(Nanoseconds time, Bytes bytes, Bytes whole) {
   if (bytes == whole) return time;
   return static_cast<Nanoseconds>(
@@ -92,7 +92,7 @@ void ClientSimulation::process(const Event& event) {
     case Happening::kKernelEnded:
       return end_kernel(event.rank);
     case Happening::kGapEnded:
-      if (job.state != State::kIdle) return;  // the job is leaving, evicted or returning
+      if (job.state != State::kIdle) return;  // the client is leaving, evicted or returning
       erase_sorted(idle_, event.rank);
       job.state = State::kReady;
       return ready_.push(event.rank);

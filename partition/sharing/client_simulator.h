@@ -1,46 +1,20 @@
-// Simulates clients that share one device, event by event. A policy decides which client comes next
-// (policies.h); these rules decide everything else.
+// Simulates clients (jobs that share one device), event by event. "What happens when" in
+// docs/sharing.md has all rules, with examples. In short:
 //
-// Engines. One copy engine to the device, one back to the host, and one or several compute engines.
-// Each does one thing at a time, without interruption; all work at the same time. At one instant
-// everything that ends is processed before work starts.
-//
-// Order. Clients are admitted one after the other. The copy engine copies each whole, and waits for
-// its arrival and for its memory; no client overtakes another. Without prefetching a client also
-// waits until fewer clients are on the device than there are compute engines. With one engine that
-// is one client at a time, and nothing overlaps.
-//
-// Kernels. A client's first kernel may start when its copy has ended. Each next one may start when
-// the one before has ended and the idle gap between them is over. A free compute engine takes the
-// ready kernel of the client that was admitted first, so it runs kernels of others during a
-// client's gaps. The client's next kernel may run on another engine.
-//
-// Copy back. It is requested when the last kernel ends. The copy engine serves requests in their
-// order, and those of one instant in the order of admission. A client without a copy back leaves at
-// once.
-//
-// Memory. A client takes all its bytes when its copy starts and gives them back when its copy back
-// ends.
-//
-// Eviction. If the next client lacks memory, it first counts on the memory of clients that are on
-// their way to the host. If that is not enough, clients in an idle gap make room: those already
-// partly evicted first, then those whose gap lasts longest. Each loses all its bytes (whole) or as
-// many as are still lacking (partial). A share s of a client's bytes takes s × copy_back to leave
-// and s × copy_in to return, rounded up to the nanosecond. The bytes of a client without a copy
-// back are dropped at once, because nothing needs to be saved. A client is not evicted if its gap
-// is too short for leaving and returning, and no client is evicted unless that makes enough room.
-//
-// Return. It starts at the latest time from which the client's next kernel can still start when its
-// gap ends, and it goes before any new client's copy. A return that lacks memory makes room in the
-// same way. It also takes the memory of partly evicted clients that wait for their own return, so
-// that two of them never wait for each other.
+// - A client's data are copied in, its kernels run one after the other with idle gaps between
+//   them, and its results are copied back. Each engine (copies in, compute, copies back) does one
+//   thing at a time, without interruption; all engines work at the same time.
+// - A policy (policies.h) chooses the order in which clients are admitted. None overtakes another.
+// - A client holds its memory from the start of its copy in to the end of its copy back. If the
+//   next client lacks memory, clients in a gap are evicted to the host, wholly or in part, and
+//   return in time for their next kernel.
 //
 // The model is a flow shop whose buffer is the memory. With a memory limit the best order is
 // NP-hard to find (Kumar, Eyraud-Dubois & Krishnamoorthy, "Performance Models for Data Transfers: A
-// Case Study with Molecular Chemistry Kernels", ICPP 2019). PipeSwitch (Bai et al., OSDI 2020)
-// copies the next job's data while one computes. Gandiva (Xiao et al., OSDI 2018), Salus (Yu &
-// Chowdhury, MLSys 2020) and Zico (Lim et al., ATC 2021) swap out jobs that do not compute. They
-// decide as events come; this simulator's policies know all clients beforehand.
+// Case Study with Molecular Chemistry Kernels", ICPP 2019). PipeSwitch (Bai et al., OSDI 2020),
+// Gandiva (Xiao et al., OSDI 2018), Salus (Yu & Chowdhury, MLSys 2020) and Zico (Lim et al., ATC
+// 2021) also prefetch or swap, but decide as events come; the policies here know all clients
+// beforehand.
 #pragma once
 
 #include <functional>
@@ -79,15 +53,18 @@ struct Schedule {
   std::vector<MemorySample> memory;  // samples by ascending time; only with Detail::kAll
 };
 
-// The work that is left at an instant, for bounds.
+// How much work is left at some time of a simulation; bounds are computed from it.
 struct Progress {
   Nanoseconds now = 0;
-  Nanoseconds compute = 0;     // remaining kernels of admitted clients, summed over engines
-  Nanoseconds copy_back = 0;   // remaining copies of admitted clients to the host
-  Nanoseconds large_hold = 0;  // kernels and copies back, not yet begun, of admitted large() clients
+  Nanoseconds compute = 0;    // remaining kernels of admitted clients, summed over engines
+  Nanoseconds copy_back = 0;  // remaining copies of admitted clients to the host
+  // kernels and copies back that admitted clients with more than half of the memory
+  // (Workload::large) have not begun
+  Nanoseconds large_hold = 0;
 };
 
-// A running simulation. Copy it to try several continuations.
+// A simulation in which the caller chooses one client after the other. Copy it to try several
+// choices.
 class ClientSimulation {
  public:
   ClientSimulation(const Workload& workload, Prefetch prefetch, Detail detail);
@@ -103,7 +80,7 @@ class ClientSimulation {
   Schedule finish() && { return std::move(schedule_); }  // requires that advance() returned false
 
  private:
-  using Rank = std::int32_t;  // position in the order of admission
+  using Rank = std::int32_t;  // number of a client in the order of admission
   enum class State : std::uint8_t {
     kQueued,    // waits for its copy
     kArriving,  // first copy or return
@@ -125,9 +102,9 @@ class ClientSimulation {
     ClientIndex client = 0;
     State state = State::kQueued;
     std::int32_t kernel = 0, engine = 0;
-    // The job's device memory; the part of it that is being evicted.
+    // The client's bytes on the device, and how many of them are being evicted.
     Bytes resident = 0, leaving = 0;
-    Nanoseconds ready = 0;  // end of the job's gap
+    Nanoseconds ready = 0;  // end of the client's gap
   };
   struct Departure {  // a request to copy to the host
     Nanoseconds requested;
@@ -164,18 +141,19 @@ class ClientSimulation {
   Prefetch prefetch_;
   Detail detail_;
   Nanoseconds now_ = 0;
-  std::vector<Job> jobs_;  // jobs by rank
+  std::vector<Job> jobs_;  // admitted clients by rank
   Earliest<Event> events_;
   Earliest<Rank> ready_;
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
-  std::vector<Rank> idle_, out_;         // ranks of idle and of evicted jobs, ascending
+  std::vector<Rank> idle_, out_;         // ranks of idle and of evicted clients, ascending
   std::vector<Nanoseconds> engine_end_;  // by compute engine: end of its last kernel
-  bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;  // waiting_: the last job is queued
+  // waiting_: the client admitted last waits for its copy
+  bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;
   Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host
-  // Times of kernels and copies back that admitted clients have not begun; large_left_: those of
-  // large clients.
+  // Total times of the kernels and copies back that admitted clients have not begun; large_left_:
+  // of clients that need more than half of the memory.
   Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;

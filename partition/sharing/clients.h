@@ -1,6 +1,5 @@
 // Jobs that share one device, and the device. Here a job is called a client: it brings its data,
-// runs kernels, and takes its results away. partition/sharing/client_simulator.h has the rules, and
-// docs/sharing.md has examples.
+// runs kernels, and takes its results away. docs/sharing.md has the rules, with examples.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +19,13 @@ struct Client {
   Nanoseconds arrival = 0;                // time at which the client comes
   Nanoseconds copy_in = 0;                // time to copy all data of the client to the device
   std::vector<Nanoseconds> kernels = {};  // times of the client's kernels in order; at least one
-  std::vector<Nanoseconds> idle = {};  // idle[i]: from the end of kernels[i] to when kernels[i + 1] may start
-  Nanoseconds copy_back = 0;           // time to copy all data of the client to the host; 0: nothing to keep
-  Bytes bytes = 0;                     // device memory of the client
+  // idle[i]: gap between the end of kernels[i] and the earliest start of kernels[i + 1]
+  std::vector<Nanoseconds> idle = {};
+  Nanoseconds copy_back = 0;  // time to copy all data of the client to the host; 0: nothing to keep
+  Bytes bytes = 0;            // device memory of the client
 };
 
-// How much memory an idle client may lose to others: none, all of it, or as much as is needed.
+// How much memory a client in a gap may lose to others: none, all of it, or as much as they need.
 enum class Eviction { kOff, kWhole, kPartial };
 
 struct Device {
@@ -37,7 +37,8 @@ struct Device {
 
 inline constexpr std::int32_t kMostComputeEngines = 256;
 
-// Clients and device, checked together, with sums that policies and bounds need.
+// Clients and their device. The constructor checks them and computes sums that policies and bounds
+// need.
 class Workload {
  public:
   // Throws std::runtime_error of one line that begins with `where`. It does so for a client that is
@@ -59,7 +60,7 @@ class Workload {
  private:
   std::vector<Client> clients_;
   Device device_;
-  std::vector<Nanoseconds> busy_, idle_;  // sums by client
+  std::vector<Nanoseconds> busy_, idle_;  // total time of the kernels and of the gaps, by client
 };
 
 struct ClientFile {

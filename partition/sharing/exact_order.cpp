@@ -56,8 +56,8 @@ class ExactSearch {
     }
   }
 
-  // Skips a client if an equal one before it in the order is still free: both give the same
-  // schedules.
+  // Returns whether an equal client before this one in the order is still free. Then the search
+  // skips this one, because both give the same schedules.
   bool has_earlier_twin(Order::const_iterator begin, Order::const_iterator at) const {
     const auto values = [&](ClientIndex index) {
       const Client& client = workload_.client(index);
@@ -75,7 +75,7 @@ class ExactSearch {
   Order best_, order_, branch_order_;
   Nanoseconds makespan_ = 0;
   std::vector<bool> admitted_;
-  std::vector<ClientSimulation> states_;  // one simulation per depth of the search
+  std::vector<ClientSimulation> states_;  // the simulation at each depth of the search
   bool stopped_ = false;
 };
 

@@ -27,7 +27,7 @@ class GeneticSearch {
 
   Order run(const std::vector<Order>& seeds) {
     for (auto seed = seeds.rbegin(); seed != seeds.rend(); ++seed)
-      add(*seed);  // in reverse, so that the first of several equally long orders stays
+      add(*seed);  // in reverse, so that the first of equal orders stays
     for (int runs_without_gain = 0; runs_without_gain < kRuns; ++runs_without_gain) {
       if (population_.empty() || !done()) fill();
       breed_until_nothing_is_gained();
@@ -74,7 +74,7 @@ class GeneticSearch {
   }
 
   // Fills the population with random orders. Gives up after some tries, because few clients have
-  // few orders.
+  // too few different orders.
   void fill() {
     Order order(workload_.count());
     std::iota(order.begin(), order.end(), 0);

@@ -12,12 +12,13 @@ struct GeneticLimits {
 };
 
 // A population starts with the given orders and random ones. A parent is the shorter of two random
-// orders. The child takes the first parent's clients up to a random point and the others in the
-// order of the second parent (order crossover: Davis, IJCAI 1985, with one point). Mutations swap
-// two clients or move one.
-// The child replaces an order of its own length if there is one, else the longest order. A
-// population that has long gained nothing is replaced by a random one, and the search ends after
-// several that gained nothing. So the result depends on the machine only if the time ends first.
+// orders. The child takes the clients of the first parent up to a random point, then the others in
+// the order of the second parent (order crossover: Davis, IJCAI 1985, with one point). A mutation
+// swaps two clients or moves one. The child replaces an order of equal makespan if there is one,
+// else the worst.
+// A population that has not improved for long is replaced by a random one. The search ends after
+// several populations that brought nothing. So the result depends on the machine's speed only if
+// the time limit comes first.
 Order search_genetically(const Workload& workload, const std::vector<Order>& seeds,
                          const GeneticLimits& limits);
 

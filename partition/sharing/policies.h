@@ -30,18 +30,19 @@ using Order = std::vector<ClientIndex>;
 
 Order order_by_arrival(const Workload& workload);
 
-// Takes the waiting client of highest weight and that of lowest weight in turn, among the first
-// `window` in order of arrival. The weight of a client is the time of its kernels, as a share of
-// the time of all kernels and gaps in the window, divided by the time of its copy. If weights are
-// equal, the smaller copy goes first, then the earlier client. A client waits from its arrival.
-// Only copies advance the clock.
+// Takes in turn the client of highest and of lowest weight among the first `window` clients that
+// have arrived. A client's weight is its kernel time, as a share of all kernels and gaps in the
+// window, divided by its copy time. Of equal weights, the smaller copy goes first, then the earlier
+// client.
+// The clock that decides who has arrived counts only copies.
 Order order_by_weight(const Workload& workload, std::int32_t window);
 
-// Returns orders by Johnson's rule (1954). The first order uses copies and kernels (divided by the
-// compute engines). If a client copies back, there is a second one that uses copies plus kernels
-// and kernels plus copies back, which is best if kernels are short. The rule picks among the
-// clients that have arrived, by a clock that counts only copies.
-// With one compute engine and without arrivals, limits, gaps and copies back, no order is shorter.
+// Returns orders by Johnson's rule (1954; johnson.h), which needs two machines that every client
+// visits. In the first order they are the copy engine and the compute engines. A second order, made
+// if any client copies back, takes copy plus kernels and kernels plus copy back. It is best if
+// kernels are short.
+// The rule picks among clients that have arrived, by a clock that counts only copies. With one
+// compute engine and without arrivals, limits, gaps and copies back, no order is shorter.
 std::vector<Order> orders_by_johnson(const Workload& workload);
 
 struct PolicyOptions {
@@ -52,7 +53,7 @@ struct PolicyOptions {
 
 struct PolicyResult {
   Policy policy = Policy::kFifo;
-  Schedule schedule;     // schedule of the policy, without slices
+  Schedule schedule;     // the policy's schedule; `slices` is empty
   bool optimal = false;  // whether no order is shorter, by the bound or by search of all orders
   double seconds = 0;
 };

@@ -134,7 +134,7 @@ class ClientReader {
   }
 
   const std::string& where_;
-  std::string label_;  // names the client in messages
+  std::string label_;  // names the client at the start of a message
   std::unordered_set<std::string> names_;
 };
 

@@ -1,4 +1,5 @@
-// Computes longest paths to the end of a graph in one pass over the reversed topological order.
+// Computes bottom levels, the longest paths from the nodes to the end of the graph, in one pass
+// over the reversed topological order.
 #include <algorithm>
 
 #include "partition/simulation/simulator.h"

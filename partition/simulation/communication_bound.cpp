@@ -7,8 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// The facts about a neighbour that the bound uses: when it can begin, how long it runs, and how
-// long the transfer of its tensor takes.
+// A producer of the node in question: when it can begin, how long it runs, and how long the
+// transfer of its tensor takes.
 struct Neighbour {
   Nanoseconds begin, time, transfer;
   Nanoseconds elsewhere() const { return begin + time + transfer; }
@@ -63,8 +63,9 @@ class Bound {
     return least;
   }
 
-  // Returns when a node can begin whose producers are in near_. The pass from the end backwards
-  // puts the node's consumers there instead, and counts time backwards.
+  // Returns the earliest time at which a node can begin, whose producers are in near_. In the pass
+  // from the end of the graph backwards, near_ holds the node's consumers, and time counts
+  // backwards.
   Nanoseconds earliest() {
     std::sort(near_.begin(), near_.end(),
               [](const Neighbour& a, const Neighbour& b) { return a.elsewhere() > b.elsewhere(); });

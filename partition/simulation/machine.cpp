@@ -83,7 +83,7 @@ bool Machine::limited() const {
 }
 
 // Throws if the sum of all times and transfers is too large. No schedule is longer than this sum,
-// and the ranks of placements stay below four times as much.
+// and the ranks in placement algorithms stay below four times as much.
 void CostModel::check_sum() const {
   constexpr double kMost = 1e18;
   double slowness = 0, latency = 0, ns_per_byte = 0;
@@ -192,15 +192,17 @@ Nanoseconds shortest_critical_path(const CostModel& cost) {
   return longest;
 }
 
-// Returns the total work divided by the sum of speeds. Run times are whole nanoseconds, so a node's
-// work is the least product of speed and run time on any device.
+// Returns the total work divided by the sum of speeds, below which no makespan lies. Run times are
+// rounded to nanoseconds, so a node's work is the least product of speed and run time on any
+// device.
 Nanoseconds balanced_work(const CostModel& cost) {
   if (!cost.graph().kinds().empty()) {
     Nanoseconds sum = 0;
     for (NodeIndex node = 0; node < cost.graph().node_count(); ++node) sum += least_time(cost, node);
     return (sum + cost.device_count() - 1) / cost.device_count();
   }
-  std::vector<std::pair<double, DeviceIndex>> speeds;  // each speed once, with a device that has it
+  // every different speed, with one device that has it
+  std::vector<std::pair<double, DeviceIndex>> speeds;
   double sum = 0, work = 0;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     speeds.emplace_back(cost.machine().device(device).speed, device);

@@ -13,7 +13,7 @@
 namespace convoy::partition {
 
 using DeviceIndex = std::int32_t;
-inline constexpr DeviceIndex kMostDevices = 4096;  // limit of files and flags
+inline constexpr DeviceIndex kMostDevices = 4096;  // most devices in a file or a flag
 inline constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 
 struct Device {
@@ -90,10 +90,10 @@ class CostModel {
   Nanoseconds transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return from == to ? 0 : different_transfer_time(edge, from, to);
   }
-  // Returns the same for any two devices if all links are equal, otherwise the average over all
-  // pairs.
+  // Returns the edge's transfer time between any two devices if all links are equal, otherwise the
+  // average over all pairs.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
-  // Returns these times for all edges that leave a node.
+  // Returns the average transfer times of all edges that leave a node.
   std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
     return {average_transfer_.data() + graph_.out_begin(node),
             static_cast<std::size_t>(graph_.out_degree(node))};
@@ -110,9 +110,9 @@ class CostModel {
   }
   // Returns whether all edges of the node move the same tensor.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
-  // Returns whether each transfer depends only on its two ends. That is so without contention if
-  // all edges of each node move the same tensor. Then an incremental simulation gives the
-  // simulator's own times.
+  // Returns whether no transfer changes the time of another: there is no contention, and all edges
+  // of a node move the same tensor. Then a search that computes only changed times gets exactly the
+  // simulator's times.
   bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:

@@ -7,8 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// Order at one instant: free what ended, allocate what starts, then free the outputs of nodes with
-// no duration.
+// The order of events at the same time: free what ended, allocate what starts, then free the
+// outputs of nodes with no duration.
 enum Kind : std::int8_t { kFree, kAllocate, kFreeInstant };
 struct Change {
   Nanoseconds time;
@@ -27,7 +27,8 @@ class Sweep {
     changes_[device].push_back({from, kAllocate, bytes});
     changes_[device].push_back({until, until > from ? kFree : kFreeInstant, -bytes});
   }
-  // Fills the curve, which starts with the resident bytes, and returns the peak.
+  // Fills the curve of held bytes over time, which starts with the resident bytes. Returns its
+  // peak.
   Bytes run(DeviceIndex device, Bytes resident, std::vector<MemorySample>& curve) {
     std::vector<Change>& changes = changes_[device];
     std::sort(changes.begin(), changes.end());

@@ -76,8 +76,8 @@ NodeIndex PlacementReader::node_of_key(const std::string& key, const char* field
   return node_of(id, field);
 }
 
-// Names are for readers of the file. A wrong name shows that the placement belongs to another
-// graph.
+// Throws if a name is not that of the node. Names are only for readers, but a wrong one shows that
+// the placement belongs to another graph.
 void PlacementReader::check_names(const Json& names) const {
   if (!names.is_object()) fail("field names is not an object");
   for (const auto& [key, value] : names.items()) {
@@ -104,7 +104,8 @@ void PlacementReader::read_order(const Json& order) {
 
 Placement PlacementReader::read(std::string_view text) {
   Json document;
-  std::set<std::pair<int, std::string>> keys;  // nlohmann::json accepts repeated keys
+  // keys so far; nlohmann::json would accept repeated ones
+  std::set<std::pair<int, std::string>> keys;
   std::string section;
   const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
     if (event == Json::parse_event_t::key && depth == 1) {

@@ -67,7 +67,8 @@ class Page {
     return page_.end_timeline(height);
   }
 
-  // Draws wide nodes with their names. Neighbours with no visible gap become one band.
+  // Draws the nodes of a device. Wide ones show their names; neighbours with no visible gap become
+  // one band.
   void nodes(std::size_t device, double top) {
     constexpr std::array<const char*, 6> kColors = {"#4878a8", "#5f9e6e", "#b5651d",
                                                     "#8d6fb0", "#c0576a", "#5ba3a8"};

@@ -59,7 +59,7 @@ class EventLoop {
   Simulation run();
 
  private:
-  // The values that the end of a node reads of another node. They are next to each other because on
+  // What the end of a producer reads of its consumer. The values are next to each other because on
   // large graphs each read is a cache miss.
   struct NodeState {
     Nanoseconds ready_at, priority, run_time;
@@ -69,10 +69,10 @@ class EventLoop {
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
-    // Nodes whose inputs are all sent, by the time when the last input arrives.
+    // Nodes whose inputs were all sent, sorted by when the last input arrives.
     ArrivalQueue arriving;
     ReadyQueue ready;
-    std::size_t next = 0;  // index in the given order
+    std::size_t next = 0;  // index of the device's next node in the given order
     Nanoseconds sends_until = 0, receives_until = 0;
   };
 
@@ -100,7 +100,7 @@ class EventLoop {
   NodeIndex last_started_ = kNone;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
   // Scratch of send(), by device: the edge with the longest transfer, and the most bytes of any
-  // edge. In files that give times of transfers, these can be different edges.
+  // edge. These are different edges if the file gives transfer times.
   std::vector<EdgeIndex> slowest_;
   std::vector<Bytes> most_bytes_;
   std::vector<DeviceIndex> receivers_;
@@ -128,7 +128,7 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from
   return arrival;
 }
 
-// Fills arrival_ for the node's device and every device that has a consumer.
+// Sends the node's output. Fills arrival_ for its own device and for every device with a consumer.
 void EventLoop::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
@@ -192,7 +192,8 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
   return kNone;
 }
 
-// A device waits for a transfer if it is idle after the last producer of its next node has ended.
+// Adds up the time in which the device waits for a transfer: it is idle although the last producer
+// of its next node has ended.
 void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
   const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;

@@ -51,8 +51,8 @@ struct Simulation {
 
 enum class Detail { kTimes, kAll };  // kTimes: makespan, start, finish and order only
 
-// Returns the longest path from each node's start to the end of the graph. The first function uses
-// only node times; the second adds the transfers that a placement implies.
+// Returns the bottom level of each node: the longest path from its start to the end of the graph.
+// The first function counts only node times; the second also the transfers of a placement.
 std::vector<Nanoseconds> bottom_levels(const CostModel& cost);
 std::vector<Nanoseconds> bottom_levels(const CostModel& cost, std::span<const DeviceIndex> device_of);
 

@@ -35,8 +35,8 @@ class TimelinePage {
   void lane(double top, const std::string& label);
   void band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end,
             const std::string& title);
-  // Draws a band without a title. Joins it with the last thin band if both have the same place and
-  // colour and no gap between them is visible. end_thin_bands() draws the joined band.
+  // Draws a band without a title. A thin band is joined with the one before if both have the same
+  // place and colour and no visible gap between them. end_thin_bands() draws what was joined.
   void thin_band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end);
   void end_thin_bands();
   bool can_be_named(Nanoseconds time) const;

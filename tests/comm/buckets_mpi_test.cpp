@@ -59,8 +59,9 @@ INSTANTIATE_TEST_SUITE_P(OwnOrShared, WithMemory, testing::Bool());
 
 TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   const auto collectives = make_mpi_collectives(world());
-  std::mt19937 shared(11);                                        // the same on every rank
-  std::mt19937 own(100 + static_cast<unsigned>(world().rank()));  // each rank has its own pace
+  std::mt19937 shared(11);  // the same numbers on every rank
+  // other numbers on each rank, for delays
+  std::mt19937 own(100 + static_cast<unsigned>(world().rank()));
   for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);
     const Gradients memory(*collectives, GetParam(), layout.elements);
@@ -72,8 +73,8 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
       const auto mine = normal_values(world().rank(), layout.elements, trial * 2 + step);
       int next = 0;
       for (int segment = 0; segment < std::ssize(layout.segments); ++segment) {
-        // Write the segment only now: a bucket that waits for too few segments would then carry old
-        // values.
+        // Write a segment's gradients only when it is finished. A bucket that is sent too early
+        // then carries old values, and the sums are wrong.
         const auto& [offset, count] = layout.segments[static_cast<std::size_t>(segment)];
         std::copy_n(mine.begin() + offset, count, gradients.begin() + offset);
         while (next < std::ssize(buckets.buckets()) &&

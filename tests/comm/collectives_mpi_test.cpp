@@ -99,7 +99,7 @@ TYPED_TEST(Movement, EqualsTheSerialOne) {
     world().broadcast(std::span<T>(data), root, "test");
     EXPECT_EQ(data, data_of<T>(root, size));
 
-    // `all` has every rank's data; `uneven` has shares of it in which rank 1 has nothing.
+    // all: every rank's data; uneven: parts of it of different lengths, with none for rank 1.
     std::vector<T> all, uneven;
     std::vector<std::int64_t> counts;
     for (int r = 0; r < ranks; ++r) {
@@ -140,7 +140,8 @@ TEST(Collectives, SplitByColourAndOrder) {
   const int rank = world().rank(), ranks = world().size();
   const Communicator half = world().split(rank % 2, -rank, "halves");
   EXPECT_EQ(half.size(), (ranks + (rank % 2 == 0)) / 2);
-  // The members are ordered downwards, so the first one is the highest rank of its colour.
+  // Ranks are in reverse order in the new communicator, so its rank 0 is the highest rank of its
+  // colour.
   std::int32_t first = rank;
   half.broadcast(std::span<std::int32_t>(&first, 1), 0, "test");
   EXPECT_EQ(first % 2, rank % 2);

@@ -72,8 +72,8 @@ TEST_P(DeviceCollectives, BroadcastFromEveryRoot) {
     }
 }
 
-// Sums as a training step does: a prepared operation, in a captured graph if the device has graphs,
-// runs several times.
+// Runs a prepared sum several times, as the steps of a training do. On a device with graphs, a
+// captured graph runs it.
 TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
   for (const std::int64_t count : kCounts) {
     auto expected = normal_values(rank_, count, 5);
@@ -107,7 +107,7 @@ TEST_P(DeviceCollectives, SumBfloat16InFloat) {
   const OnDevice<std::uint16_t> data(device(), std::vector<std::uint16_t>(1000, narrow));
   collectives_->all_reduce(data.data(), 1000, DType::bf16, ReduceOp::sum, stream(), "test");
   const float sum = std::bit_cast<float>(std::uint32_t{data.get()[999]} << 16);
-  // bf16 has steps of 2 above 256; nearbyint rounds to even.
+  // Above 256 bf16 holds even numbers only. nearbyint() rounds to even as bf16 does.
   const float expected = 2 * std::nearbyint((256.0f + static_cast<float>(ranks_ - 1)) / 2);
   EXPECT_EQ(sum, expected);
   EXPECT_THROW(collectives_->all_reduce(data.data(), 10, DType::bf16, ReduceOp::max, stream(), "test"),
@@ -148,8 +148,8 @@ TEST_P(DeviceCollectives, SendAroundARing) {
   }
 }
 
-// A second program may need pairs of ranks that the first has not connected. They must connect
-// although every rank starts its send first.
+// A second step may send between ranks that the first did not connect. They must connect even if
+// every rank starts with its send.
 TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;
@@ -181,7 +181,8 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   const auto step = device().as_step([&](Stream stream) {
     for (int bucket = 0; bucket < std::ssize(buckets.buckets()); ++bucket) buckets.start(bucket, stream);
     buckets.wait_all(stream);
-    // This operation follows the wait on the same stream, so it must read reduced gradients.
+    // This all-reduce comes after the wait on the same stream, so it must read gradients that are
+    // reduced.
     collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "after the bucket");
   });
   for (int run = 0; run < 2; ++run) {
@@ -198,7 +199,7 @@ float uneven(int rank, std::int64_t index, int step) {
   return std::ldexp(static_cast<float>(bits % 65'536) - 32'768.0f, static_cast<int>(bits >> 27) - 40);
 }
 
-// Sends between buffers of transfer_memory(), which has another size on every rank. Each send must
+// Sends between buffers in transfer_memory(), whose size differs from rank to rank. Each send must
 // meet the receive that was prepared for it, whichever starts first.
 TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
@@ -231,7 +232,7 @@ TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   }
 }
 
-// A large network may cut as many edges between its stages as this test has transfers.
+// A network cut into stages may need as many transfers as this test makes.
 TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kTransfers = 520;
@@ -258,8 +259,8 @@ TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   }
 }
 
-// Two slices end at odd places and leave gaps. The second is longer than what GPUs sum in one
-// round.
+// Sums two slices of shared memory that end at odd places and leave gaps. The second is longer than
+// what GPUs sum in one round.
 TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const std::vector<std::pair<std::int64_t, std::int64_t>> slices{{4, 4'300'003}, {4'300'100, 8'500'001}};
@@ -299,8 +300,8 @@ TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   }
 }
 
-// Rank 0 ends here like a run that fails while it builds its step. Its destructors still ask for
-// memory, and the other ranks must not wait for it.
+// Rank 0 fails while it builds its step. Its destructors still ask for shared memory, as 0 bytes,
+// and the other ranks must get none instead of waiting for it.
 TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   struct Asking {

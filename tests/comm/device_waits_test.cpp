@@ -39,8 +39,8 @@ TEST_F(DeviceWaits, GrowWhileTheDeviceStaysInOneOperation) {
   EXPECT_EQ(overdue->members, (std::vector<int>{0, 1}));
 }
 
-// Each look finds the device in another operation of the same name: the step makes progress, so
-// nothing is overdue.
+// The device is in another operation each time that the watchdog looks, but all have one name. So
+// the step makes progress, and no wait is overdue.
 TEST_F(DeviceWaits, BeginAnewWithEveryOperation) {
   for (std::uint64_t step = 1; step <= 20; ++step) {
     look(step, step - 1, "bucket 0");
@@ -74,8 +74,8 @@ TEST_F(DeviceWaits, TellOfAFailureOnce) {
   EXPECT_EQ(registry.look_at_devices(time), std::nullopt);
 }
 
-// Between two looks, several devices may each come to a new operation. The one that began last is
-// the rank's last operation.
+// Several devices may begin an operation before the watchdog looks again. The one that began last
+// counts as the rank's last operation.
 TEST_F(DeviceWaits, KnowWhichOfSeveralDevicesWasTheLast) {
   FakeDevice other;
   registry.attach(registry.open_channel(8, {0, 1}), other);

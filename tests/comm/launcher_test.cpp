@@ -24,8 +24,8 @@ TEST(Launcher, ReadsTheWorldSizeOfEachLauncher) {
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
-// srun with a PMI plugin sets PMI_SIZE, but names the local rank as srun does. If that name were
-// ignored, every rank of a host would take the first GPU.
+// Launchers that set PMI_SIZE give the local rank in different variables. If one were ignored,
+// every rank of a host would take the first GPU.
 TEST(Launcher, FindsTheLocalRankUnderWhateverName) {
   setenv("PMI_SIZE", "8", 1);
   setenv("PMI_RANK", "6", 1);

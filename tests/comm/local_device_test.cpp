@@ -74,7 +74,7 @@ TEST(CoreLists, OfAPciDevice) {
 }
 
 TEST(CoreLists, NarrowWhatALauncherAllows) {
-  // The order of this list says which cores are neighbours, so it must be kept and not sorted.
+  // Neighbours in this list are neighbouring cores, so its order must be kept.
   const std::vector<int> allowed{0, 4, 1, 5, 2, 6};
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{4, 5, 6, 7}), (std::vector<int>{4, 5, 6}));
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{}), allowed);

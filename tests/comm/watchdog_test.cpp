@@ -54,7 +54,7 @@ class Job {
     if (::pipe(ready_.data()) != 0) throw std::runtime_error("no pipe");
     HubListener listener(true);
     start_ = Clock::now();
-    // Without this the children would print again what the parent has buffered.
+    // Otherwise the forked children would print what the parent has buffered a second time.
     std::fflush(nullptr);
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
@@ -276,7 +276,7 @@ TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// A device whose collectives have failed while the rank's own thread does something else.
+// A device whose collectives fail while the rank's own thread is busy with something else.
 struct FailedDevice : DeviceOperations {
   Progress progress() const override { return {}; }
   std::string failure() const override {
@@ -313,7 +313,7 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
     Job job(kLong, [&](Rank& self) {
       if (self.rank != leaver) self.block_in("barrier epoch");
       self.watchdog->abandon();
-      // In this time a real rank would unwind its stack, and main would print.
+      // Stands for the time in which a real rank unwinds its stack and prints its error.
       ::usleep(100'000);
       print_lines({"its own words"});
       ::_exit(2);
@@ -325,8 +325,8 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
   }
 }
 
-// All ranks find the same error. Each keeps its own exit status, one prints the error, and the
-// SIGTERM that mpirun sends when the first ends does not cut that short.
+// All ranks find the same error. One prints it, and each keeps its own exit status. When the first
+// rank ends, mpirun sends SIGTERM to the others, which must not cut that short.
 TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
   for (const int slow : {0, 1}) {
     Job job(kLong, [&](Rank& self) {
@@ -361,7 +361,7 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
     const OperationName name("all_reduce loss");
     const WaitScope wait(self.waits, self.channel, self.waits.enter(self.channel, name), name);
     self.ready();
-    // While these sleeps last, the test stops all processes for longer than the timeout.
+    // During these sleeps the test stops all processes for longer than the timeout.
     ::usleep(600'000);
     ::usleep(600'000);
   });
@@ -374,8 +374,8 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// Messages that follow the welcome are for the watchdog, which does not exist yet, so they must
-// stay unread.
+// The hub's welcome ends the connecting. Messages after it must stay unread, because they are for
+// the watchdog, which does not exist yet.
 TEST(Wire, LeavesLaterMessagesUnread) {
   auto [here, there] = connected_pair();
   there.send({FrameKind::welcome, {}});

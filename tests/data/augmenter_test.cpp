@@ -28,7 +28,7 @@ bool erased(const AugmentationParameters& p, std::int64_t y, std::int64_t x) {
   });
 }
 
-// Returns one value of the expected output: cuts, mirrors, blanks and normalises by definition.
+// Returns one value of the expected output, computed plainly: cuts, mirrors, blanks and normalises.
 float expected_value(const Bytes& image, ImageShape stored, ImageShape output,
                      const AugmentationParameters& p, std::int64_t y, std::int64_t x, std::int64_t c) {
   if (erased(p, y, x)) return 0;
@@ -96,7 +96,7 @@ TEST(Augmenter, ResizesMirrorsBlanksAndNormalises) {
   }
 }
 
-// A device computes the same bits: it rounds after the product and after the sum.
+// All vector levels must round after the product and after the sum, as devices do.
 TEST(Augmenter, EveryLevelNormalisesWithTheSameBits) {
   for (const std::int64_t channels : {1, 2, 3, 4, 5}) {
     const ImageShape shape{37, 41, channels};
@@ -130,7 +130,8 @@ Bytes cut_of(const Bytes& image, ImageShape stored, Window cut) {
   return bytes;
 }
 
-// The cut holds all pixels that are read, and no row or column more.
+// The cut, the part of an image that is read, must hold all pixels that the output needs, and no
+// row or column more.
 TEST(Place, TheCutIsAllThatIsRead) {
   const ImageShape stored{61, 47, 3};
   const Bytes image = random_bytes(static_cast<std::size_t>(stored.bytes()), 1);
@@ -183,8 +184,8 @@ TEST(Place, ACropThatMissesTheImageReadsNothing) {
   EXPECT_EQ(result, std::vector<float>(48, 0.0f));
 }
 
-// Padding has the colour nearest to the mean if operations on the image may move it, and is exactly
-// 0 otherwise.
+// Padding is exactly 0 after normalisation. If operations on the image may move it, it must be
+// pixels instead, of the colour nearest to the mean.
 TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
   const ImageShape stored{4, 4, 3}, output{4, 4, 3};
   AugmentationParameters parameters{{-2, 1, 4, 4}, 4, 4, 0, 0, 1, {}, {}};

@@ -60,7 +60,8 @@ TEST_F(ConvertEncoding, KeepCopiesTheFiles) {
   EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1}));
 }
 
-// The statistics are those of the decoded training images, and each image counts the same.
+// Mean and deviation must be those of the decoded training images, with every image counting the
+// same.
 TEST_F(ConvertEncoding, StatisticsAreExact) {
   const auto entries = mixed();
   write_tree(folder_ / "set", entries);
@@ -95,7 +96,8 @@ TEST_F(ConvertEncoding, NeitherThreadsNorAnArchivesOrderChangeTheFile) {
     if (expected.empty()) expected = read_bytes(folder_ / "out.h5");
     EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected) << threads;
   }
-  std::reverse(entries.begin(), entries.end());  // every row comes before its turn
+  // the last row comes first, so every other row must wait
+  std::reverse(entries.begin(), entries.end());
   write_archive(folder_ / "set.tar", entries);
   convert(folder_ / "set.tar", folder_ / "out.h5", {.encoding = {Form::keep}});
   EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected);
@@ -122,7 +124,7 @@ TEST_F(ConvertEncoding, BadFilesLeaveNoGap) {
   EXPECT_TRUE(read_bytes(folder_ / "out.h5") == folder);
 }
 
-// The files take more than one chunk, and some reach over two chunks.
+// The images fill several chunks of the store, and some lie in two chunks.
 TEST_F(ConvertEncoding, LargeStoresAreChunked) {
   std::vector<TarEntry> entries;
   for (int i = 0; i < 5; ++i) {
@@ -142,7 +144,7 @@ TEST_F(ConvertEncoding, JpegShrinksTheShorterSide) {
   write_tree(folder_ / "set", mixed());
   EXPECT_EQ(run({.short_side = 32}).encoding.to_string(), "jpeg:90");
   EncodedStore store = result();
-  const Image image = decode_image(store.train.files[0], 3);  // has 90x40 pixels before
+  const Image image = decode_image(store.train.files[0], 3);  // before resizing: 90x40 pixels
   EXPECT_EQ(image.shape, (ImageShape{32, 72, 3}));
   for (const Bytes& file : store.train.files) EXPECT_EQ(file[0], 0xFF);
   // Compare with the resampled pixels, as far as JPEG preserves them.

@@ -45,7 +45,7 @@ class ConvertFolders : public ::testing::Test {
     }
     return report;
   }
-  // Converting the entries as a folder and as a tar archive must fail with a message that holds
+  // Converts the entries as a folder and as a tar archive. Both must fail with a message that holds
   // these words.
   void expect_all_fail(const std::vector<TarEntry>& entries, const std::vector<std::string>& words,
                        const ConvertOptions& options = {}) {
@@ -153,8 +153,7 @@ TEST_F(ConvertFolders, WithoutSplitsAShareOfEveryClassIsTested) {
   const Store store = result();
   for (const auto label : store.labels(Split::test)) ++count[static_cast<std::size_t>(label)];
   EXPECT_EQ(count, (std::vector<int>{10, 2, 0}));
-  // The choice of test images is the same every time, and does not simply take the first ones of
-  // the list.
+  // The same images must become test images each time, and not simply the first ones of the list.
   const Bytes once = read_bytes(folder_ / "set.h5");
   run("set", {.test_share = 0.2});
   EXPECT_TRUE(read_bytes(folder_ / "set.h5") == once);
@@ -209,7 +208,8 @@ TEST_F(ConvertFolders, LinksThatLeadNowhereAreNamedOrCounted) {
   expect_error([&] { run("hard.tar"); }, {"train/bee/1.png", "a hard link to train/none.png"});
 }
 
-// If a class were left out, the labels of all classes after it would shift.
+// A broken link where a class folder is expected must be an error: without the class, the labels of
+// all later classes would shift.
 TEST_F(ConvertFolders, ALinkInAClasssPlaceIsNeverLeftOut) {
   auto entries = with({{"train/aa", {}, Kind::symbolic, "../none"}});
   for (const bool skip : {false, true}) {
@@ -279,7 +279,7 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
   expect_all_fail(entries, {"training images of class bee"}, {.skip_bad = true});
 }
 
-// Root can read everything, so convert in a process of another user.
+// Root can read even forbidden folders, so convert in a process of another user.
 TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
   for (const char* set : {"class", "part", "split"})
     write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));
@@ -315,9 +315,9 @@ TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
 TEST_F(ConvertFolders, DeclaredSizesAreNotBelieved) {
   write_archive(folder_ / "set.tar", small_set());
   Bytes tar = read_bytes(folder_ / "set.tar");
-  const std::string huge = "77777777777";  // 8 GiB in octal
+  const std::string huge = "77777777777";  // a size of 8 GiB in octal, for a tar header
   std::copy(huge.begin(), huge.end(), tar.begin() + 124);
-  tar[148] = 0;  // the checksum
+  tar[148] = 0;  // clears the header's checksum
   unsigned sum = 8 * ' ';
   for (std::size_t i = 0; i < 512; ++i) sum += i >= 148 && i < 156 ? 0 : tar[i];
   const std::string checksum = fmt::format("{:06o}", sum);

@@ -42,8 +42,6 @@ class ConvertForms : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-// ---- WebDataset ----
-
 class ConvertWebDataset : public ConvertForms {
  protected:
   void shard(const std::string& name, const std::vector<TarEntry>& entries) {
@@ -69,7 +67,7 @@ TEST_F(ConvertWebDataset, ShardsInAFolder) {
   const ConvertReport report = run_in("wds");
   EXPECT_EQ(report.format, SourceFormat::webdataset);
   EXPECT_EQ(left_out_of(report), ".txt files: 1; ");
-  EXPECT_EQ(classes(), (std::vector<std::string>{"2", "10"}));  // sorted as numbers
+  EXPECT_EQ(classes(), (std::vector<std::string>{"2", "10"}));  // not "10", "2": sorted as numbers
   const EncodedStore store = result();
   EXPECT_TRUE(store.train.files == (std::vector<Bytes>{png(1), png(2), png(3)}));
   EXPECT_EQ(store.train.labels, (std::vector<std::int32_t>{1, 0, 1}));
@@ -151,8 +149,6 @@ TEST_F(ConvertForms, FlagsThatAFormatDoesNotTakeAreRefused) {
                {"list.csv: --test", "test images of its own"});
 }
 
-// ---- CSV ----
-
 TEST(CsvReader, ReadsRfc4180) {
   const auto records = [](std::string_view text) {
     CsvReader reader(text);
@@ -209,8 +205,6 @@ TEST_F(ConvertForms, MistakesInACsvFileAreNamed) {
   fails(header, {"no training images"});
 }
 
-// ---- Tiny ImageNet ----
-
 TEST_F(ConvertForms, TinyImageNetsLayout) {
   std::vector<TarEntry> entries{{"tiny/wnids.txt", bytes_of("n02\nn01\n")},
                                 {"tiny/train/n01/images/n01_0.JPEG", png(1)},
@@ -256,7 +250,8 @@ Bytes joined(std::initializer_list<Bytes> parts) {
   return all;
 }
 
-// Returns a matrix element without a name that holds one value. kind: 9 (uint8) or 4 (char).
+// Returns an element of a MATLAB file: an unnamed matrix that holds one value. kind: 9 (uint8) or 4
+// (char).
 Bytes mat_value(std::uint8_t kind, std::uint32_t type, const Bytes& value) {
   return mat_element(
       14, joined({mat_element(6, {kind, 0, 0, 0, 0, 0, 0, 0}), mat_element(5, {1, 0, 0, 0, 1, 0, 0, 0}),
@@ -296,7 +291,7 @@ TEST(ImagenetDevkit, SynsetsOfAMatFile) {
     const auto found = read_synsets(meta_mat(synsets, compressed));
     EXPECT_EQ(found, (std::map<int, std::string>{{1, "n02"}, {2, "n01"}, {200, "n03"}}));
   }
-  // Damage at any byte gives an error, not a crash.
+  // Damage any byte of the file: that must give an error, not a crash.
   const Bytes good = meta_mat(synsets, false);
   for (std::size_t i = 0; i < good.size(); ++i) {
     Bytes bad = good;
@@ -355,10 +350,10 @@ TEST_F(ConvertImagenet, LabelsFromOtherFiles) {
   const auto labels = [&](const std::string& text) { write_bytes(folder_ / "labels.txt", bytes_of(text)); };
   const std::string val = "ILSVRC2012_val_0000000", train = "in/ILSVRC2012_img_train.tar";
   for (const std::string& text :
-       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // as in Caffe's list
-        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // as a map of names
+       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // as Caffe lists them
+        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // class names by file
         "ImageId,PredictionString\n" + val + "3,n02 1 2 3 4 \n" + val + "1,n01 1 2 3 4 n01 5 6 7 8\n" + val +
-            "2,n02 1 1 1 1\n",  // as in Kaggle's file
+            "2,n02 1 1 1 1\n",  // as Kaggle lists them
         std::string("n01\nn02\nn02\n")}) {
     SCOPED_TRACE(text);
     labels(text);

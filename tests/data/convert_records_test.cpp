@@ -58,7 +58,7 @@ TEST(ConvertCifar, TenClassesFromAnArchiveOrAFolder) {
     EXPECT_EQ(store.info().classes[3], "cat");
     EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{1, 5, 2, 6, 3, 7, 4, 8, 5, 9}));
     EXPECT_EQ(store.labels(Split::test), (std::vector<std::int32_t>{9, 0, 3}));
-    const Bytes image = image_of(store, Split::train, 1);  // has label 5
+    const Bytes image = image_of(store, Split::train, 1);  // this image has label 5
     for (int y : {0, 7, 31}) {
       for (int x : {0, 12, 31}) {
         for (int c = 0; c < 3; ++c) {

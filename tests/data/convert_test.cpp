@@ -114,7 +114,7 @@ TEST_F(ConvertImages, GreyAmongColourAndGreyByWish) {
 
 TEST_F(ConvertImages, AnotherSizeIsNamedOrResized) {
   auto content = files();
-  content[4].content = encode_png(smooth_image(20, 14, 3, 1));  // is train/bee/1.png
+  content[4].content = encode_png(smooth_image(20, 14, 3, 1));  // this file is train/bee/1.png
   write_folder(content);
   const ConvertOptions raw{.encoding = {Encoding::Form::raw}};
   expect_error([&] { convert_folder(raw); },

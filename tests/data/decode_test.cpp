@@ -28,9 +28,10 @@ TEST(Decode, PngIsExact) {
   }
 }
 
-// libpng's simplified reader takes 16-bit values for linear light by default and brightens them.
+// 16-bit values must simply be shortened. libpng's simplified reader would take them for linear
+// light and brighten them.
 TEST(Decode, SixteenBitsAreTheEightWithMoreDigits) {
-  // An image of 8x1 grey pixels with values v * 257 for the values v below, without a gamma chunk.
+  // A PNG file with eight 16-bit grey pixels: values v * 257 for the v below, and no gamma chunk.
   const Bytes content{
       0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00,
       0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x01, 0x10, 0x00, 0x00, 0x00, 0x00, 0x96, 0xFB, 0x6C, 0xDC, 0x00,
@@ -79,8 +80,8 @@ TEST(Decode, SaysWhatIsNoImage) {
   expect_error([] { decode_image(Bytes{'G', 'I', 'F', '8', '9'}, 3); }, {"neither a JPEG nor a PNG"});
 }
 
-// libjpeg fills missing data with grey and only warns, but half a picture must not become training
-// data.
+// Every file that is cut short must be refused. libjpeg fills missing data with grey and only
+// warns, but half a picture must not become training data.
 TEST(Decode, EveryTruncationIsFound) {
   const Image image{{40, 40, 3}, random_bytes(40 * 40 * 3, 1)};
   for (const Bytes& whole : {encode_jpeg(image), encode_png(image)}) {
@@ -95,8 +96,8 @@ TEST(Decode, EveryTruncationIsFound) {
   }
 }
 
-// Damage may go unnoticed, because JPEG has no checksum, but must never end the process or read out
-// of bounds.
+// Damaged files must never end the process or be read out of bounds. They may be decoded, because
+// JPEG has no checksum.
 TEST(Decode, SurvivesFlippedBytes) {
   const Image image = smooth_image(32, 32, 3, 4);
   std::mt19937 random(5);
@@ -105,7 +106,7 @@ TEST(Decode, SurvivesFlippedBytes) {
     for (int trial = 0; trial < 500; ++trial) {
       Bytes damaged = whole;
       for (int flips = 0; flips < 4; ++flips) {
-        // Put most of the damage into the headers, where it does most.
+        // Damage mostly the headers, where that has the most effect.
         damaged[random() % (flips < 2 ? std::min<std::size_t>(200, damaged.size()) : damaged.size())] =
             static_cast<std::uint8_t>(random());
       }
@@ -122,7 +123,7 @@ TEST(Decode, SurvivesFlippedBytes) {
 TEST(Decode, AHeaderCannotAskForAnyAmountOfMemory) {
   Bytes content = encode_jpeg(smooth_image(8, 8, 3, 1));
   for (std::size_t i = 0; i + 8 < content.size(); ++i) {
-    // The frame header, in which height and width follow.
+    // This marker begins the frame header, which holds height and width.
     if (content[i] == 0xFF && content[i + 1] == 0xC0) {
       for (const std::size_t at : {i + 5, i + 6, i + 7, i + 8}) content[at] = 0xFE;
       break;

@@ -25,7 +25,7 @@ TEST(Draw, DependsOnSeedEpochAndSampleAlone) {
   EXPECT_LT(same_epoch, 3);
 }
 
-// Switching one kind of augmentation on does not change the draws of the others.
+// Switching on one kind of augmentation must not change the random draws of the others.
 TEST(Draw, ChangesDoNotDisturbEachOther) {
   const ImageShape stored{32, 32, 3};
   for (std::int64_t i = 0; i < 50; ++i) {
@@ -108,7 +108,7 @@ TEST(Draw, ResizedCropsStayInsideAndAreTorchvisions) {
   EXPECT_NEAR(smallest, 0.08, 0.01);
   EXPECT_GT(largest, 0.95);
   // The expected values are torchvision's means over 200,000 draws. The bounds are five times the
-  // error of our mean.
+  // standard error of the mean here.
   EXPECT_NEAR(area, kExpectedCrops.area, 5 * 0.26 / std::sqrt(samples));
   EXPECT_NEAR(aspect, kExpectedCrops.log_aspect, 5 * 0.17 / std::sqrt(samples));
   EXPECT_NEAR(centre_x, 0.5, 5 * 0.12 / std::sqrt(samples));
@@ -119,7 +119,7 @@ TEST(Draw, ResizedCropsStayInsideAndAreTorchvisions) {
 TEST(Draw, AnImpossibleAspectFallsBackToTheCentre) {
   Augmentation augmentation = parse_augmentation("resized-crop");
   augmentation.height = augmentation.width = 4;
-  augmentation.min_area = 0.9f;  // no nearly square window of a long strip has that area
+  augmentation.min_area = 0.9f;  // nearly square windows of a long strip are smaller than this
   EXPECT_EQ(draw(augmentation, {10, 1000, 3}, 1, 0, 0).window, (Window{493, 0, 13, 10}));
   EXPECT_EQ(draw(augmentation, {1000, 10, 3}, 1, 0, 0).window, (Window{0, 493, 10, 13}));
   // Only a window of aspect 1:1.2 has all of the area. No try draws exactly this aspect, so the

@@ -32,8 +32,8 @@ inline void write_offsets(hid_t file, const std::string& path, const std::vector
   write_dataset(file, path, H5T_STD_I64LE, H5T_NATIVE_INT64, offsets);
 }
 
-// Turns the open store of pixels `file` into a store of encoded images. Its attributes classes,
-// mean and std stay.
+// Replaces the pixels in the open store `file` by encoded images. Keeps the attributes classes,
+// mean and std.
 inline void encode_split(hid_t file, Split split, const std::vector<Bytes>& images, hsize_t chunk = 0) {
   const std::string group = std::string("/") + name_of(split);
   if (H5Lexists(file, (group + "/images").c_str(), H5P_DEFAULT) > 0)

@@ -28,7 +28,7 @@ Window random_region(std::mt19937& random, std::int32_t height, std::int32_t wid
   Window region;
   region.height = 1 + below(height);
   region.width =
-      // Narrow regions are a special case of decoding.
+      // Draw narrow regions often, because the decoder treats them as a special case.
       1 + below(random() % 3 == 0 ? std::min(width, 4) : width);
   region.y = below(height - region.height + 1);
   region.x = below(width - region.width + 1);
@@ -151,7 +151,7 @@ TEST(ImageDecoder, RefusesRegionsThatTheImageDoesNotHave) {
   EXPECT_THROW(ImageDecoder(ImageFormat::encoded, {0, 0, 2}), std::invalid_argument);
 }
 
-// ---- what libjpeg warns of ----
+// ---- damage and oddities that libjpeg only warns of ----
 
 Bytes with_inserted(const Bytes& file, std::size_t at, const Bytes& more) {
   Bytes result = file;
@@ -175,9 +175,9 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
     EXPECT_EQ(decode_image(with_inserted(file, find_marker(file, marker), junk), 3).pixels, expected)
         << +marker;
   Bytes jfif = file;
-  jfif[find_marker(file, 0xE0) + 9] = 9;  // the major revision of JFIF
+  jfif[find_marker(file, 0xE0) + 9] = 9;  // sets the major revision of JFIF
   EXPECT_EQ(decode_image(jfif, 3).pixels, expected);
-  Bytes sequential = file;  // a scan that claims to end with coefficient 0 instead of 63
+  Bytes sequential = file;  // this scan says that it ends with coefficient 0 instead of 63
   const std::size_t last = find_marker(file, 0xDA) + 12;
   ASSERT_EQ(sequential[last], 63);
   sequential[last] = 0;
@@ -187,7 +187,8 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
   EXPECT_EQ(decode_image(behind, 3).pixels, expected);
 }
 
-// libjpeg keeps the tables of an image for later images in a stream that leave them out.
+// A file without tables must be refused. libjpeg would decode it with the tables of the image
+// before.
 TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   const Image image = detailed_image(24, 24, 3, 1);
   const Bytes first = encode_jpeg(image, JCS_UNKNOWN, 20), second = encode_jpeg(image, JCS_UNKNOWN, 95);
@@ -232,7 +233,7 @@ TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
   }
 }
 
-// A region can be read if the data that it needs are there.
+// A file that is cut short can still give the regions whose data it has.
 TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
   for (const JpegKind& kind : jpeg_kinds()) {
     if (kind.components == 1) continue;
@@ -258,8 +259,8 @@ std::vector<std::size_t> restart_markers(const Bytes& file) {
   return found;
 }
 
-// The image has 16 segments of 32x16 pixels in 8 rows of two. The segment of rows 48 to 63 and
-// columns 32 to 63 loses its data.
+// Damages one segment between restart markers, that of rows 48 to 63 and columns 32 to 63. The
+// image has 8 rows of two segments with 32x16 pixels each.
 TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   const Image image = detailed_image(128, 64, 3, 7);
@@ -287,8 +288,8 @@ TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
 #endif
 }
 
-// Restart markers count from 0 to 7. A file with another order is decoded by libjpeg-turbo, which
-// judges it.
+// Restart markers must count from 0 to 7. With any other order, the file is left to libjpeg-turbo,
+// which refuses it.
 TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   Bytes file = kind.encode(detailed_image(128, 64, 3, 7));
@@ -299,7 +300,7 @@ TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
   EXPECT_THROW(decoder.read({0, 0, 64, 128}, 1, pixels.data()), std::runtime_error);
 }
 
-// A file of a few bytes must not take much time.
+// A small file with very many scans would take much time, so it must be refused.
 TEST(ImageDecoder, TooManyScansAreRefused) {
   const auto kinds = jpeg_kinds();
   const auto kind =

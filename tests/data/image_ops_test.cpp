@@ -35,7 +35,7 @@ AugmentOp named(const std::string& name) {
   return static_cast<AugmentOp>(found - std::begin(kNames));
 }
 
-// Returns the same picture as picture() in make_image_ops.py.
+// Draws the picture that picture() of make_image_ops.py draws.
 Bytes picture(ImageShape shape, int kind) {
   Bytes levels(static_cast<std::size_t>(shape.height * shape.width * shape.channels));
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -140,7 +140,7 @@ constexpr ImageShape kShape{224, 224, 3};
 Ops drawn(const ImageOpSettings& settings, std::int64_t sample, std::uint64_t seed = 1,
           std::int64_t epoch = 0) {
   Ops ops;
-  ops.fill({ImageOpKind::equalize, 0, {}});  // draw_image_ops() must clear it
+  ops.fill({ImageOpKind::equalize, 0, {}});  // old operations, which draw_image_ops() must clear
   draw_image_ops(settings, kShape, seed, epoch, sample, ops);
   return ops;
 }

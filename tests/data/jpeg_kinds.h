@@ -61,7 +61,7 @@ struct JpegKind {
     jpeg.arith_code = arithmetic ? TRUE : FALSE;
     jpeg.restart_interval = static_cast<unsigned>(restart);
     if (progressive) jpeg_simple_progression(&jpeg);
-    if (incomplete) jpeg.num_scans = 4;  // leaves out the scans of the last bits
+    if (incomplete) jpeg.num_scans = 4;  // leaves out the last scans, which refine the lowest bits
     if (!separate_scans) return;
     jpeg.scan_info = kScans.data();
     jpeg.num_scans = components;

@@ -112,8 +112,8 @@ TEST_P(LargeStore, OpensAtOnce) {
   }
 }
 
-// Each case: newest format, unlimited extent, encoded images, resident_bytes. All images take 15
-// MiB in memory.
+// The parameters: newest format, unlimited extent, encoded images, resident_bytes. In memory all
+// images take 15 MiB, so they fit into the larger resident_bytes.
 INSTANTIATE_TEST_SUITE_P(Kinds, LargeStore,
                          ::testing::Values(std::tuple(false, false, false, 0),
                                            std::tuple(true, false, false, 0),

@@ -1,4 +1,5 @@
-// Tools of the loader's tests: sets whose pixels tell the sample, and copies of batches.
+// Tools of the loader's tests: sets in which the pixels tell which sample they belong to, and
+// copies of batches.
 #pragma once
 
 #include <algorithm>

@@ -59,8 +59,8 @@ TEST(Loader, AnEpochHoldsEverySampleOnceInANewOrder) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-// The batches of all ranks, in the order of ranks, make up the batch of a single rank: samples,
-// labels, parameters and every bit of the images.
+// The parts of all ranks, in rank order, must make up the batch of a single rank: samples, labels,
+// parameters and every bit of the images.
 TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
   const auto set = make_set(43);
   const std::int64_t steps = 12;  // two epochs, each with a short batch of 3
@@ -144,7 +144,7 @@ TEST(Loader, ResumesAnywhereWithTheSameBits) {
       EXPECT_EQ(rest[i], expected[i + static_cast<std::size_t>(start)]);
   }
   auto options = loader_options(8, 1, 3);
-  options.start = {0, 6};  // the end of an epoch is the start of the next
+  options.start = {0, 6};  // step 6 of epoch 0 is step 0 of epoch 1
   Loader resumed(set, options);
   EXPECT_EQ(BatchCopy(*resumed.next()), expected[6]);
 }
@@ -191,7 +191,8 @@ TEST(Loader, CutsBecomeTheImagesThatTheHostMakes) {
   }
 }
 
-// A cut has 3.5 times the pixels of the output, and a batch has room for only 2.5 times.
+// The pixels that a sample needs (its cut) are 3.5 times those of the output here, but a batch has
+// room for 2.5 times. So the host must resample some samples.
 TEST(Loader, ACutWithoutRoomIsResampledOnTheHostWithTheSameBits) {
   auto options = loader_options(16);
   options.augmentation = parse_augmentation("flip,erase:0.5");
@@ -275,7 +276,7 @@ TEST(Loader, AnErrorInTheBackgroundReachesNext) {
   auto options = loader_options(5);
   options.order = Order::sequential;
   options.threads = 3;
-  set->bad_sample = 22;  // in the fifth batch
+  set->bad_sample = 22;  // a sample of the fifth batch
   Loader loader(set, options);
   for (int i = 0; i < 4; ++i) EXPECT_NO_THROW(loader.next());
   for (int i = 0; i < 2; ++i) expect_error([&] { loader.next(); }, {"set.h5", "cannot read"});
@@ -300,11 +301,11 @@ TEST(Loader, CountsTheTimeThatNextWaits) {
   while (set->reads < 1200) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const double before = loader.wait_ms();
-  loader.next();  // this batch is ready
+  loader.next();  // this batch is ready, so next() does not wait
   EXPECT_LT(loader.wait_ms() - before, 1);
 }
 
-// The images come from memory in this test, because TestSet allocates its pixels anew.
+// This test uses a set in memory, because TestSet allocates pixels whenever they are read.
 TEST(Loader, AWarmLoaderAllocatesNothing) {
   class Constant final : public ImageSet {
    public:

@@ -36,9 +36,9 @@ TEST(Mix, DependsOnSeedEpochAndStep) {
   EXPECT_EQ(drawn({}, 3), MixParameters{}) << "no settings, no mixing";
 }
 
-// Compares the shares with the beta distribution: variance and fourth moment, and the distribution
-// function at quarter points where it is known (alpha 1/2: the arcsine law; 1: uniform; 2: a
-// cubic).
+// The shares of mixed samples must have the beta distribution. Compares variance and fourth moment,
+// and the distribution function at quarter points where it is known (alpha 1/2: the arcsine law; 1:
+// uniform; 2: a cubic).
 TEST(Mix, SharesAreBetaDistributed) {
   constexpr int kDraws = 40000;
   for (const double alpha : {0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 8.0, 200.0}) {
@@ -86,7 +86,7 @@ TEST(Mix, CutsRectanglesAndSharesLabelsByTheirArea) {
     const bool cut_off =
         mix.x == 0 || mix.y == 0 || mix.x + mix.width == kWidth || mix.y + mix.height == kHeight;
     at_border += cut_off;
-    // If the rectangle is not clipped, its sides are the same share of the image's sides, down to
+    // A rectangle inside the image takes the same share of its width and of its height, down to
     // whole pixels.
     if (!cut_off) {
       EXPECT_NEAR(mix.width / double(kWidth), mix.height / double(kHeight), 2.0 / kHeight);

@@ -36,8 +36,8 @@ TEST(Permutation, FollowsFromSeedAndEpoch) {
   EXPECT_LT(equal(Permutation(size, 1, 0), Permutation(size, 2, 0)), 10);
 }
 
-// Over many epochs every value must come to every place equally often, by chi-square against
-// uniform. Too few rounds or weak keys of the Feistel network show first for small sizes.
+// Over many epochs every value must come to every place equally often (chi-square test). If the
+// Feistel network had too few rounds or weak keys, small sizes would show it first.
 TEST(Permutation, EveryPlaceGetsEveryValue) {
   for (const std::int64_t size : {5, 10, 37}) {
     const int epochs = 20000;

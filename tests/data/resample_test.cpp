@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-// Returns the same pixels as expected_resampling.py.
+// Returns the pixels that expected_resampling.py makes.
 Bytes pixels(std::int64_t count) {
   Bytes values(static_cast<std::size_t>(count));
   std::uint32_t state = 1;
@@ -132,8 +132,8 @@ TEST(Resample, TheSameSizeIsACopy) {
   EXPECT_EQ(result, image);
 }
 
-// Without the wide filter, taking one pixel in ten of a fine pattern would give only black or only
-// white.
+// When an image is reduced, all pixels must count. Taking one pixel in ten of this fine pattern
+// would give only black or only white.
 TEST(Resample, FineDetailIsAveraged) {
   Bytes stripes(100 * 100), result(10 * 10);
   for (std::size_t i = 0; i < stripes.size(); ++i) stripes[i] = i % 2 == 0 ? 0 : 255;

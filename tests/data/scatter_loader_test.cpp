@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// Scatters bytes between threads that stand for ranks: every rank calls it, rank 0 with the data.
+// A scatter between threads that stand for ranks. Every thread calls it; rank 0 brings the data.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int ranks) : barrier_(ranks) {}

@@ -160,7 +160,7 @@ TEST_F(BadStore, AxesInTheOrderOfPyTorch) {
   RandomStore{.shape = {28, 28, 1}}.write(file_);
   edit([](hid_t file) { replace(file, "/test/images", H5T_STD_U8LE, {7, 1, 28, 28}); });
   expect({"/test/images", "with 1 channels", "expected [N, H, W, C]"});
-  // Images with three rows and many channels must not be taken for [N, C, H, W].
+  // Images with three rows and many channels must not be taken for images with the channel first.
   RandomStore{.shape = {3, 5, 12}}.write(file_);
   EXPECT_NO_THROW(Store store(file_));
 }
@@ -234,7 +234,7 @@ TEST_F(BadStore, AGroupThatIsADanglingLink) {
   expect({"/test/images: /test is a link that leads nowhere"});
 }
 
-// HDF5 reads zeros for bytes that a raw data file lacks.
+// These files must be refused, because HDF5 would read zeros for the missing bytes.
 TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
   const std::string raw = folder_ / "pixels.raw";
   edit([&](hid_t file) {
@@ -264,7 +264,7 @@ TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
   expect({"/test/images: its raw data file", raw, "No such file"});
 }
 
-// HDF5 reads the fill value for a source that it does not find.
+// These must be refused, because HDF5 would read the fill value for the missing source.
 TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
   edit([](hid_t file) {
     const hdf5::Handle images(H5Dopen2(file, "/test/images", H5P_DEFAULT), H5Dclose);

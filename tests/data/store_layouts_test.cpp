@@ -50,8 +50,8 @@ Bytes all_of(const ImageSet& set, std::mt19937& random) {
   return all;
 }
 
-// The lengths of the images are the differences of these offsets, which hold both splits one after
-// the other.
+// Checks the lengths of the store's images. They are the differences of `offsets`, which holds
+// those of the training split, then those of the test split.
 void expect_lengths(const Store& store, const std::vector<std::int64_t>& offsets) {
   std::size_t at = 0;
   for (const Split split : {Split::train, Split::test}) {

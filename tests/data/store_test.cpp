@@ -25,7 +25,7 @@ Bytes pixels_of(const ImageSet& set) {
 
 TEST(Store, GivesBackWhatWasWritten) {
   const TemporaryFolder folder;
-  // 300 images of 30,000 bytes fill many chunks, of which the last is not full.
+  // With the second shape, the images (30,000 bytes each) fill many chunks and part of a last one.
   for (const ImageShape shape : {ImageShape{6, 5, 3}, ImageShape{100, 100, 3}, ImageShape{9, 7, 1}}) {
     const RandomStore made{.shape = shape, .train = 300, .test = 11};
     made.write(folder / "store.h5");
@@ -191,7 +191,7 @@ TEST(Store, LimitTakesTheFirstOfEveryClass) {
   EXPECT_EQ(limit(whole, 3)->label(1), 1);
 }
 
-// ---- writing fails ----
+// ---- failures while writing ----
 
 TEST(StoreWriter, NamesAPlaceThatCannotBeWritten) {
   expect_error([] { RandomStore().write("/proc/no/store.h5"); }, {"/proc/no/store.h5", "cannot create"});

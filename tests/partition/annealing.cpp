@@ -1,7 +1,7 @@
-// Plain simulated annealing of a placement, which the partitioner is compared with. It moves one
-// random node to a random device and lets the simulator's list scheduling order the nodes. The
-// temperature falls from 1 % of the makespan to 0.001 %. It starts from the best of HEFT, m-ETF and
-// one device, and prints the makespan in µs.
+// Simulated annealing of a placement, as a yardstick for the partitioner. Each move gives a random
+// node a random device, and the simulator's list scheduling orders the nodes. The temperature falls
+// from 1 % of the makespan to 0.001 %. It starts from the best of HEFT, m-ETF and one device, and
+// prints the makespan in µs.
 // Usage: partition_annealing GRAPH DEVICES SECONDS [--contention]
 // SECONDS is processor time. Links have 25 µs and 130 GB/s.
 #include <fmt/format.h>

@@ -44,8 +44,8 @@ TEST(ArenaOffsets, RefusesImpossibleLifetimes) {
   EXPECT_THROW(assign_offsets({{8, 3, 1}}), std::invalid_argument);
 }
 
-// The activations of training steps are live from their op to the last op that reads them, in
-// topological order.
+// The tensors here are activations of training steps: live from the op that makes them to the last
+// op that reads them, in topological order.
 TEST(ArenaOffsets, TrainingStepsComeWithinFivePerCentOfTheLiveBytes) {
   for (const char* family : {"recurrent", "crn", "wide-resnet", "transformer", "e3d"}) {
     GeneratorOptions options;

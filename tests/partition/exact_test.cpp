@@ -1,4 +1,5 @@
-// Small graphs under memory limits, compared with every placement in every order, by the simulator.
+// Compares the partitioner, on small graphs under memory limits, with a simulation of every
+// placement in every order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace {
 
 constexpr Nanoseconds kNothingFits = std::numeric_limits<Nanoseconds>::max();
 
-// Simulates every placement with every order of every device, once each. It does not use the
-// product's search.
+// Simulates every placement with every order of nodes on every device, without the search that is
+// tested.
 class Everything {
  public:
   struct Judged {
@@ -47,8 +48,8 @@ class Everything {
       place(node + 1);
     }
   }
-  // Tries all orders of this device's nodes in which no consumer comes before its producer, then
-  // those of the next device.
+  // Tries all orders of this device's nodes that put no consumer before its producer, and for each
+  // of them all orders of the devices after it.
   void order(DeviceIndex device) {
     if (device == cost_.device_count()) return judge();
     std::vector<NodeIndex> here;
@@ -73,7 +74,7 @@ class Everything {
       Judged one{simulation.makespan, 0};
       for (const DeviceUse& use : simulation.use) one.peak = std::max(one.peak, use.peak_bytes);
       judged_.push_back(one);
-    } catch (const std::runtime_error&) {  // the orders of the devices wait for each other
+    } catch (const std::runtime_error&) {  // a deadlock: devices wait for each other
     }
   }
   const CostModel& cost_;
@@ -82,7 +83,7 @@ class Everything {
   std::vector<Judged> judged_;
 };
 
-// Edges may carry more or fewer bytes than their producer writes.
+// Returns a random graph whose edges may carry more or fewer bytes than their producer writes.
 TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes, bool kinds = false) {
   Random random(seed);
   TaskGraphBuilder builder;
@@ -102,8 +103,8 @@ TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes, bool kinds = fal
   return builder.build();
 }
 
-// Tries 400 graphs of up to eight nodes. The limits lie around the lowest within which a placement
-// fits: from 2000 bytes below it to 7000 above.
+// Tries 400 graphs of up to eight nodes, with memory limits from 2000 bytes below the lowest within
+// which a placement fits to 7000 above.
 TEST(Exact, MissesNothingOfAllPlacementsInAllOrders) {
   int nothing = 0, tight = 0, raised = 0, compared = 0;
   double sum = 0, worst = 0;

@@ -10,19 +10,20 @@
 
 namespace convoy::partition::testing {
 
-inline constexpr Link kFastLink{25'000, 130};  // the link of the published tables
+inline constexpr Link kFastLink{25'000, 130};  // link with which published results were measured
 
 struct Shape {
   NodeIndex nodes = 10;
-  double edge_share = 0.3;  // share of all pairs of nodes
+  double edge_share = 0.3;  // share of all pairs of nodes that have an edge
   Nanoseconds longest = 100'000;
   Bytes largest = 1 << 20;
-  int groups = 0, pins = 0;  // number of nodes in groups, and with pins
-  DeviceIndex devices = 2;   // number of devices that pins choose from
-  bool kinds = false;        // whether nodes have times for devices of kind "a" and "b"
+  // about how many nodes are in colocation groups, and how many are pinned
+  int groups = 0, pins = 0;
+  DeviceIndex devices = 2;  // number of devices that pins choose from
+  bool kinds = false;       // whether nodes have times for devices of kind "a" and "b"
 };
 
-// Returns a graph of n nodes, with edges only to higher numbers. Zero times and sizes occur.
+// Returns a random graph. Edges go only to nodes with higher numbers. Some times and sizes are 0.
 inline TaskGraph random_graph(std::uint64_t seed, const Shape& shape) {
   Random random(seed);
   TaskGraphBuilder builder;

@@ -1,6 +1,6 @@
-// Tests the bytes that every order must hold. A bound would be wrong if it exceeded the bytes that
-// some placement needs, or if it missed the activations between forward and backward. A spread
-// would be wrong if it ignored pins, groups or limits.
+// Tests the lower bound on the bytes that every order of nodes must hold at some time. It must not
+// exceed what some placement needs, nor miss the activations between forward and backward. Also
+// tests that spreading memory over devices keeps pins, groups and limits.
 #include "partition/memory/live_cut.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ Bytes sum_of_peaks(const CostModel& cost, const Placement& placement) {
   return sum;
 }
 
-// Forward is 0 … 4, the loss 5, backward 6 … 10. Each backward node reads its forward node's
-// output.
+// Returns a training step: forward nodes 0 to 4, the loss 5, backward nodes 6 to 10. Each backward
+// node also reads the output of its forward node.
 TaskGraph hourglass() {
   std::vector<std::pair<int, int>> edges;
   for (int node = 0; node < 10; ++node) edges.emplace_back(node, node + 1);
@@ -34,7 +34,7 @@ TEST(LiveCut, FindsTheActivationsOfATrainingStep) {
   const Machine machine = Machine::uniform(2, testing::kFastLink, 3499);
   const CostModel cost(graph, machine);
   const LiveCut cut = find_live_cut(cost);
-  EXPECT_EQ(cut.bytes, 7000);  // outputs of forward, of the loss and of the node itself
+  EXPECT_EQ(cut.bytes, 7000);  // outputs of nodes 0 to 6
   EXPECT_EQ(cut.node, 6);
   const std::optional<std::string> proof = live_certificate(cost, cut);
   ASSERT_TRUE(proof);
@@ -54,7 +54,8 @@ TEST(LiveCut, NothingIsProvenWhereItFits) {
   EXPECT_FALSE(live_certificate(CostModel(graph, unlimited), find_live_cut(CostModel(graph, unlimited))));
 }
 
-// A tensor that crosses the cut on a smaller edge may be held as the smaller copy.
+// A node may send fewer bytes than it writes. A consumer on another device then holds the smaller
+// copy, and the bound must count only that.
 TEST(LiveCut, CountsTheSmallestThatMustBeHeld) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 3; ++node) {
@@ -67,7 +68,8 @@ TEST(LiveCut, CountsTheSmallestThatMustBeHeld) {
   builder.add_edge(1, 2);
   const TaskGraph graph = builder.build();
   const Machine machine = Machine::uniform(2, testing::kFastLink);
-  EXPECT_EQ(find_live_cut(CostModel(graph, machine)).bytes, 200 + 1000 + 1000);  // while node 2 runs
+  // needed while node 2 runs
+  EXPECT_EQ(find_live_cut(CostModel(graph, machine)).bytes, 200 + 1000 + 1000);
 }
 
 TEST(LiveCut, NoPlacementHoldsLess) {
@@ -128,7 +130,8 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
   }
 }
 
-// The activations leave a tenth of the memory free. No placement that is made for speed fits there.
+// The activations fill nine tenths of the memory. No placement that is made for speed fits, but one
+// must be found.
 TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
   GeneratorOptions options;
   options.nodes = 1579;

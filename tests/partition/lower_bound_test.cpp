@@ -1,4 +1,5 @@
-// The lower bound is never above the best placement, and as high as sums of times allow.
+// Checks that the lower bound is never above the best placement, and as high as sums of the nodes'
+// times can make it.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -46,7 +47,7 @@ TEST(LowerBound, IsAMultipleOfTheTimesCommonDivisor) {
   EXPECT_EQ(bound_of(graph_in_ns({40, 10, 20}, {{0, 1}}), two), 50) << "the critical path";
 }
 
-// Without edges and transfers, the best placement is also the best schedule.
+// Compares the bound with the best of all placements. Transfers take no time here.
 TEST(LowerBound, IsNeverAboveTheOptimum) {
   int tight = 0, cases = 0, fractional = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
@@ -74,18 +75,19 @@ TEST(LowerBound, IsNeverAboveTheOptimum) {
   EXPECT_GT(fractional, 20) << "the divisor never mattered";
 }
 
-// On a device of speed 3, the run time of 1 ns rounds to 0, so the bound must be 0, too.
+// Run times are rounded to nanoseconds. On a device of speed 3, 1 ns becomes 0, so the bound must
+// be 0, too.
 TEST(LowerBound, CountsRunTimesAsRounded) {
   Machine machine = Machine::uniform(2, {0, 1});
   machine.device(0).speed = machine.device(1).speed = 3;
   EXPECT_EQ(bound_of(graph_in_ns(std::vector<Nanoseconds>(20, 1)), machine), 0);
   EXPECT_EQ(bound_of(graph_in_ns({1, 1, 1, 1}, {{0, 1}, {1, 2}, {2, 3}}), machine), 0);
-  machine.device(1).speed = 1;  // 2 ns become 1 ns here
+  machine.device(1).speed = 1;  // on the other device, 2 ns become 1 ns
   EXPECT_EQ(bound_of(graph_in_ns(std::vector<Nanoseconds>(8, 2)), machine), 4);
 }
 
-// Nodes of 10 ns cannot give each device 25 ns. 30 ns is optimal, and the first candidate reaches
-// it.
+// Five nodes of 10 ns on two devices take 30 ns, because 25 ns each is impossible. The bound must
+// know that, so that the search stops at the first candidate, which takes 30 ns.
 TEST(LowerBound, StopsTheSearchWhereLoadsCannotBeEven) {
   const TaskGraph graph = graph_in_ns({10, 10, 10, 10, 10});
   const Machine machine = Machine::uniform(2, {0, 1});

@@ -1,5 +1,5 @@
-// Memory limits are never exceeded, and no instance is called infeasible if moving nodes can make
-// it fit.
+// Checks that memory limits are never exceeded, and that nothing is called infeasible that moving
+// nodes can make fit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,7 +74,7 @@ TEST(Memory, ExactlyFullIsNoProof) {
   const Machine two = Machine::uniform(2, link, 100);
   expect_boundary(resident_graph({50, 50, 50, 50}), resident_graph({50, 50, 50, 51}), two,
                   "201 resident bytes, more than the 200");
-  // In multiples of 20, a device of 119 bytes holds 100.
+  // All sizes are multiples of 20, so a device of 119 bytes holds at most 100.
   expect_boundary(resident_graph({60, 40, 60, 40}), resident_graph({60, 40, 60, 60}),
                   Machine::uniform(2, link, 119), "2 devices take 200 at most");
   expect_boundary(resident_graph({10, 60}, 20), resident_graph({10, 61}, 20), two,
@@ -135,7 +135,8 @@ TEST(Memory, FindsWhatExhaustiveSearchFinds) {
     const PartitionResult open = partition_graph(free, quick());
     Bytes peak = 0;
     for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
-    if (devices == 3 && graph.node_count() > 8) continue;  // 3^10 simulations take a second each
+    // skipped: 3^10 simulations would take a second for each graph
+    if (devices == 3 && graph.node_count() > 8) continue;
     const double share = 0.5 + 0.1 * static_cast<double>(seed % 5);
     const Machine machine = Machine::uniform(
         devices, {10'000, 50}, std::max<Bytes>(1, static_cast<Bytes>(share * static_cast<double>(peak))));
@@ -207,8 +208,8 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   }
 }
 
-// The combined algorithm contains every baseline, and a baseline gets the same repair alone as
-// among the others.
+// The algorithm `improve` also tries every baseline, so it must never be worse than one alone: a
+// baseline's placement is repaired in the same way in both cases.
 TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   PartitionOptions options = quick();
   options.repair_time = std::chrono::milliseconds(50);
@@ -237,7 +238,7 @@ TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   }
 }
 
-// A looser limit gives no longer schedule on large graphs, apart from 1 % by which searches differ.
+// A looser memory limit must not give a longer schedule, apart from 1 % by which searches differ.
 TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   GeneratorOptions size;
   size.nodes = 600;
@@ -263,8 +264,9 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   EXPECT_LE(tighter, 1.01 * static_cast<double>(unlimited.simulation.makespan));
 }
 
-// Close to the least limit, repairing a placement to a tighter limit than the machine's may find
-// one that fits where repairing it to the machine's own limit finds none.
+// Close to the lowest feasible limit, a placement must still be found. The partitioner also repairs
+// placements to tighter limits than the machine's, which sometimes succeeds where repairing to the
+// machine's own limit fails.
 TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
   GeneratorOptions size;
   size.nodes = 1500;
@@ -281,7 +283,7 @@ TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
   }
 }
 
-// The deadline ends the repair although its processor time is not used up.
+// A deadline must end the repair, even if the processor time it may use is not used up.
 TEST(Memory, RepairEndsAtTheDeadline) {
   const TaskGraph graph = testing::random_graph(1, {.nodes = 60, .edge_share = 0.1});
   const Machine machine =

@@ -93,7 +93,8 @@ TEST(Partition, RandomGraphsWithConstraints) {
     shape.pins = seed % 2 == 0 ? shape.nodes / 4 : 0;
     shape.devices = 2 + static_cast<DeviceIndex>(seed % 3);
     TaskGraph graph = [&] {
-      for (std::uint64_t retry = 0;; ++retry) try {  // the pins of a group may differ; then draw again
+      // fails if the pins of a group differ; then draw again
+      for (std::uint64_t retry = 0;; ++retry) try {
           return testing::random_graph(seed + 1000 * retry, shape);
         } catch (const std::runtime_error&) {
         }
@@ -144,7 +145,7 @@ TEST(Partition, GeneratedGraphsAtEveryWidth) {
     }
 }
 
-// No other candidate is made after one that is as short as the bound. Otherwise all are made.
+// Once a candidate is as short as the lower bound, no other is made. Otherwise all are made.
 TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   const Machine machine = Machine::uniform(2, testing::kFastLink);
   const TaskGraph apart = testing::graph_of({10, 10, 10, 10}, {});
@@ -155,12 +156,13 @@ TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   expect_valid(easy, at_once, "independent nodes");
   EXPECT_EQ(at_once.simulation.makespan, at_once.lower_bound);
   EXPECT_EQ(at_once.candidates.size(), 1u);
-  // The branches of this fork cost less than a transfer. The bound knows this: 40 µs on one device.
+  // Running the branches of this fork in parallel saves less than a transfer costs. The bound knows
+  // that: 40 µs, on one device.
   const TaskGraph fork = testing::graph_of({10, 10, 10, 10}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const PartitionResult known = partition_graph(CostModel(fork, machine), options);
   EXPECT_EQ(known.simulation.makespan, known.lower_bound);
-  // Two of three nodes of 40 µs share a device, so the total time divided by two is too low a
-  // bound.
+  // Two of the three nodes of 40 µs must share a device, so the bound, half of the total time, is
+  // not reached.
   const TaskGraph uneven = testing::graph_of({40, 40, 40, 10}, {});
   const CostModel hard(uneven, machine);
   const PartitionResult tried = partition_graph(hard, options);
@@ -182,7 +184,7 @@ TEST(Partition, MovesInsteadOfTimeRepeat) {
   EXPECT_EQ(once.placement->order, again.placement->order);
 }
 
-// Without a limit the search counts work, so it repeats with any number of threads.
+// Without a time limit the search counts work, so its results repeat with any number of threads.
 TEST(Partition, DefaultsRepeat) {
   GeneratorOptions size;
   size.nodes = 300;
@@ -219,7 +221,8 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   };
   for (const auto& path : slices.primary) {
     check_path(path);
-    Nanoseconds length = 0;  // with communication; never longer than that of the path before
+    // length of the cluster's path with communication; must not exceed that of the path before
+    Nanoseconds length = 0;
     for (std::size_t i = 0; i < path.size(); ++i) {
       length += graph.time(path[i]);
       for (EdgeIndex edge = graph.out_begin(path[i]); i + 1 < path.size() && edge < graph.out_end(path[i]);
@@ -233,7 +236,8 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   EXPECT_EQ(seen, std::vector<int>(200, 1));
 }
 
-// After any moves, kept or undone, the overflow is that of the simulator.
+// After any moves, kept or undone, ScheduleMemory must find the same excess over the limits as the
+// simulator.
 TEST(ScheduleMemory, ExceedsLimitsAsTheSimulationDoes) {
   int exceeded = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -284,8 +288,7 @@ Nanoseconds longest_tail(const ScheduleState& state, NodeIndex node) {
   return longest;
 }
 
-// After any sequence of moves, kept or undone, the incremental times are those of a fresh
-// simulation.
+// After any moves, kept or undone, ScheduleState must have the times of a fresh simulation.
 void expect_times_of_simulation(bool contention) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     testing::Shape shape{.nodes = 120, .edge_share = 0.05};
@@ -330,7 +333,8 @@ void expect_times_of_simulation(bool contention) {
 TEST(ScheduleState, EqualsSimulationAfterRandomMoves) { expect_times_of_simulation(false); }
 TEST(ScheduleState, EqualsSimulationUnderContention) { expect_times_of_simulation(true); }
 
-// The published figures, in µs. HEFT, contiguous and METIS were measured with other programs.
+// Compares with published figures for public graphs, in µs. HEFT, contiguous and METIS were
+// measured with other programs.
 
 class SharedGraphs : public ::testing::Test {
  protected:

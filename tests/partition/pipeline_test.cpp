@@ -147,7 +147,7 @@ TEST(Piper, ReadsInputs) {
   EXPECT_EQ(graph.device_memory(), 1'000'000);
   EXPECT_EQ(graph.bytes_per_ns(), 1);
   EXPECT_EQ(graph.micro_batches(), 8);
-  // Our JSON keeps the bytes that replicas exchange.
+  // Writing and reading the graph as our JSON must keep the bytes that replicas exchange.
   const TaskGraph again = parse_task_graph_json(task_graph_json(graph), "again.json");
   EXPECT_EQ(again.parameter_bytes(0), 10);
   EXPECT_EQ(again.parameter_bytes(1), 0);
@@ -173,7 +173,7 @@ TEST(Piper, ReadsInputs) {
             "p.json: edge 7 -> 2: no node has the id 7");
 }
 
-// Replicas exchange parameters, while all resident bytes count as memory.
+// Replicas exchange only parameters, but all resident bytes count as memory.
 TEST(Pipeline, ExchangesParametersAndHoldsAllResidentBytes) {
   TaskGraphBuilder builder;
   TaskNode node;
@@ -184,7 +184,8 @@ TEST(Pipeline, ExchangesParametersAndHoldsAllResidentBytes) {
   const std::optional<Pipeline> pipeline = plan_pipeline(CostModel(graph, machine), true);
   ASSERT_TRUE(pipeline);
   ASSERT_EQ(pipeline->stages[0].replicas, 2);
-  EXPECT_EQ(pipeline->stages[0].exchange, 1000 / 2);  // 2 (2 - 1) / 2 of them, for two micro-batches
+  // two replicas exchange 1000 bytes for every two micro-batches
+  EXPECT_EQ(pipeline->stages[0].exchange, 1000 / 2);
   EXPECT_EQ(pipeline->stages[0].bytes, 5000);
 }
 

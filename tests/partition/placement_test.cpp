@@ -17,7 +17,7 @@ struct Task {
   Nanoseconds us;
   DeviceIndex pin = kNone;
   std::int32_t group = kNone;
-  Bytes bytes = 1000;  // written bytes; the default takes 1 µs to transfer here
+  Bytes bytes = 1000;  // bytes of the node's output; the default takes 1 µs to transfer here
   Bytes resident = 0;
 };
 
@@ -37,8 +37,8 @@ TaskGraph pinned_graph(const std::vector<Task>& tasks, const std::vector<std::pa
 
 using Orders = std::vector<std::vector<NodeIndex>>;
 
-// Device 1 waits 11 µs for its pinned node 1. Node 2 takes 9 of them, so node 3 (6 µs) runs after
-// node 0 on device 0, and node 4 takes the last 2 of them.
+// HEFT inserts nodes into idle time. Device 1 is idle for 11 µs before its pinned node 1. Node 2
+// fills 9 of them and node 4 the other 2. Node 3 (6 µs) does not fit there, and runs on device 0.
 TEST(Heft, InsertsOnlyWhereNothingRuns) {
   const TaskGraph graph = pinned_graph({{10, 0}, {10, 1}, {9}, {6}, {2}}, {{0, 1}});
   const Machine machine = Machine::uniform(2, {0, 1});
@@ -48,10 +48,8 @@ TEST(Heft, InsertsOnlyWhereNothingRuns) {
   EXPECT_EQ(simulate(cost, placement).makespan, 21'000);
 }
 
-// Device 0 begins with nodes 0, 1, 2, 4 in this order; node 3 (30 µs, device 1) waits for 2. Moving
-// 0 away saves 10 µs. Only list scheduling puts 2 before 1, which saves 10 more: no move changes
-// the place of 2, which is in a pinned group, and 1 has no inputs, so it only moves to the front.
-// Node 5 may be anywhere and keeps the search going.
+// The best schedule needs node 2 before node 1, but no move of the search can swap them. Only list
+// scheduling does it. So the search must now and then order all nodes anew.
 TEST(Improvement, ListsAgain) {
   const TaskGraph graph =
       pinned_graph({{10}, {10, 0}, {10, 0, 7}, {30, 1, kNone, 0}, {1, 0, 7}, {5}}, {{2, 3}, {3, 5}});
@@ -67,9 +65,9 @@ TEST(Improvement, ListsAgain) {
   }
 }
 
-// In this training step of a chain, transfers are so expensive that only moving several nodes at
-// once gains time. The search starts with all nodes on one device. It must find a schedule as short
-// as the shortest list schedule of any placement.
+// Transfers are so expensive here that only moving several nodes at once gains time. The search
+// starts with all nodes on one device, and must get as short as the best list schedule of any
+// placement.
 TEST(Improvement, LeavesLocalOptima) {
   constexpr int kLayers = 5;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
@@ -114,8 +112,7 @@ TEST(Improvement, EndsWhereNothingCanMove) {
   EXPECT_EQ(improve(cost, Units(graph, 2), begin, limits).device_of, begin.device_of);
 }
 
-// Node 1 is longest and starts on device 0, then node 0 on device 1. Node 2 could start there at
-// 10, but only device 0 has room for its parameters.
+// Node 2 could start earlier on device 1, but its parameters fit only on device 0.
 TEST(Etf, PassesOverADeviceWithoutRoom) {
   const auto device_of = [](Bytes limit) {
     const TaskGraph graph =
@@ -129,23 +126,23 @@ TEST(Etf, PassesOverADeviceWithoutRoom) {
   EXPECT_EQ(device_of(60), (std::vector<DeviceIndex>{1, 0, 1})) << "without room anywhere limits are ignored";
 }
 
-// Returns the devices that map_clusters chooses for these paths.
+// Returns the device that ParDNN's mapping chooses for each node, given these paths.
 std::vector<DeviceIndex> mapped(const TaskGraph& graph, const Slices& slices) {
   const Machine machine = Machine::uniform(2, {0, 1});
   return map_clusters(CostModel(graph, machine), Units(graph, 2), slices).device_of;
 }
 
-// Node 0 keeps device 0 busy in the first half, node 1 keeps device 1 busy in the second. Node 2
-// must end in the first half, and node 3 starts in the second.
+// Device 0 is busy in the first half of the schedule, device 1 in the second. Node 2 runs in the
+// first half and must go to device 1; node 3 runs in the second and must go to device 0.
 TEST(Mapping, CountsTheLoadOfTheSpanOnly) {
   const TaskGraph graph = pinned_graph(
       {{10, kNone, kNone, 0}, {10, kNone, kNone, 0}, {8, kNone, kNone, 0}, {8}}, {{0, 1}, {2, 1}, {0, 3}});
   EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 1, 0}));
 }
 
-// Node 3 reads 15 µs of transfer from node 0 on device 0, whose load in its span is 10 µs larger
-// than device 1's. If node 3 is critical, its slack hides nothing of the transfer, and it stays
-// with node 0. With 9 µs of slack, 6 µs remain visible, and it moves.
+// Node 3 reads a tensor from device 0 that takes 15 µs to transfer, and leaving device 0 saves 10
+// µs of load. Without slack it stays. With 9 µs of slack only 6 µs of the transfer count, and it
+// moves.
 TEST(Mapping, WeighsTheCommunicationThatSlackCannotHide) {
   const auto device_of_3 = [](Nanoseconds us) {
     const TaskGraph graph = pinned_graph({{10, kNone, kNone, 15'000}, {10}, {20}, {us}}, {{0, 1}, {0, 3}});
@@ -156,23 +153,22 @@ TEST(Mapping, WeighsTheCommunicationThatSlackCannotHide) {
 }
 
 TEST(Mapping, TakesTheLighterDeviceAmongEquals) {
-  // Both devices are idle while node 2 runs. Before that, device 0 works for 20 µs and device 1 for
-  // 5.
+  // Both devices are idle while node 2 runs. It must go to device 1, which has less work in all: 5
+  // µs against 20.
   const TaskGraph graph = pinned_graph({{20, kNone, kNone, 0}, {5}, {10}}, {{0, 2}});
   EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}}}), (std::vector<DeviceIndex>{0, 1, 1}));
 }
 
-// Nodes 2 (3 µs) and 3 (10 µs) run before 1. The heavier takes the idle device, the lighter shares
-// device 0 with node 0 (4 µs).
+// The heavier node 3 must choose first and take the idle device. The lighter node 2 then shares
+// device 0 with node 0.
 TEST(Mapping, PlacesHeavyPathsFirst) {
   const TaskGraph graph =
       pinned_graph({{4}, {20}, {3, kNone, kNone, 0}, {10, kNone, kNone, 0}}, {{2, 1}, {3, 1}});
   EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 0, 1}));
 }
 
-// Node 1 ends at 17 µs on the slow device 1 and would end at 18 after node 2 on device 0. With
-// different speeds a move is not given up early, so only the comparison of whole schedules refuses
-// it.
+// Moving node 1 off the slow device 1 would make the schedule longer: 18 µs instead of 17. Because
+// speeds differ, no estimate shows that early, so only the simulated schedule can refuse the move.
 TEST(Refinement, KeepsNothingLonger) {
   const TaskGraph graph = pinned_graph({{10}, {3}, {5, 0}}, {{0, 1}});
   Machine machine = Machine::uniform(2, {0, 1});
@@ -183,8 +179,8 @@ TEST(Refinement, KeepsNothingLonger) {
   EXPECT_EQ(simulate(cost, refine(cost, Units(graph, 2), begin)).makespan, 17'000);
 }
 
-// A node with half of the work leaves METIS parts without vertices. METIS prints that to standard
-// output, where `--json` prints its object.
+// One node with half of the work leaves METIS parts without vertices. METIS then prints a warning,
+// which must not reach standard output, where `--json` prints its object.
 TEST(Metis, KeepsStandardOutputClean) {
   std::vector<Nanoseconds> times(60, 10);
   std::vector<std::pair<int, int>> edges;

@@ -39,7 +39,7 @@ TEST(ReadClients, ReadsEveryField) {
             kUnlimited);
 }
 
-// Returns the good file with one text replaced by another.
+// Returns the valid file with `old` replaced by `text`.
 std::string with(const std::string& old, const std::string& text) {
   std::string file = kGood;
   const std::size_t at = file.find(old);
@@ -89,7 +89,7 @@ TEST(ReadClients, NamesTheClientAndTheField) {
        "jobs.json: all times add up to 1e+13 µs, expected less than 104 days"},
       {with("\"a\"", "\"line\\nbreak\"").replace(0, 1, "{\"x\\ny\": 1,"), "jobs.json: unknown field x y"}};
   for (const auto& [text, line] : cases) EXPECT_EQ(error_of(text), line) << text;
-  std::string many = "[8e12";  // their sum does not fit into 64 bits
+  std::string many = "[8e12";  // the sum of these does not fit into 64 bits
   for (int kernel = 0; kernel < 2000; ++kernel) many += ", 8e12";
   EXPECT_EQ(error_of(with("[1, 1]", many + "]")),
             "jobs.json: all times add up to 1.6e+16 µs, expected less than 104 days");
@@ -98,7 +98,8 @@ TEST(ReadClients, NamesTheClientAndTheField) {
   EXPECT_EQ(error_of(kGood, {.memory = 1024}), "no error");
 }
 
-// Changes a byte, a number or a range of the file. A file that is still good can be simulated.
+// Damages the file: a byte, a number or a range. If it is still valid, its clients can be
+// simulated.
 TEST(ReadClients, AnyTextIsReadOrRefusedInOneLine) {
   const std::string pieces[] = {"-1",   "1e308", "[", "]",    "{}", "\"a\"",
                                 "null", "0",     ",", "\xff", "\n", "1e12"};

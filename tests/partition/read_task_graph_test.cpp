@@ -1,5 +1,5 @@
-// The readers: the graph holds the contents of the file, and every defect gives one line that names
-// its place.
+// Tests the readers of task graphs: the graph must hold the contents of the file, and every defect
+// give one line that names its place.
 #include "partition/graph/read_task_graph.h"
 
 #include <gtest/gtest.h>

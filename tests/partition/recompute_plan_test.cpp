@@ -49,7 +49,7 @@ Chain random_chain(int length, std::uint64_t seed) {
                                 false});
     outputs.push_back(output);
   }
-  int gradient = tensor(1);  // the probabilities
+  int gradient = tensor(1);  // the loss writes probabilities, which are the first gradient
   chain.gradient.assign(static_cast<std::size_t>(length), 0);
   chain.gradient.back() = gradient;
   model.operations.push_back({1, 0, {outputs.back()}, {gradient}, {}, {}, false});
@@ -64,11 +64,11 @@ Chain random_chain(int length, std::uint64_t seed) {
   return chain;
 }
 
-// Returns the least time of repeated runs within `limit`, or -1 if there is no way. Searches all
-// orders of runs and all sets of tensors in memory.
+// Returns the least time that recomputing takes within this memory limit, or -1 if it is
+// impossible. Searches all orders of runs and all sets of tensors in memory.
 double exhaustive(const Chain& chain, std::int64_t limit) {
   const StepModel& model = chain.model;
-  // How many operations have run for the first time, and the set of tensors in memory.
+  // The number of operations that have run at least once, and the set of tensors in memory.
   using State = std::tuple<int, unsigned>;
   std::map<State, double> least;
   std::priority_queue<std::pair<double, State>, std::vector<std::pair<double, State>>, std::greater<>> open;
@@ -140,8 +140,8 @@ TEST(RecomputePlan, IsNearTheBestOfAllOnSmallChains) {
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 struct Expected {
-  double share;    // share of the live bytes of a step that keeps everything
-  double percent;  // most additional time in per cent
+  double share;    // memory limit, as a share of the live bytes without recomputing
+  double percent;  // most additional time that the plan may take, in per cent
 };
 
 void expect_curve(const StepModel& model, const std::vector<Expected>& curve) {
@@ -165,7 +165,8 @@ TEST(RecomputePlan, ResidualBlocksTakeLittleTime) {
   expect_curve(residual_step(50), {{0.75, 3.5}, {0.5, 10.5}, {0.25, 22}, {0.15, 32}, {0.1, 46}});
 }
 
-// Dense blocks have no tensor on which all later operations depend.
+// These are hard for the planner, because a dense block has no tensor on which all later operations
+// depend.
 TEST(RecomputePlan, DenseBlocksTakeLittleTime) {
   expect_curve(dense_step(4, 12), {{0.75, 2.8}, {0.5, 6.3}, {0.25, 13.5}, {0.15, 21}});
 }
@@ -190,13 +191,13 @@ TEST(RecomputePlan, OperationsThatRunOnceKeepTheirOutputs) {
   EXPECT_EQ(planner.plan(most)->repeated_ms, 0);
 }
 
-// Blocks run backward in reverse order. A tensor that backward reads when its block is already over
-// fits into no chain of blocks, so it must be kept.
+// Blocks run backward in reverse order. A tensor that is read after its block's backward is over
+// cannot be recomputed with the block, so it must be kept.
 TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
   StepModel model = residual_step(8);
   const int late = model.operations[40].outputs[0];
   model.operations.back().inputs.push_back(late);
-  // The probabilities take 1 byte.
+  // The planner keeps this tensor, and the loss's probabilities, which take 1 byte.
   EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);
   const RecomputePlanner planner(model);
   const RecomputePlan least = planner.least();
@@ -205,7 +206,7 @@ TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
     EXPECT_TRUE(run.operation != 40 || run.outputs == model.operations[40].outputs);
 }
 
-// A plan within the memory of a published schedule takes at most as long.
+// Given as much memory as a published schedule takes, our plan must take at most as long.
 TEST(RecomputeBaselines, TakeLessMemoryAndMoreTimeThanAPlan) {
   const StepModel model = residual_step(16);
   const RecomputePlanner planner(model);

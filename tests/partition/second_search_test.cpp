@@ -1,5 +1,5 @@
-// The second local search, on fewer devices, gives valid placements on all devices and never a
-// loss.
+// Tests the second local search, which also searches on fewer devices: its placements must be valid
+// on all devices, and never make a result worse.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -25,8 +25,8 @@ void expect_valid(const CostModel& cost, const PartitionResult& result) {
     ASSERT_LE(simulation.use[device].peak_bytes, cost.machine().device(device).memory_limit);
 }
 
-// The second search runs with one thread, too, and gives the same result. Eight devices give no
-// longer schedule than four, apart from 1 %.
+// The second search must run and give the same result with one thread, too. Eight devices must give
+// no longer schedule than four, apart from 1 %.
 TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
@@ -42,7 +42,8 @@ TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   }
 }
 
-// Tries a limit that one device alone cannot keep, different devices, and pins, which name devices.
+// Tries what forbids using fewer devices: a memory limit too low for one device, different devices,
+// and pins, which name devices.
 TEST(SecondSearch, KeepsLimitsAndPins) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,5 +1,5 @@
-// The orders of clients: rules worked out by hand, the searches compared with all orders, and the
-// bound compared with the searches.
+// Tests the orders of clients: rules against orders worked out by hand, searches against all
+// orders, and the bound against the searches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,10 +51,10 @@ TEST(SharingPolicies, TheFourClientsOfThePaper) {
 }
 
 TEST(SharingPolicies, WeightTakesTheHighestAndTheLowestInTurn) {
-  // The weights are 8, 2, 4, 1.
+  // The clients' weights (kernel time / copy time) are 8, 2, 4 and 1.
   const Workload workload = workload_of({{1, {8}}, {4, {8}}, {2, {8}}, {8, {8}}});
   EXPECT_EQ(order_by_weight(workload, 16), (Order{0, 3, 2, 1}));
-  // The windows are {0, 1}, {1, 2}, {2, 3} and {3}.
+  // With a window of 2, the choice is among clients {0, 1}, then {1, 2}, {2, 3} and {3}.
   EXPECT_EQ(order_by_weight(workload, 2), (Order{0, 1, 2, 3}));
   EXPECT_EQ(order_by_weight(workload, 1), (Order{0, 1, 2, 3}));
 }
@@ -69,24 +69,26 @@ TEST(SharingPolicies, WeightCountsAllKernelsOfAClient) {
   EXPECT_EQ(order_by_weight(workload_of({{2, {5}}, {2, {3, 3}, {100}}}), 16), (Order{1, 0}));
 }
 
-// Client b is far better but arrives only while a is copied; c then waits.
+// The second client would be the best choice, but it arrives only while the first is copied.
 TEST(SharingPolicies, RulesTakeOnlyClientsThatHaveArrived) {
   const Workload workload = workload_of({{6, {2}}, {1, {9}, {}, 0, 0, 5}, {2, {1}, {}, 0, 0, 3}});
   EXPECT_EQ(order_by_arrival(workload), (Order{0, 2, 1}));
   EXPECT_EQ(orders_by_johnson(workload).front(), (Order{0, 1, 2}));
-  EXPECT_EQ(order_by_weight(workload, 16), (Order{0, 2, 1}));  // highest: a alone, then the lowest: c
+  // client 0 is alone; then the lowest weight, client 2
+  EXPECT_EQ(order_by_weight(workload, 16), (Order{0, 2, 1}));
 }
 
 TEST(SharingPolicies, JohnsonsTwoRules) {
-  // Clients whose copies are shorter than their kernels go by rising copy, the others by falling
-  // kernels.
+  // Johnson's rule: clients whose copies are shorter than their kernels come first, by rising copy
+  // time. The others follow by falling kernel time.
   const Workload two = workload_of({{5, {2}}, {1, {6}}, {9, {7}}, {3, {8}}, {10, {4}}});
   EXPECT_EQ(orders_by_johnson(two), (std::vector<Order>{{1, 3, 2, 4, 0}}));
-  // With two engines kernels count half: (5, 2), (1, 3), (9, 3.5), (3, 4), (10, 2).
+  // With two engines kernels count half. So (copy, kernel) are (5, 2), (1, 3), (9, 3.5), (3, 4),
+  // (10, 2).
   EXPECT_EQ(orders_by_johnson(workload_of({{5, {4}}, {1, {6}}, {9, {7}}, {3, {8}}, {10, {4}}}, {2})).front(),
             (Order{1, 3, 2, 0, 4}));
-  // The kernels are shorter than all copies. The sums are (3 + 1, 1 + 6), (4 + 2, 2 + 3), (5 + 1, 1
-  // + 8).
+  // The kernels are short, so the second rule is best. It orders by (copy + kernel, kernel + copy
+  // back), here (3 + 1, 1 + 6), (4 + 2, 2 + 3), (5 + 1, 1 + 8).
   const Workload three = workload_of({{3, {1}, {}, 6}, {4, {2}, {}, 3}, {5, {1}, {}, 8}});
   EXPECT_EQ(orders_by_johnson(three).back(), (Order{0, 2, 1}));
   EXPECT_EQ(result_of(three, Policy::kJohnson).schedule.makespan, best_of_all_orders(three));
@@ -143,7 +145,7 @@ TEST(SharingPolicies, NoScheduleIsShorterThanTheBound) {
   EXPECT_GT(ratios / limited, 0.95) << "a bound far below the best order says little";
 }
 
-// Each bound is reached by clients for which only that bound counts.
+// Gives each bound clients for which it alone decides the result.
 TEST(SharingPolicies, TheBoundKnowsEveryEngineAndTheMemory) {
   const auto bound = [](const std::vector<testing::Given>& given, Device device = {}) {
     return Bound(workload_of(given, device)).at_start();
@@ -166,7 +168,8 @@ TEST(SharingPolicies, GeneticIsWithinOnePercentOfTheBestUnderALimit) {
     const Workload workload =
         random_workload(seed, {.clients = 8, .back = seed % 2 == 0 ? 100 : 0, .kernels = 2}, device);
     const Nanoseconds best = result_of(workload, Policy::kExact).schedule.makespan;
-    // The search ends by itself, so that a busy machine does not change what it finds.
+    // Give the search more time than it takes, so that a busy machine does not change what it
+    // finds.
     const GeneticLimits limits{.seed = seed, .time = std::chrono::hours(1)};
     const Order order = search_genetically(workload, {order_by_arrival(workload)}, limits);
     const Nanoseconds genetic = makespan_of(workload, order);

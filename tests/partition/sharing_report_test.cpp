@@ -11,7 +11,8 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// Client b takes a's memory in a's gap, so that every kind of work occurs.
+// Returns clients of which one takes another's memory in its gap, so that every kind of work
+// occurs.
 Workload swapping() {
   return testing::workload_of({{2, {4, 4}, {20}, 3, 8}, {1, {5}, {}, 0, 6}, {1, {2}, {}, 1}}, {2, 10});
 }
@@ -58,7 +59,7 @@ TEST(SharingReport, ThePageIsSelfContained) {
   EXPECT_EQ(page.find("<script"), std::string::npos);
 }
 
-// A page of many clients stays small, because works that cannot be seen apart are drawn together.
+// The page of many clients must stay small: bars too thin to tell apart are drawn together.
 TEST(SharingReport, APageOfManyClientsIsSmall) {
   const Workload workload = testing::random_workload(1, {.clients = 10'000, .back = 50}, {.memory = 200'000});
   std::vector<ClientIndex> order(workload.count());

@@ -1,5 +1,5 @@
-// Clients that share a device: schedules worked out by hand, a recursion without events, and a
-// checker of any schedule.
+// Compares simulations of clients that share a device with schedules worked out by hand and with a
+// simple recursion, and checks the rules on random ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ constexpr Prefetch kOff = Prefetch::kOff, kOn = Prefetch::kOn;
 constexpr Eviction kNever = Eviction::kOff, kWhole = Eviction::kWhole, kPartial = Eviction::kPartial;
 constexpr Bytes kNoLimit = kUnlimited;
 
-// The comment above a case lists, for each client, copy in / kernels / copy back as [begin, end).
+// The comment above a case gives its schedule: when each client (a, b, c) is copied, runs and is
+// copied back, in µs.
 const std::vector<Case>& cases() {
   static const std::vector<Given> thesis = {{62.5, {500}}, {5, {500}}, {120, {500}}, {187.5, {500}}};
   static const Given sleeper{2, {4, 4}, {20}, 3, 8}, short_sleeper{2, {4, 4}, {4}, 3, 8},
@@ -38,52 +39,58 @@ const std::vector<Case>& cases() {
   static const std::vector<Given> swappers = {{50, {100, 100}, {300}, 50, 10},
                                               {50, {100, 100}, {300}, 50, 10}};
   static const std::vector<Case> all = {
-      // 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500
+      // each is copied and runs in turn: 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500 µs
       {"four, one after the other", thesis, {}, kOff, 2375},
-      // copies end at 62.5, 67.5, 187.5, 375, each before the kernel before it ends: 62.5 + 4 × 500
+      // Copies end at 62.5, 67.5, 187.5 and 375, each before the previous kernel ends: 62.5 + 4 ×
+      // 500.
       {"four, copies hidden", thesis, {}, kOn, 2062.5},
       {"alone", {{3, {5}, {}, 2}}, {}, kOn, 10},
       {"alone, without prefetching", {{3, {5}, {}, 2}}, {}, kOff, 10},
       {"nothing takes time", {{0, {0}}, {0, {0, 0}, {0}}}, {}, kOn, 0},
-      // a 0-4 / 4-10, b 4-8 / 10-16
+      // a: copied 0-4, runs 4-10; b: copied 4-8, runs 10-16
       {"kernels are longer than copies", {{4, {6}}, {4, {6}}}, {}, kOn, 16},
-      // copies 0-10, 10-20, 20-30; the last kernel 30-31
+      // copies 0-10, 10-20, 20-30; the last kernel runs 30-31
       {"copies are longer than kernels", {{10, {1}}, {10, {1}}, {10, {1}}}, {}, kOn, 31},
-      // a 0-2 / 2-5 / 5-9, b 2-4 / 5-8 / 9-13
+      // a: copied 0-2, runs 2-5, copied back 5-9; b: copied 2-4, runs 5-8, copied back 9-13
       {"copies back wait for each other", {{2, {3}, {}, 4}, {2, {3}, {}, 4}}, {}, kOn, 13},
       {"copies back are not hidden without prefetching", {{2, {3}, {}, 4}, {2, {3}, {}, 4}}, {}, kOff, 18},
-      // a 0-1 / 1-5, 10-14; b 1-2 / 5-10
+      // a: copied 0-1, runs 1-5 and 10-14; b: copied 1-2, runs 5-10
       {"a gap is filled", {{1, {4, 4}, {5}}, {1, {5}}}, {}, kOn, 14},
-      // a 0-1 / 1-5, its gap ends at 8; b 1-2 / 5-10; a's second kernel 10-14
+      // a: copied 0-1, runs 1-5, its gap ends at 8, runs 10-14; b: copied 1-2, runs 5-10
       {"a kernel is not interrupted", {{1, {4, 4}, {3}}, {1, {5}}}, {}, kOn, 14},
-      // a on engine 0 1-11, b on engine 1 2-12, c on engine 0 11-21
+      // a runs 1-11 on engine 0, b 2-12 on engine 1, c 11-21 on engine 0
       {"two engines", {{1, {10}}, {1, {10}}, {1, {10}}}, {2}, kOn, 21},
-      // a 0-2 / 2-12, b 2-4 / 4-14; c only when a has left: 12-14 / 14-24
+      // a: copied 0-2, runs 2-12; b: copied 2-4, runs 4-14; c, when a has left: copied 12-14, runs
+      // 14-24
       {"two engines, without prefetching", {{2, {10}}, {2, {10}}, {2, {10}}}, {2}, kOff, 24},
-      // a 0-2 / 2-7, b 7-9 / 9-14
+      // a: copied 0-2, runs 2-7; b: copied 7-9, runs 9-14
       {"memory for one", {{2, {5}, {}, 0, 6}, {2, {5}, {}, 0, 6}}, {1, 10}, kOn, 14},
-      // a 0-2 / 2-7 / 7-10, b 10-12 / 12-17 / 17-20
+      // a: copied 0-2, runs 2-7, copied back 7-10; b: copied 10-12, runs 12-17, copied back 17-20
       {"memory is kept until the copy back ends", {{2, {5}, {}, 3, 6}, {2, {5}, {}, 3, 6}}, {1, 10}, kOn, 20},
       {"the same, enough memory", {{2, {5}, {}, 3, 6}, {2, {5}, {}, 3, 6}}, {1, 12}, kOn, 15},
-      // a 0-2 / 2-10; b lacks 2 until 10: 10-12 / 12-13; c does not overtake: 12-13 / 13-14
+      // a: copied 0-2, runs 2-10. b lacks 2 bytes until then: copied 10-12, runs 12-13. c, though
+      // it would fit, comes after b: copied 12-13, runs 13-14.
       {"no overtaking", {{2, {8}, {}, 0, 6}, {2, {1}, {}, 0, 6}, {1, {1}, {}, 0, 2}}, {1, 10}, kOn, 14},
-      // a 10-11 / 11-13, b 11-14 / 14-18
+      // a, which arrives at 10: copied 10-11, runs 11-13; b: copied 11-14, runs 14-18
       {"the order waits for an arrival", {{1, {2}, {}, 0, 0, 10}, {3, {4}}}, {}, kOn, 18},
-      // a 0-2 / 2-6, 26-30 / 30-33; b only then: 33-34 / 34-39
+      // a: copied 0-2, runs 2-6 and 26-30, copied back 30-33; b: copied 33-34, runs 34-39
       {"no eviction", {sleeper, guest}, {1, 10, kNever}, kOn, 39},
-      // a leaves 6-9, b 9-10 / 10-15, a returns 24-26
+      // a is evicted 6-9; b: copied 9-10, runs 10-15; a returns 24-26
       {"eviction of a whole client", {sleeper, guest}, {1, 10, kWhole}, kOn, 33, 8},
-      // 4 of a's 8 bytes leave 6-7.5; b 7.5-8.5 / 8.5-13.5; they return 25-26
+      // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; they return 25-26
       {"eviction of a part", {sleeper, guest}, {1, 10, kPartial}, kOn, 33, 4},
-      // leaving and returning take 5, the gap lasts 4: a 2-6, 10-14 / 14-17; b 17-18 / 18-23
+      // Evicting a and its return take 5, but its gap lasts 4. a: runs 2-6 and 10-14, copied back
+      // 14-17; b: copied 17-18, runs 18-23
       {"a gap too short to be evicted in", {short_sleeper, guest}, {1, 10, kWhole}, kOn, 23},
-      // half of a leaves 6-7.5; b 7.5-8.5 / 8.5-13.5; a returns only then, 13.5-14.5 / 14.5-18.5 /
-      // 18.5-21.5
+      // Half of a is evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5. Only then a returns
+      // 13.5-14.5, runs 14.5-18.5, is copied back 18.5-21.5.
       {"a part fits into a shorter gap", {short_sleeper, guest}, {1, 10, kPartial}, kOn, 21.5, 4},
-      // a has no copy back: dropped at 6; b 6-7 / 7-12; a returns 24-26 / 26-30
+      // a has no copy back, so it is dropped at 6; b: copied 6-7, runs 7-12; a returns 24-26, runs
+      // 26-30
       {"what need not be kept is dropped", {reader, guest}, {1, 10, kWhole}, kOn, 30, 8},
-      // a 0-50 / 50-150, leaves 150-200; b 200-250 / 250-350; a is due at 400: b leaves 400-450, a
-      // returns 450-500 / 500-600 / 600-650; b returns 650-700 / 700-800 / 800-850
+      // a: copied 0-50, runs 50-150, evicted 150-200. b: copied 200-250, runs 250-350, evicted
+      // 400-450. a: returns 450-500, runs 500-600, copied back 600-650. b: returns 650-700, runs
+      // 700-800, copied back 800-850.
       {"two take turns", swappers, {1, 10, kWhole}, kOn, 850, 20},
   };
   return all;
@@ -105,7 +112,8 @@ TEST(SharingSimulator, EqualsSchedulesWorkedOutByHand) {
   }
 }
 
-// a runs 1-3 on engine 0, b 2-12 on engine 1; c takes engine 0 in a's gap, 3-6, and a goes on 6-8.
+// Client a runs 1-3 on engine 0 and b 2-12 on engine 1. In a's gap c runs on engine 0, 3-6, and a
+// goes on there, 6-8.
 TEST(SharingSimulator, CountsTheWorkOfEveryEngine) {
   const Workload workload = workload_of({{1, {2, 2}, {1}}, {1, {10}}, {1, {3}, {}, 2}}, {2});
   const Schedule schedule = simulate(workload, as_given(workload), Prefetch::kOn);
@@ -126,11 +134,11 @@ TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
                        {0, 8}, {ns(7.5), 10}, {ns(13.5), 4}, {ns(25), 8}, {ns(33), 0}}));
 }
 
-// Computes the makespan for one compute engine, one kernel per client and no eviction. Then every
-// engine serves the clients in their order.
+// Computes the makespan without events. It is for one compute engine, one kernel per client and no
+// eviction, when every engine serves the clients in their order.
 Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) {
   Nanoseconds copied = 0, computed = 0, copied_back = 0, makespan = 0;
-  std::map<Nanoseconds, Bytes> given_back;  // bytes given back, by time
+  std::map<Nanoseconds, Bytes> given_back;  // device memory that clients give back, by time
   for (const ClientIndex index : order) {
     const Client& client = workload.client(index);
     Nanoseconds start = std::max(copied, client.arrival);
@@ -160,7 +168,7 @@ TEST(SharingSimulator, AgreesWithARecursionOnSimpleClients) {
   }
 }
 
-// Checks from the slices what must hold for any schedule.
+// Checks the rules that every schedule must keep, from its slices (periods of work) alone.
 class Checker {
  public:
   Checker(const Workload& workload, const Schedule& schedule) : workload_(workload), schedule_(schedule) {}
@@ -190,8 +198,8 @@ class Checker {
     }
   }
 
-  // A client has a copy in, kernels with at least their gaps between them, and a copy back. Evicted
-  // bytes return before the next kernel.
+  // Checks one client: a copy in, kernels with at least their gaps between them, and a copy back.
+  // Evicted bytes must return before the next kernel.
   void one_client(ClientIndex client) {
     const Client& given = workload_.client(client);
     next_ = 0, ready_ = given.arrival, resident_ = -1, gone_ = false;
@@ -223,7 +231,7 @@ class Checker {
     }
     ASSERT_GE(slice.start, kernel_end_);
     if (slice.work == Work::kReturn) {
-      // Bytes of clients without a copy back are dropped without a slice.
+      // A client without a copy back is dropped at once, which leaves no slice.
       resident_ = given.copy_back == 0 ? given.bytes : resident_ + slice.bytes;
       ready_ = std::max(ready_, slice.end);
     } else if (slice.work == Work::kEvict) {
@@ -245,7 +253,7 @@ class Checker {
 
   const Workload& workload_;
   const Schedule& schedule_;
-  // State of the client that is being checked:
+  // The members below describe the client that is being checked.
   std::int32_t next_ = 0;
   Nanoseconds ready_ = 0, kernel_end_ = 0;
   Bytes resident_ = -1;  // bytes on the device; -1 before the first copy

@@ -18,8 +18,8 @@ namespace {
 using testing::graph_of;
 
 TEST(Simulator, SendsOnceAndOverlaps) {
-  // Node 0 on device 0 feeds 1 and 2 on device 1 and 3 on device 0. A transfer takes 5 µs + 1000 B
-  // / (1 B/ns) = 6 µs.
+  // Node 0 on device 0 feeds nodes 1 and 2 on device 1 and node 3 on device 0. A transfer takes 6
+  // µs: 5 µs of latency and 1000 bytes at 1 byte/ns.
   const TaskGraph graph = graph_of({10, 4, 4, 20}, {{0, 1}, {0, 2}, {0, 3}});
   const Machine machine = Machine::uniform(2, {5000, 1});
   const CostModel cost(graph, machine);
@@ -36,7 +36,8 @@ TEST(Simulator, SendsOnceAndOverlaps) {
 }
 
 TEST(Simulator, ListsByBottomLevel) {
-  // At time 0 nodes 0 and 1 are ready on one device. The tail of 1 is longer.
+  // Nodes 0 and 1 are ready at time 0 on one device. Node 1 must run first, because its path to the
+  // end is longer.
   const TaskGraph graph = graph_of({5, 3, 10}, {{1, 2}});
   const Machine machine = Machine::uniform(2, {0, 1});
   const CostModel cost(graph, machine);
@@ -77,8 +78,8 @@ TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   EXPECT_EQ(result.makespan, 8500);
 }
 
-// Three edges of different sizes go to device 1, the largest neither first nor last. A small one
-// goes to device 2.
+// Three edges of a node go to device 1, the largest neither first nor last. Only the largest is
+// sent. A small edge goes to device 2.
 TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 5; ++node) {
@@ -101,7 +102,8 @@ TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   EXPECT_EQ(result.use[1].peak_bytes, 3000);
 }
 
-// Two edges take the same whole number of nanoseconds. The copy is as large as the larger one.
+// Two edges of a node go to one device and take the same time after rounding. The copy there must
+// have the bytes of the larger one.
 TEST(Simulator, ACopyHasTheMostBytesOfItsEdges) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 3; ++node) {
@@ -151,8 +153,8 @@ TEST(Simulator, NamesADeadlock) {
   }
 }
 
-// Recomputes a schedule from its own order by relaxation, without events: an independent oracle for
-// times and memory.
+// Computes the times and memory of a schedule a second time, from its order alone and without
+// events, to check the simulator.
 struct Oracle {
   std::vector<Nanoseconds> start, finish;
   std::vector<Bytes> peak;
@@ -186,7 +188,7 @@ struct Oracle {
             longest, cost.transfer_time(edge, placement.device_of[producer], placement.device_of[consumer]));
     return finish[producer] + longest;
   }
-  // Adds up everything live at each instant at which something starts.
+  // Finds the peak of the device's memory. Adds up all live bytes whenever something starts.
   void find_peak(const CostModel& cost, const Placement& placement, DeviceIndex device) {
     const TaskGraph& graph = cost.graph();
     struct Span {
@@ -247,7 +249,7 @@ TEST(Simulator, AgreesWithAnOracleOnRandomGraphs) {
     for (DeviceIndex device = 0; device < devices; ++device)
       EXPECT_EQ(result.use[device].peak_bytes, oracle.peak[device])
           << "seed " << seed << " device " << device;
-    // The simulation of its own order must give the same schedule.
+    // Simulating the order that resulted must give the same schedule again.
     placement.order = result.order;
     EXPECT_EQ(simulate(cost, placement).start, result.start);
   }
@@ -262,7 +264,7 @@ TEST(Simulator, TraceIsJsonAndReportIsSelfContained) {
   int nodes = 0;
   for (const auto& event : trace["traceEvents"]) nodes += event["ph"] == "X" && event["args"].contains("id");
   EXPECT_EQ(nodes, 30);
-  // Two slices of a track must not overlap.
+  // Collect the slices of each track of the trace; they must not overlap.
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X")
@@ -288,7 +290,7 @@ TEST(Machine, ManyDevicesInNodesTakeNoLongerThanTheirLinks) {
   EXPECT_TRUE(Machine::cluster(1, 8, {1000, 1}, {50'000, 0.1}).same_links());
 }
 
-// If a sum overflowed, the slowest link would look like the best.
+// Times must be refused if their sum overflows: the slowest link would then look like the best.
 TEST(CostModel, RefusesTimesBeyondWhatAnIntegerHolds) {
   const TaskGraph graph = graph_of({1000, 1000}, {{0, 1}}, 1000);
   const auto fits = [&](const Machine& machine) {

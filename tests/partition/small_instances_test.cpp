@@ -1,4 +1,5 @@
-// Every algorithm gives valid placements of ten thousand small graphs with pins and groups.
+// Checks that every algorithm gives valid placements of ten thousand small graphs with pins and
+// groups.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -11,8 +12,8 @@ constexpr Algorithm kAll[] = {Algorithm::kOneDevice, Algorithm::kContiguous, Alg
                               Algorithm::kEtf,       Algorithm::kMetis,      Algorithm::kParDnn,
                               Algorithm::kImprove};
 
-// Returns the random graph of this seed. If the pins of a group differ, there is none, so takes
-// another seed.
+// Returns the random graph of this seed, or of another one if this graph is invalid, because the
+// pins of a group differ.
 TaskGraph constrained_graph(std::uint64_t seed, const testing::Shape& shape) {
   for (;; seed += 1'000'000) try {
       return testing::random_graph(seed, shape);

@@ -1,4 +1,4 @@
-// Steps of networks for the tests of memory planners.
+// Training steps of small networks for the tests of memory planners.
 #pragma once
 
 #include <map>
@@ -8,7 +8,8 @@
 
 namespace convoy::partition {
 
-// A step of any graph. Backward of an operation reads the gradient of its output and its inputs.
+// Builds a training step from forward operations. The backward of an operation reads the gradient
+// of its output, and its inputs.
 class Net {
  public:
   int op(double ms, std::int64_t bytes, std::vector<int> inputs) {

@@ -1,4 +1,4 @@
-// Plans with tensors that wait in host memory.
+// Tests plans in which some tensors wait in host memory between forward and backward.
 #include "partition/memory/step_planner.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ StepModel copyable(StepModel model) {
 
 std::int64_t most_of(const StepModel& model) { return live_peak(model, single_runs(model)); }
 
-// A link that copies `share` of the step's memory while forward runs.
+// Returns a link to host memory that can copy `share` of the step's memory while forward runs.
 HostLink link_of(const StepModel& model, double share, std::int64_t host_bytes = std::int64_t{1} << 40) {
   double forward = 0;
   for (const StepOperation& operation : model.operations) forward += operation.backward ? 0 : operation.ms;
@@ -29,7 +29,8 @@ HostLink link_of(const StepModel& model, double share, std::int64_t host_bytes =
   return {rate, rate, host_bytes};
 }
 
-// Four operations of 1 ms with outputs of 8 bytes, and backward of 2 ms each; 4 bytes take 1 ms.
+// Returns a step of four operations of 1 ms with outputs of 8 bytes, and backward of 2 ms each.
+// Copying 4 bytes takes 1 ms.
 StepModel chain() {
   Net net;
   int x = net.op(1, 8, {});
@@ -52,7 +53,7 @@ TEST(HostCopies, OnDemandATensorIsGoneBetweenItsReaders) {
   const StepSchedule once = single_runs(model);
   const StepSchedule schedule = HostCopies(model, once, {0}, kLink).on_demand();
   ASSERT_EQ(schedule.size(), once.size() + 3);
-  // Tensor 0 is written by the first run, and read by the second and by the last.
+  // Run 0 writes tensor 0; run 1 and the last run read it. It is copied to the host in between.
   EXPECT_EQ(schedule[1].kind, Kind::copy_out);
   EXPECT_EQ(schedule[3].kind, Kind::copied_out);
   EXPECT_EQ(schedule[schedule.size() - 2].kind, Kind::copy_back);
@@ -60,7 +61,7 @@ TEST(HostCopies, OnDemandATensorIsGoneBetweenItsReaders) {
   const std::vector<std::int64_t> kept = live_bytes(model, once), live = live_bytes(model, schedule);
   for (std::size_t at = 4; at < schedule.size() - 2; ++at) EXPECT_EQ(live[at], kept[at - 2] - 8) << at;
   EXPECT_EQ(live.back(), kept.back());
-  // The third run waits 1 ms for the copy that begins after the first, and the last one 2 ms.
+  // Run 2 waits 1 ms for the end of the copy to the host, and the last run 2 ms for the copy back.
   EXPECT_NEAR(expected_ms(model, schedule, kLink), all_ms(model) + 3, 0.1);
 }
 
@@ -72,7 +73,7 @@ TEST(HostCopies, WithMemoryCopiesAreHidden) {
   const StepSchedule hidden = copies.hidden(most);
   EXPECT_NEAR(expected_ms(model, hidden, kLink), all_ms(model), 1e-9);
   EXPECT_LE(live_peak(model, hidden), most);
-  // If memory has no room for the tensor while it is being copied, operations must wait.
+  // With this limit there is no room for the tensor while it is copied, so operations must wait.
   const std::int64_t tight = live_peak(model, copies.on_demand());
   EXPECT_LT(tight, most);
   EXPECT_LE(live_peak(model, copies.hidden(tight)), tight);

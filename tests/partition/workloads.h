@@ -37,8 +37,9 @@ inline Workload workload_of(const std::vector<Given>& given, Device device = {})
 
 struct Mix {
   ClientIndex clients = 8;
-  std::int64_t copy = 100, kernel = 100, back = 0, idle = 0, arrival = 0;  // largest times in µs; 0: none
-  std::int64_t kernels = 1;                                                // most kernels of one client
+  // largest time of each kind in µs; 0: none
+  std::int64_t copy = 100, kernel = 100, back = 0, idle = 0, arrival = 0;
+  std::int64_t kernels = 1;  // most kernels of one client
 };
 
 // Draws each time uniformly from 0 to the largest. A client has 1000 bytes per µs of its copy.

@@ -58,7 +58,7 @@ class CudaDevice : public Device {
 
 const std::vector<Device*>& devices() {
   static HostDevice host;
-  // Never deleted: the CUDA runtime may be gone before static objects are destroyed.
+  // Never deleted: at the end of the program the CUDA runtime may be gone already.
   static auto* const cuda = new CudaDevice("Nccl", comm::Sums::gradients);
   static auto* const small = new CudaDevice("NcclSmall", comm::Sums::small);
   static const std::vector<Device*> all{&host, cuda, small};

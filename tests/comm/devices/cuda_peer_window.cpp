@@ -20,7 +20,7 @@ using test::world;
 
 class PeerWindowTest : public testing::Test {
  protected:
-  // Sets window_, or skips the test.
+  // Makes window_ on all ranks, or skips the test if the GPUs cannot address each other.
   void make_window(std::size_t bytes, PeerWindow::Use use) {
     std::int32_t gpus = 0;
     try {
@@ -41,8 +41,9 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Sums fewer values than ranks, shares that are no whole vectors, and more than a window's scratch
-// memory, from the middle of the window. The graph runs again because flags must return to zero.
+// Sums in the middle of the window: fewer values than ranks, shares that are no whole vectors, and
+// more than fits into the scratch memory. Runs the graph twice, because the first run must leave
+// all flags at zero.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
   if (window_ == nullptr) return;
@@ -77,8 +78,8 @@ TEST_F(PeerWindowTest, NumbersSoManyTransfersAndNoMore) {
   EXPECT_EQ(window_->next_transfer(true, 0), 0);
 }
 
-// Every rank sends twice to every other from windows of different sizes, as the first and the last
-// transfer of the pair.
+// Every rank sends to every other rank twice, with the first and the last transfer number of the
+// pair. The ranks' windows differ in size.
 TEST_F(PeerWindowTest, BringsWhatIsSent) {
   constexpr int kCount = 250'001, kTransfers = 2;
   constexpr std::size_t kSlot = 1 << 20;
@@ -88,8 +89,9 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
   const auto number = [](int transfer) { return transfer == 0 ? 0 : PeerWindow::kMostTransfers - 1; };
   make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
   if (window_ == nullptr) return;
-  // Each peer and direction has a stream, and all ranks enqueue in one order, as a partitioned
-  // network's programs do. A device that runs waiting work one by one must then still finish.
+  // Use one stream for each peer and direction, and enqueue in the same order on all ranks, as
+  // steps of a partitioned network do. Then even a device that runs waiting work one by one
+  // finishes.
   const std::vector<kernels::CudaStream> streams(static_cast<std::size_t>(2 * ranks_));
   std::vector<kernels::CudaEvent> joins(streams.size());
   const kernels::CudaEvent fork;

@@ -25,7 +25,7 @@ using namespace convoy;
 constexpr std::int64_t kBucket = std::int64_t{16} << 20, kElements = kBucket;
 constexpr std::int64_t kTensorBytes = std::int64_t{1} << 20;
 
-// Computes until the host clears the flag.
+// A kernel that runs until the host clears the flag.
 __global__ void hold(const volatile int* held) {
   while (*held != 0) {
   }
@@ -105,8 +105,8 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now && scenario.starts_with("absent"))
       while (true) ::usleep(10'000);
     if (now && scenario.starts_with("stop")) std::raise(SIGSTOP);
-    // The victim's device stops between the first bucket and the second, so the others wait in the
-    // second.
+    // Stop this rank's device between the first bucket and the second, so that the other ranks wait
+    // in the second.
     if (now &&
         (scenario.starts_with("stall") || scenario.starts_with("kill") || scenario.starts_with("throw")))
       step.set_held(1);
@@ -114,7 +114,8 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now) ::usleep(200'000);
     if (now && scenario.starts_with("kill")) std::raise(SIGKILL);
     if (now && scenario.starts_with("throw")) {
-      // The kernel ends. Its all-reduce then waits for the other rank, which has stopped.
+      // Let the kernel end. The all-reduce after it then waits for the other rank, which has
+      // stopped.
       step.set_held(0);
       throw std::runtime_error(environment.identity() + ": data.h5: cannot read chunk 7");
     }

@@ -66,7 +66,8 @@ TEST(LaunchedJob, ComplainsOnceOfAWrongCommandLine) {
 }
 
 TEST(LaunchedJob, StopsWhenEveryProcessBelievesItIsAlone) {
-  // Without mpirun MPI sees one process. The variable says that a launcher has started four.
+  // The job starts without mpirun, so MPI sees one process, but this variable says that a launcher
+  // has started four.
   const Outcome outcome = run(std::string("env SLURM_STEP_NUM_TASKS=4 ") + CONVOY_VICTIM + " none 1000");
   EXPECT_EQ(outcome.status, 1) << outcome.text;
   expect_one_line(outcome, {"the launcher started 4 processes (SLURM_STEP_NUM_TASKS=4) but MPI sees one"});
