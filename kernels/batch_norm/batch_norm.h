@@ -61,9 +61,8 @@ struct BatchNormProblem {
   bool relu_mask = false;
 };
 
-// Throw std::invalid_argument: the first function if flags exclude each other, or if backward could
-// not know g because write_gradient is missing; the second one if the activation cannot be
-// computed.
+// Throws std::invalid_argument if flags exclude each other, or if backward could not know g because
+// write_gradient is missing.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
 

@@ -42,9 +42,9 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
   }
 }
 
-// Adds up two values per channel over the first `valid` samples. task(sample, block, first, second)
-// adds the values of one sample's channel block to first[lane] and second[lane]. `partial` holds
-// kPieces x padded x 2 doubles.
+// Adds up two values per channel over the first `valid` samples. For one sample and channel block,
+// task(sample, block, first, second) adds the values to first[lane] and second[lane]. `partial` is
+// a workspace of kPieces x padded x 2 doubles.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
                       const Task& task) {
@@ -75,8 +75,8 @@ std::size_t partial_bytes(const Geometry& at) {
 // is scratch memory for the task, with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  // A part has kElements / block pixels, a multiple of kRun (cpu_passes.cpp). So dividing the pass
-  // into parts does not change the runs in which pixels are summed.
+  // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.
+  // So dividing a pass into parts does not change its sums.
   constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;

@@ -1,8 +1,7 @@
-// Code that the kernels of batch normalisation on the device share: how a [rows, columns] matrix is
-// divided among blocks, the sums of its columns, and the constants of a channel. A row is a pixel
-// of a channels_last image, or a row of a matrix. If one pixel does not fill whole packs,
-// neighbouring pixels are joined. For example, a row of four pixels of 58 channels has 232 columns,
-// and column i belongs to channel i % 58.
+// Code that the kernels of batch normalisation on the device share. They see an image as a matrix,
+// whose row is a pixel and whose column is a channel. If a pixel does not fill whole packs of 16
+// bytes, a row is several pixels. For example, with rows of four pixels of 58 channels, column i of
+// 232 belongs to channel i % 58.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +14,7 @@
 
 namespace convoy::kernels::cuda {
 
-// The most packs in the width of a block: 8 packs of 16 bytes are one line of 128 bytes. In narrow
-// blocks a thread needs few constants, and more blocks share the addition of partial sums.
+// The greatest width of a block in packs. Eight packs of 16 bytes are one cache line.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
@@ -29,8 +27,7 @@ struct ColumnGrid {
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
   __host__ __device__ bool joins_pixels() const { return columns != channels; }
-  // Returns the number of partial sums: two per row block and column. If pixels are joined, the
-  // final sums of the columns follow them in memory.
+  // Returns the number of partial sums: two per row block and column.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
   // Returns how many tickets (cuda_resident.h) finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
@@ -43,9 +40,9 @@ struct ColumnGrid {
 // Returns how many pixels of an image a row of the matrix has.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
-// Divides the rows among blocks of `threads` threads. A row has joined_pixels(e, type) pixels, in
-// the packs that with_packing() chooses. There are enough blocks that a thread has at most
-// `rows_a_thread` rows, but at most `most_blocks` blocks unless that is 0.
+// Divides the rows among blocks of `threads` threads, so that a thread has at most `rows_a_thread`
+// rows. If that takes more than `most_blocks` blocks, and `most_blocks` is not 0, makes only
+// `most_blocks` blocks.
 inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, int rows_a_thread,
                               int most_blocks = 0) {
   const int joined = joined_pixels(e, type),
@@ -77,7 +74,7 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
   // There is one byte per pack if whole packs fill a row, else one per element. with_packing()
-  // chooses the packs of the kernels by the same rule.
+  // follows the same rule, so the kernels agree.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
@@ -100,9 +97,8 @@ struct Place {
   bool active;
 };
 
-// Returns the calling thread's place. If `from_end` is set, the first blocks take the last rows,
-// which the previous pass has left in the L2 cache. The first rows are then read last, so that the
-// next pass finds them there.
+// Returns the calling thread's place. With `from_end`, the first blocks to run take the last rows,
+// which the previous pass has left in the L2 cache.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);

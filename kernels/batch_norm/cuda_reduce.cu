@@ -53,7 +53,7 @@ __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
 }
 
 // Calls visit(mask, second, kind of the activation) with compile-time constants, because tests at
-// run time would keep loads from being issued together.
+// run time would delay the loads.
 template <typename Visit>
 void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   constexpr std::integral_constant<int, kNoActivation> kNone{};

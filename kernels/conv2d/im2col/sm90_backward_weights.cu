@@ -4,8 +4,8 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The last argument of GradientLoader exchanges A and B, so that filters are columns. Narrow tiles
-// require that.
+// GradientLoader's last argument says that filters are the columns of the result, not its rows.
+// Narrow tiles require that.
 template <class Config>
 using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
                                   GradientLoader<Config, Config::columns % Config::depth != 0>>;
