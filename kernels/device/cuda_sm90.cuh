@@ -16,9 +16,9 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Memory barriers (mbarriers). A phase completes when `count` arrivals and all announced bytes have
-// come; phases have parities 0, 1, 0 and so on. Before phase 0 completes, a wait for parity 1
-// returns at once, so a producer's first wait for a free stage does not block.
+// Memory barriers (mbarriers). A phase ends when `count` arrivals and all announced bytes have
+// come. Phases have the parities 0, 1, 0 and so on. A first wait for parity 1 returns at once, so a
+// producer does not wait for stages that were never filled.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -34,9 +34,9 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. The scope is the default one, because
-// the guarded data moves through the asynchronous proxy. Cluster scope would flush L1, which halved
-// the rate of the wgmma kernels.
+// Arrives at the same barrier in block `rank` of the cluster. This keeps the instruction's default
+// scope: cluster scope would flush L1 and halve the rate of the wgmma kernels. It is not needed,
+// because TMA moves the data.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
@@ -109,8 +109,8 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
-// Writes the same bytes to the same offset in every block of `mask`, and signals the barrier of
-// each of these blocks.
+// Loads a box into shared memory of every block of the cluster that `mask` names, at the same
+// offset, and signals the barrier of each.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
   asm volatile(

@@ -1,6 +1,5 @@
-// The two kernels of a StepRing. One fetches a step's values from host memory, the other publishes
-// the step's results to it. The bus limits their rate, so few threads are enough: fetching has one
-// block per member, and publishing has one block.
+// The two kernels of a StepRing: one fetches a step's values from host memory, the other publishes
+// the step's results to it. The bus limits their rate, so they have few threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -19,8 +19,8 @@ struct GpuModel {
 inline constexpr GpuModel kH200{"NVIDIA H200", 132, 52.1e12, 385e12, 798e12, 4.28e12, 1.6e3, 4.1e6};
 inline constexpr GpuModel kGpuModels[] = {kH200};
 
-// The model for choices that must not depend on the device at hand. These are the number of partial
-// sums of a reduction, which decides its bits, and the estimates that choose a plan.
+// The model for choices that must not depend on the device at hand, because they decide the bits of
+// results: numbers of partial sums, and estimates by which plans are chosen.
 inline constexpr const GpuModel& kReferenceGpu = kH200;
 
 // Returns null if the device's figures are not known. `device` is the device's full name, such as

@@ -83,7 +83,7 @@ using Launch = std::function<void(Stream)>;
 struct Kernel {
   std::function<Launch(const Operands&)> bind;
   std::size_t workspace_bytes = 0;
-  // Pairs (input, output) that may share one buffer, which is then the output's.
+  // Pairs (input, output) of which the output may overwrite the input in one buffer.
   std::vector<std::pair<int, int>> in_place;
   // True if one launch can compute all members, each with the bits of a launch of its own.
   bool takes_members = false;

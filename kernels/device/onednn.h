@@ -19,8 +19,8 @@ const dnnl::stream& stream();
 // them to every primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// Hides two differences of oneDNN's versions 2 and 3: how descriptors of primitives are made (a
-// backward primitive takes the forward one as a hint), and how a descriptor's extents are read.
+// oneDNN's versions 2 and 3 differ in how descriptors of primitives are made and how a descriptor's
+// extents are read. These functions serve both.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {

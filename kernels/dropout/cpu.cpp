@@ -1,5 +1,5 @@
-// Dropout on the host. In row-major samples, one call of the generator serves four neighbouring
-// elements. In blocked layouts, neighbours in memory are far apart in the sample, so each lane
+// Dropout on the host. One call of the generator gives random words for four elements that are
+// neighbours in row-major order. In blocked layouts these are far apart in memory, so each element
 // makes its own call.
 #include <algorithm>
 
@@ -17,8 +17,8 @@ struct Mask {
   float rate, scale;
 };
 
-// Computes the factors of a sample's elements, for the groups [first, first + kGroups). A group is
-// four elements, which share one call of the generator.
+// Computes the factors of a sample's elements, four elements (a group) per call of the generator,
+// for the groups [first, first + kGroups).
 CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
                                          float* factors) {
   const Mask m = mask;

@@ -12,8 +12,7 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// The functions of a kernel family. They get problems that checked() has returned, and bind gets
-// only plans of this family.
+// The functions of a kernel family. bind gets only plans of this family.
 struct RungEntry {
   bool (*supports)(const Problem&);
   // The plan that is expected to be fastest comes first.
@@ -58,8 +57,7 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-// Returns the pitch of partial sums, [splits][m][pitch], which a plan has if k is split. It is a
-// multiple of 4.
+// Returns the pitch of partial sums, [splits][m][pitch], a multiple of 4.
 inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
@@ -68,10 +66,9 @@ inline std::size_t partial_elements(const Problem& problem, int splits) {
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
-// Compute column sums of C and of its squares. A pass over C, or the kernel that writes C, fills
-// slots [slots][2][n], of which there are at most kSumSlots. sum_slots() then adds the slots in
-// double precision. If the kernel joined `joined` rows of n elements to one row of C, slots have n
-// * joined columns.
+// Compute column sums of C and of its squares. First sum_columns(), or the kernel that writes C,
+// fills up to kSumSlots slots of [2][n]. Then sum_slots() adds the slots in double precision. If a
+// row of C is `joined` rows of n elements, slots are [2][n * joined].
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,

@@ -53,7 +53,7 @@ struct DepthwiseOperands {
   Members members = {};
 };
 
-// The parts of a launch that all families have. A slab is a group of channels. A block computes one
+// The parts of a launch that all families have. A slab is a range of channels. A block computes one
 // slab, and the row_blocks blocks of a slab take its strips or tiles in turn.
 struct DepthwiseCall : DepthwiseShape {
   DepthwiseOperands operands;
@@ -68,9 +68,9 @@ inline int even_blocks(std::int64_t items, std::int64_t most) {
   return int((items + turns - 1) / turns);
 }
 
-// Divides the output into tiles, one per block at a time. A tile has across x down patches in each
-// of `images` images. A patch is the small rectangle of output pixels that one thread or one matrix
-// row computes. `images` is above 1 only if a tile covers whole images.
+// Divides the output into tiles. A tile has across x down patches, which are small rectangles of
+// output pixels, in each of `images` images. `images` is above 1 only if a tile covers whole
+// images.
 struct DepthwiseTiling {
   int across, down, images;
   int tiles_across, tiles_down, batches;  // tiles of an image, and groups of `images` images

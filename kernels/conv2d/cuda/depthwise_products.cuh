@@ -196,9 +196,9 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* input
   }
 }
 
-// Computes partial sums of the filters' gradient. A product over patches, [input columns, output
-// columns], has the gradient of tap s in the diagonal where the input column is s further than the
-// output column.
+// Computes partial sums of the filters' gradient. A product over patches gives [input columns,
+// output columns]. The elements on a diagonal belong to the same tap, and their sum is its
+// gradient.
 template <class F, int kSlab>
 __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];

@@ -17,8 +17,8 @@ struct GroupPacking {
   int c, k;   // channels of x, and filters, in a pack
 };
 
-// Packs as many groups as fit into a tile of `extent` filters (in backward_data, channels). A group
-// has `width` of them.
+// Packs groups so that packs fill whole tiles. A group has `width` filters (in backward_data,
+// channels), and a tile has room for `extent` of them.
 inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
   const int merged = std::min(extent / std::gcd(width, extent), g.groups);
   return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};

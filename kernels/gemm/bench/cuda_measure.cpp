@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
 
-// Chooses elements at the corners of C, near its last rows and columns, then random ones.
+// Chooses elements at the corners and edges of C, then random ones.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   std::vector<Sample> samples;
   const auto add = [&](std::int64_t row, std::int64_t column) {
@@ -100,7 +100,8 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
     CONVOY_CUDA(
         cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    // These bytes are NaN as f32 and as bf16. So an element that the plan fails to write is found.
+    // These bytes are NaN as f32 and as bf16, so that an element that the plan fails to write is
+    // found.
     CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));
   }
   bind(s.problem, plan, buffers)(Stream(kBenchStream));

@@ -1,10 +1,9 @@
-// The mma_sync kernel. It takes any two operands that can bring their pipeline stages into shared
-// memory: plain matrices (gemm), or images seen through the windows of a filter (convolution).
-// Device code.
+// The mma_sync kernel. Its operands are plain matrices (gemm) or images seen through the windows of
+// a filter (convolution). An operand type brings its pipeline stages into shared memory. Device
+// code.
 //
-// Operands have the same order in shared memory as in device memory: [extent][depth] if k is
-// contiguous, else [depth][extent], where the extent is that of m or n. Rows are padded so that the
-// eight rows that an instruction reads use different banks.
+// In shared memory an operand is [extent][depth] if k is contiguous, else [depth][extent], where
+// the extent is that of m or n. Rows are padded to avoid bank conflicts.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -15,7 +14,7 @@
 
 namespace convoy::kernels::gemm {
 
-// The shape in shared memory of one operand's part of a pipeline stage.
+// The shape of one operand's pipeline stage in shared memory.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -91,12 +90,12 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  // How many elements of m or n lie in the matrix, from this thread's first row or column on.
+  // Elements of m or n in the matrix, from this thread's first row or column on.
   int left_;
 };
 
-// A plain matrix as an operand. Every operand type has an extent (that of m or n), k_contiguous and
-// a Carrier.
+// A plain matrix as an operand. An operand type has an extent (that of m or n), k_contiguous, and a
+// Carrier, which copies its stages.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -148,8 +147,7 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // A warp computes 64 x 64 if there are enough columns, because this reads the least from shared
-  // memory per product.
+  // A warp computes 64 x 64 if the tile is wide enough, because that reads the least shared memory.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };
