@@ -30,8 +30,7 @@ struct WeightOptions {
   bool redraw_head = false;
 };
 
-// Rows of the table that tells how a file fits a network: the subject of the row, and names of
-// tensors.
+// Rows of the table that tells how a file fits a network: a subject and names of tensors.
 using FitRows = std::vector<std::pair<std::string, std::string>>;
 
 // Gives the network's parameters and statistics the values of the file as initial values. Names

@@ -38,7 +38,7 @@ struct FoldOffsets {
 // line. It first copies the rows of x that these need to shared memory, `pitch` elements apart.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  // packs: 16-byte words of a folded pixel; threads: threads of a block, a multiple of packs
+  // The 16-byte words of a folded pixel, and the threads of a block, a multiple of `packs`.
   int packs, threads;
   // They divide by the pixels of a segment, the packs of a pitch, the rows of a folded pixel and
   // the lines of an image.

@@ -59,8 +59,7 @@ struct WindowLoad {
 // pack.
 struct PackSteps {
   cuda::Divider tiles;  // divides by the tiles of a pack
-  // channels: of the images; filter_rows, filter_columns: of filters that are read with n
-  // contiguous
+  // Channels of the images. Rows and columns of the filters, if these are read with n contiguous.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
