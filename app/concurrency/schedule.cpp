@@ -85,7 +85,7 @@ class ListScheduler {
   }
 
  private:
-  // How many ready instructions start_one() examines.
+  // The number of ready instructions that start_one() examines.
   static constexpr int kConsidered = 8;
 
   bool computes(int op) const { return load_.ops[at(op)].engine == Engine::compute; }
@@ -121,8 +121,8 @@ class ListScheduler {
   // lane per direction.
   int engine_lane(int) const { return options_.lanes; }
 
-  // Returns the idle lane in which the instruction can start earliest, and the delay until then. Of
-  // equal lanes takes the one that became idle last.
+  // Returns the idle lane in which the instruction can start earliest, and the delay until then. If
+  // several can, it is the lane that became idle last.
   std::pair<int, double> best_lane(int op) const {
     std::pair<int, double> best{-1, 0};
     double best_end = 0;

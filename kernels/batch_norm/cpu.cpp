@@ -42,9 +42,9 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
   }
 }
 
-// Adds up two values per channel over the first `valid` samples. For one sample and channel block,
-// task(sample, block, first, second) adds the values to first[lane] and second[lane]. `partial` is
-// a workspace of kPieces x padded x 2 doubles.
+// Adds up two values per channel over the first `valid` samples. task(sample, block, first, second)
+// adds those of one sample's block of channels to first[] and second[], which have one element per
+// channel. `partial` is a workspace for the sums of kPieces pieces.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
                       const Task& task) {
@@ -71,8 +71,8 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
-// Calls task(part, factors) for parts of a pass, which are small enough for the L1 cache. `factors`
-// is scratch memory for the task, with one float per element of the part.
+// Calls task(part, factors) for parts of a pass that fit into the L1 cache. `factors` is scratch
+// memory with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
   // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.

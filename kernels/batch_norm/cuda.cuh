@@ -73,8 +73,7 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const ImageExtents e = image_extents(y.shape);
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
-  // There is one byte per pack if whole packs fill a row, else one per element. with_packing()
-  // follows the same rule, so the kernels agree.
+  // There is one byte per pack if whole packs fill a row, else one per element, as in the kernels.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
@@ -119,9 +118,8 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds up two kinds of values per column over the block's threads. `v` has V values of the first
-// kind, then V of the second. Writes the sums to `partials`, [row_blocks, 2, columns]. `shared` has
-// 2 V * kMostTile floats per warp.
+// Adds up two kinds of values per column over the block's threads. `v` has V values of each kind.
+// Writes the sums to `partials`, [row_blocks, 2, columns].
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
                                                float* shared, float* partials) {
@@ -144,8 +142,8 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
   }
 }
 
-// Adds the partial sums of both kinds over all row blocks. The sum of kind k of column c is then in
-// shared[k * place.columns + (c - place.first)].
+// Adds up the partial sums of both kinds over all row blocks. Writes them to `shared`, [2, columns
+// of the block].
 template <int V, int threads>
 __device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
                                              const Place& place, double* shared) {
@@ -221,9 +219,9 @@ inline ActivationProblem activation_of(const BatchNormProblem& problem) {
   return problem.activation.value_or(ActivationProblem{});
 }
 
-// Maps a channel's values before the ReLU, by the same expression in forward and backward, so that
-// both have the same zeros. For f32 the mean is subtracted first, which is precise if the mean is
-// large. For bf16 the mean is part of `shift`, which saves a constant.
+// Maps a channel's values before the ReLU. Forward and backward use the same expression, so that
+// both find the same zeros. For f32 the mean is subtracted first, which is precise even if it is
+// large. For bf16 it is part of `shift`, which saves a constant.
 template <typename T>
 struct Affine {
   static constexpr bool kCentred = sizeof(T) == 4;

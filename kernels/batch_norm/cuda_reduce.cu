@@ -18,7 +18,7 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// Says from what backward computes the zeros of the ReLU, or the derivative of the activation.
+// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {

@@ -15,7 +15,7 @@ struct Geometry {
 
 template <int kLanes>
 struct VectorOf {
-  // ^ A vector of kLanes floats, without alignment.
+  // A vector of kLanes floats, without alignment.
   using Type [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
 };
 

@@ -30,8 +30,8 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 
-// Makes the kernel of batch_norm_backward_reduce, which follows the convolution, by the backend's
-// maker `reduce`. Also chooses the layouts of its operands in the request.
+// Makes the kernel of the batch_norm_backward_reduce that follows the convolution. `reduce` is the
+// backend's maker. Also chooses the layouts of its operands in the request.
 inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&), BatchNormProblem norm,
                         KernelRequest& request) {
   norm.relu = norm.residual = norm.relu_mask = norm.second_gradient = norm.write_gradient = true;

@@ -31,13 +31,13 @@ struct SumGrid {
   }
 };
 
-// `width`: the channels of a pack, or 1 if the channels are not a multiple of a whole pack.
+// `width` is the number of channels in a pack: 1 if the channels do not fill whole packs.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, int width) {
   constexpr int kRowsAThread = 4, kMostBlocks = 8 * kMultiprocessors;
   SumGrid grid{segments, rows, static_cast<int>(channels), 1, 0, 0, 0, 0};
   const std::int64_t packs = channels / width;
-  // A block is eight packs wide, a cache line of 128 bytes, or four if that leaves fewer threads
-  // idle. Packs of one element need a whole warp.
+  // A block is one cache line (eight packs) wide, or half of one if that leaves fewer threads idle.
+  // Without whole packs it is one warp wide.
   const int widest = width == 1 ? 32 : ceil_div(packs, 8) * 8 == ceil_div(packs, 4) * 4 ? 8 : 4;
   while (grid.lanes < widest && grid.lanes < packs) grid.lanes *= 2, ++grid.shift;
   grid.tiles = static_cast<int>(ceil_div(packs, grid.lanes));
@@ -48,7 +48,7 @@ inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t c
   return grid;
 }
 
-// Returns the grid for packs of the width that with_packing(type, {channels}) chooses.
+// Returns the grid for the packs that with_packing(type, {channels}) chooses.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, DType type) {
   const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   return sum_grid(segments, rows, channels, channels % wide == 0 ? wide : 1);

@@ -52,8 +52,8 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
   return kernel;
 }
 
-// Gives an operand whose layout is open the layout of activations on the device: channels_last for
-// four extents, else row_major. Throws std::invalid_argument if it has another layout.
+// Gives an operand whose layout is open channels_last if it has four extents, else row_major.
+// Throws std::invalid_argument if it has another layout.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
 // Returns the element type, f32 or bf16, that all operands must share. Throws std::invalid_argument
@@ -87,8 +87,8 @@ inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// Returns a number of blocks that the device can run all at once. Use it for sums, whose blocks
-// each write a partial sum, and if threads have much to set up.
+// Returns a number of blocks that the device can run all at once. Use it if each block writes a
+// partial sum, or if threads have much to set up.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

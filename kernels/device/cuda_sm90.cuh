@@ -34,9 +34,8 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. This keeps the instruction's default
-// scope: cluster scope would flush L1 and halve the rate of the wgmma kernels. It is not needed,
-// because TMA moves the data.
+// Arrives at the same barrier in block `rank` of the cluster. The instruction keeps its default
+// scope, because cluster scope would flush L1 and halve the rate of the wgmma kernels.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
@@ -80,15 +79,14 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Returns the tensor map of a member. The parameters of kernels hold the two fields of a MemberMap:
-// the map of member 0, and the maps of the other members.
+// Returns the tensor map of a member, from the two fields of its MemberMap.
 __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others,
                                                      int member) {
   return member == 0 ? &first : others + (member - 1);
 }
 
-// Copies from a tensor in global memory to shared memory. Coordinates are in elements, innermost
-// first.
+// Loads, which copy from a tensor in global memory to shared memory. Coordinates are in elements,
+// innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -131,8 +129,8 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// Copies from shared memory to a tensor in global memory. Elements outside the tensor are not
-// written.
+// Stores, which copy from shared memory to a tensor in global memory. Elements outside the tensor
+// are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
@@ -154,8 +152,8 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until TMA has read the sources of all store groups but the last `pending`. They may then be
-// overwritten.
+// Waits until TMA has read the sources of all store groups but the last `pending`, so that they may
+// be overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");

@@ -12,7 +12,7 @@ struct GpuModel {
   double operations_fp32, operations_tf32, operations_bf16;  // the operations of matrix products per second
   // The bytes that a copy reads plus the bytes that it writes, per second.
   double copied_bytes;
-  // The rates that estimates of a plan's time assume. They suppose that operands come from memory.
+  // The rates that estimates of a plan's time assume, with operands in memory.
   double planned_cycles, planned_bytes;  // cycles and bytes per microsecond
 };
 

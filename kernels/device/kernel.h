@@ -33,7 +33,7 @@ struct Hyperparameters {
   float label_smoothing = 0;
   std::int32_t nesterov = 0;   // 1: Nesterov momentum; 0: plain momentum
   double average_decay = 0.9;  // in (0, 1), the decay of the moving averages
-  // The largest Euclidean norm of the gradient that clipping leaves unchanged.
+  // Clipping leaves a gradient up to this Euclidean norm unchanged.
   double largest_norm = 1;
 };
 

@@ -1,11 +1,11 @@
 // Inverted dropout (Srivastava et al., JMLR 2014): keeps an element with probability 1 - rate, and
-// divides kept elements by 1 - rate. With whole_samples this is stochastic depth (Huang et al., ECCV
-// 2016): a sample is kept or dropped as a whole.
+// divides kept elements by 1 - rate. With whole_samples this is stochastic depth (Huang et al.,
+// ECCV 2016): a sample is kept or dropped as a whole.
 //   dropout_forward   {x} -> {y}      y may be x
 //   dropout_backward  {dy} -> {dx}    dx may be dy
 // Tensors are [N, ...], of any layout. The mask depends only on the seed, the layer, the step, the
-// sample's position in the global batch and the element's row-major index. So it is the same for any
-// layout and number of ranks, and backward computes it again.
+// sample's position in the global batch and the element's row-major index. So it is the same for
+// any layout and number of ranks, and backward computes it again.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -28,8 +28,8 @@ CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uin
   return key ^ (key >> 31);
 }
 
-// Returns the random words for elements 4 group to 4 group + 3 of a sample. An element is kept if
-// uniform(word) >= rate for its word.
+// Returns four random words, for elements 4 group to 4 group + 3 of a sample. An element is kept if
+// uniform(word) >= rate.
 CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                                 std::uint32_t group) {
   return philox(key, step, sample << 32 | group);

@@ -1,4 +1,4 @@
-// Calls the kernel families (rungs).
+// Calls the kernel families of the GEMM.
 #include <fmt/format.h>
 
 #include <array>

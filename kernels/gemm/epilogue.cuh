@@ -25,8 +25,8 @@ struct Epilogue {
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // Returns the element of C for a sum. `offset` is the distance in bytes from member 0's memory to
-  // that of the block's member, if the pointers are those of member 0.
+  // Returns the element of C for a sum. `offset` is the distance in bytes to the memory of the
+  // block's member, if the pointers are those of member 0 (kernel.h).
   __device__ float finish(float value, std::int64_t row, std::int64_t column,
                           std::ptrdiff_t offset = 0) const {
     value *= alpha;
@@ -47,15 +47,15 @@ struct Epilogue {
     else
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
-  // Stores two or four neighbours of a row, except those from column n on, by one wide access if
-  // the type and the address allow.
+  // Stores two or four neighbours of a row, but none from column n on. One wide access stores them
+  // if the type and the address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n, std::ptrdiff_t offset = 0) const {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        // This tests the alignment by the address's low bits, because a remainder would cost a
+        // The low bits of the address tell whether it is aligned. A remainder would cost a
         // division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
@@ -79,8 +79,7 @@ struct Epilogue {
   }
 };
 
-// Returns the epilogue of split `split` of k, which stores raw sums to the split's partial sums. If
-// k is not split, returns `epilogue` itself.
+// Returns `epilogue` if k is not split, else one that stores the raw sums of split `split`.
 __device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;

@@ -11,8 +11,8 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// Adds the splits of k, four neighbouring elements at a time. `slices` threads share the splits,
-// and one of them adds their sums, in the same order in every run.
+// Adds the splits of k. `slices` threads share the splits of four neighbouring elements, and one of
+// them adds their sums, in the same order in every run.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -77,7 +77,7 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
 }
 
 // Adds the slots of column sums, 32 columns per block. kJoined: a row of C is several joined rows,
-// whose sums are added, too. Without them the loop is not compiled, because it costs 2 us.
+// which are added up, too, by a loop that costs 2 us.
 template <bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(1024)
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  // Read transposed, so that one warp has a column and adds it up by shuffles.
+  // Transposed, a warp has one column and adds it up by shuffles.
   sum = shared[threadIdx.x][threadIdx.y];
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);

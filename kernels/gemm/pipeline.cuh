@@ -1,4 +1,4 @@
-// Code that the kernel families fed by cp.async share: copies, the order of tiles, and host code.
+// Code for the kernel families fed by cp.async: copies, the order of tiles, and host code.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace convoy::kernels::gemm {
 
-// Starts a copy of `bytes` bytes from device memory to shared memory. Bytes from there up to `size`
-// become zero.
+// Starts a copy of `bytes` bytes to shared memory, and fills up with zeros to `size` bytes.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));

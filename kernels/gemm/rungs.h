@@ -12,7 +12,7 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// The functions of a kernel family. bind gets only plans of this family.
+// The functions of a kernel family.
 struct RungEntry {
   bool (*supports)(const Problem&);
   // The plan that is expected to be fastest comes first.
@@ -62,7 +62,7 @@ inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(prob
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
 }
-// Adds the splits in order and finishes the elements of C.
+// Adds up the splits in order and applies the epilogue.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
@@ -76,8 +76,8 @@ void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
                Members members, int joined = 1);
 
-// Copies a matrix of 2- or 4-byte elements into another pitch or order: out[r][c] = in[r][c], or
-// in[c][r] if `transpose` is set.
+// Copies a matrix of 2- or 4-byte elements to another pitch or order: out[r][c] is in[r][c] or,
+// with `transpose`, in[c][r].
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
             Members members);

@@ -18,8 +18,8 @@ struct Run {
   std::int64_t row;  // number of the run's first pixel, the index in `moments`
 };
 
-// Calls visit(element, position, channel) for the run's elements in one block of channels, padding
-// left out. `position` is the place in the run, over pixels and lanes.
+// Calls visit(element, position, channel) for the run's elements in one block of channels, without
+// padding. `position` counts them from the run's first element.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();
@@ -114,7 +114,7 @@ CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float*
         });
 }
 
-// ^ The runs of one task. Tasks run in parallel.
+// The runs of one task. Tasks run in parallel.
 constexpr std::int64_t kRunsAPiece = 8;
 std::int64_t pieces_of(const Planes& planes) {
   const std::int64_t piece = kRunsAPiece * kRun / planes.lanes;

@@ -109,7 +109,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
       const int at = V - kReach + i;
       const Power p = inverse_power<kUsual>(fmaf(w.alpha, scales[i], w.k), w.beta);
       const float product = dys[at] * xs[at];
-      // Zero times the infinity of a zero scale would be NaN.
+      // The test keeps 0 * inf from giving NaN if the scale is zero.
       through[i] = product == 0 ? 0 : product * p.power * p.inverse;
       if (i >= kReach && i < kReach + V) powers[i - kReach] = p.power;
     }
@@ -163,8 +163,7 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
   }
 }
 
-// The kernel to launch: that for packs, which needs whole packs and short windows, or the slower
-// one for single elements.
+// The kernel to launch. The one for packs is faster, but needs whole packs and short windows.
 struct Plan {
   DType type;
   int reach;  // the reach of windows, in the kernel for packs; 0: the kernel for single elements

@@ -21,7 +21,7 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
 // factor.
 struct Update {
   float rate, scale, decay;
-  float factor;  // the segment's factor of the learning rate
+  float factor;  // factor of the learning rate, for this segment
   float momentum;
   bool nesterov;
 };

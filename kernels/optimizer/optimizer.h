@@ -46,7 +46,7 @@ struct ParameterSegment {
 
 struct OptimizerProblem {
   OptimizerKind kind = OptimizerKind::sgd;
-  bool velocity = true;                         // sgd keeps a velocity; without it the momentum counts as 0
+  bool velocity = true;                         // sgd keeps a velocity; if false, momentum is ignored
   bool averages = false;                        // keeps a moving average of the parameters
   std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
@@ -63,8 +63,8 @@ struct MovingAverageProblem {};
 // each.
 std::int64_t check_moving_average(KernelRequest& request);
 
-// Returns the rate at which a step moves an average to the new value: 1 - decay, but 1 in the first
-// step.
+// Returns the rate at which a step moves an average to the new value: 1 in the first step, then 1 -
+// decay.
 CONVOY_HOST_DEVICE inline float average_rate(const StepControl& control) {
   return control.step == 0 ? 1.0f : static_cast<float>(1 - control.hyperparameters.average_decay);
 }

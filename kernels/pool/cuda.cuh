@@ -17,7 +17,7 @@ struct Geometry {
   // The number of threads with work. An item, the work of a thread, is a pack of one pixel or, in
   // some kernels, of a block of pixels.
   std::int64_t items;
-  // They divide by the packs of a pixel, and by the items in an image's width and height.
+  // For divisions by the packs of a pixel, and by the items in an image's width and height.
   Divider packs, columns, rows;
   Divider strides[2];
 };

@@ -43,7 +43,7 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
     for (int i = 1; i < K * K; ++i)
 #pragma unroll
       for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], window[i].pair[k]);
-    // The first of equal maxima is found last and remains. (With a NaN, all places count as equal.)
+    // Places are tried from the last to the first, so the first of equal maxima remains.
     std::uint32_t places[kV / 2] = {};
 #pragma unroll
     for (int i = K * K - 1; i >= 0; --i) {
@@ -63,8 +63,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
   }
 }
 
-// Computes dx, S x S pixels per thread. Item (i, j) has S rows from S i - padding on, which the
-// windows i - (K - 1) / S to i cover, and the columns of j in the same way.
+// Computes dx. A thread has item (i, j), S x S pixels that are covered by the same windows, up to
+// (K - 1) / S + 1 along each axis.
 template <typename T, int V, int K, int S>
 __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
                              std::ptrdiff_t member_stride) {

@@ -10,7 +10,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A tile is at least one warp wide, so its block has a thread for each of its rows, too.
+// The columns of a tile fill at least one warp, so its block has a thread for each row, too.
 constexpr int kTileRows = 16, kTileColumns = 256;
 // The taps (source pixels of one output along an axis) whose weights can be stored. They suffice if
 // an image is reduced by up to 7.5. Beyond that, every pixel is computed alone (pixel_alone).

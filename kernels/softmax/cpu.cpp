@@ -6,7 +6,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Where the elements of a row are: in blocks of `lanes` neighbours, `pitch` elements apart.
+// The places of a row's elements: blocks of `lanes` neighbours, `pitch` elements apart.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;
 

@@ -18,9 +18,8 @@ inline const double* metrics_before(const BoundOperands& operands, bool auxiliar
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }
 
-// Writes metric k of an output. `before` are the metrics of the main output if this one is
-// auxiliary: it adds its weighted loss (metric 0) to theirs and copies the others. `sum` is this
-// output's own.
+// Writes metric k of an output. An auxiliary output (`before` is not null) adds its weighted loss,
+// metric 0, to that of the main output, and copies the main output's other metrics.
 CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
                                           float weight) {
   if (k == 0)

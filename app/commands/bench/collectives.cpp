@@ -63,7 +63,7 @@ struct Row {
   double bus(const Spread& time) const { return factor * static_cast<double>(bytes) / time.median * 1e-3; }
 };
 
-// How much of an all-reduce's time is hidden by computation at the same time.
+// The overlap of an all-reduce with computation at the same time.
 struct OverlapRow {
   std::int64_t bytes;
   // Mean microseconds of one operation while nothing is communicated.

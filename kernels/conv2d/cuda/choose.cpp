@@ -1,6 +1,5 @@
-// Chooses the plan of a convolution. It is the tuning file's plan; else, if measuring is allowed,
-// the plan that is the fastest when measured here; else the plan that is expected to be the
-// fastest.
+// Chooses the plan of a convolution: the tuning file's plan; else, if measuring is allowed, the
+// plan that is the fastest when measured here; else the plan that is expected to be the fastest.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -41,8 +41,8 @@ DepthwiseShape depthwise_shape(const Task& task);
 // output element before it is stored.
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
-  const void* dy = nullptr;              // in backward_weights, the output pixels, which it reads
-  void* output = nullptr;                // in forward and backward_data, what they write
+  const void* dy = nullptr;              // in backward_weights: the output pixels, which it reads
+  void* output = nullptr;                // in forward and backward_data: the output pixels
   const float* bias = nullptr;           // null if there is none
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0
@@ -114,9 +114,8 @@ struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns the tap by which input position `input` contributes to output position `output`, if
-  // that is a tap, that is, inside [0, filter). Positions count from output_origin() and
-  // input_origin().
+  // Returns the tap by which input position `input` contributes to output position `output`. A
+  // result outside [0, filter) means none. Positions count from output_origin() and input_origin().
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }

@@ -6,8 +6,7 @@
 
 namespace convoy::kernels::conv::products {
 
-// Fills the table of weight pairs, the words of the Toeplitz matrices: [channels][filter's
-// rows][F::kPairs].
+// Fills the table of weight pairs (F::kPairs), [channels][filter's rows][kPairs].
 template <class F, int kSlab>
 __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* table) {
   const auto* const weights = static_cast<const bf16*>(moved(call, call.operands.weights));
@@ -26,8 +25,7 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The outputs of one channel in a lane's registers: its elements of 32 patches, or of 16 if a patch
-// has two output matrices.
+// The outputs of one channel in a lane's registers.
 using Results = float[2][kPatchRows][4];
 
 template <class F>
@@ -98,8 +96,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // Offsets for this lane: of its rows of the input matrices in a plane, of its Toeplitz words in
-  // the table, and of its outputs in a plane (-1 if there is no patch).
+  // Offsets at which this lane reads its input rows (in a plane) and its pairs of weights (in the
+  // table), and writes its outputs (in a plane; -1 if it has none).
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -208,8 +206,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // Offsets in the planes of this lane's rows of the matrices. `there` is a mask for words of dy,
-  // which clears the patches that the tile does not have.
+  // Offsets in the planes of this lane's rows of the matrices. `there` is a mask that clears the
+  // words of dy that belong to patches outside the tile.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll
@@ -247,8 +245,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // The planes are no longer needed. Here each warp stores its products, one channel at a time:
-  // [filter's rows][input columns][8].
+  // Each warp overwrites the planes with its products, one channel at a time: [filter's rows][input
+  // columns][8].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

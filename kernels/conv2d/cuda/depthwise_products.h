@@ -16,8 +16,8 @@ inline constexpr int kPatchRows = 4;  // output rows of a patch
 // The extents of a patch and of the matrices that give its outputs.
 template <int filter, int stride, bool transposed>
 struct Form : DepthwiseAxis<filter, stride, transposed> {
-  // A patch has kInputMatrices matrices of 16 input columns and kOutputMatrices of 8 output
-  // columns.
+  // The input columns of a patch are kInputMatrices matrices of 16, its output columns
+  // kOutputMatrices matrices of 8.
   static constexpr int kInputMatrices = stride == 2 && !transposed ? 2 : 1,
                        kOutputMatrices = transposed ? 2 : 1;
   static constexpr int kInputColumns = 16 * kInputMatrices, kOutputColumns = 8 * kOutputMatrices;
@@ -38,7 +38,7 @@ struct Form : DepthwiseAxis<filter, stride, transposed> {
 // tile.
 struct Plane {
   int rows, pitch;             // rows: of one image; pitch: elements from one row to the next
-  int words;                   // 4-byte words from one plane to the next
+  int words;                   // 4-byte words of a plane
   cuda::Divider pairs, lines;  // divide by the pairs of pixels in a row, and by `rows`
 };
 
@@ -46,7 +46,7 @@ struct Call : DepthwiseCall {
   DepthwiseTiling tiling;
   int slab;             // the channels of a slab
   Plane input, output;  // in forward and backward_data, outputs overwrite the input planes
-  int input_columns;    // the columns of a tile's input that outputs need
+  int input_columns;    // input columns that a tile needs
 
   __host__ __device__ bool has_output_planes() const { return direction == Direction::backward_weights; }
   // After every eight planes there is a gap of this many words. It avoids bank conflicts when a

@@ -1,5 +1,5 @@
-// How a thread of depthwise_strips.h computes a strip of output columns while it slides down the
-// image. Device code.
+// The movement of a thread of depthwise_strips.h: it computes a strip of output columns while it
+// slides down the image. Device code.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"

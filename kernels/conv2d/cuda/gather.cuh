@@ -11,9 +11,9 @@
 namespace convoy::kernels::conv {
 
 // Maps the elements of the im2col matrix to a tensor. A row of the matrix is an output position
-// (image, i, j), and a column is a tap (r, s) and a channel. The element is in row
-// (i * step + origin + r * reach) / divide of the tensor; it is zero if this is no whole number. The
-// tensor's column follows from j and s in the same way.
+// (image, i, j), and a column is a tap (r, s) and a channel. The element is in row (i * step +
+// origin + r * reach) / divide of the tensor; it is zero if this is no whole number. The tensor's
+// column follows from j and s in the same way.
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
@@ -21,7 +21,7 @@ struct Window {
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // one of `divide` is above 1
+  bool divides;                     // one of the strides that divide is above 1
   cuda::Divider across, positions;  // divide by the positions of a row and of an image
   cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
   std::int64_t rows;                // the rows of the im2col matrix

@@ -21,8 +21,8 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// Describes the product to the kernel family. The pitches only say whether rows allow 16-byte
-// copies.
+// Describes the product to the kernel family. The pitches are not real: they only say whether rows
+// allow 16-byte copies.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)
@@ -32,8 +32,7 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// The width of a pack of groups in filters (in backward_data, in channels), which is that of narrow
-// tiles.
+// The width of a pack of groups: filters or, in backward_data, channels. Narrow tiles are as wide.
 constexpr int kPackWidth = 64;
 constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
 // The most packs if packs cannot be even half as wide as kPackWidth.

@@ -31,7 +31,7 @@ struct PackedFilters {
   GroupPacking packing;
   int rows, inner;
   bool transposed;
-  bool shared = false;  // all groups have the same filters, which the caller gives once
+  bool shared = false;  // the groups share one set of filters
 
   std::int64_t elements(const Geometry& g) const {
     return std::int64_t{packing.count} * rows * g.taps() * inner;
@@ -43,12 +43,12 @@ struct PackedFilters {
   }
 };
 
-// Copies the filters into this layout, and the bias, unless it is null, to `bias_to`, [K]. Filters
-// and bias that groups share are repeated for each group.
+// Copies the filters into this layout and, unless it is null, the bias to `bias_to`, [K]. If groups
+// share filters, both are repeated for each group.
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
                   const float* bias, float* bias_to, std::size_t element_bytes, Stream stream,
                   Members members);
-// Copies the gradient of the filters out of the gradient of packed filters, [K][taps][inner]. If
+// Copies the gradient of the filters to `to`, out of that of packed filters, [K][taps][inner]. If
 // groups share filters, adds up their gradients.
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
                      Stream stream, Members members);

@@ -5,8 +5,9 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// Returns whether joining pixels is faster than a plain product. Joining multiplies by zeros. The
-// plain product copies each operand with unaligned rows first, and writes such a result twice.
+// Returns whether joining pixels is faster than a plain product. Joining costs multiplications by
+// zeros. The plain product costs copies of operands and results whose rows are not multiples of 16
+// bytes.
 bool joining_pays(const Task& task, int joined) {
   constexpr double kRate = 350e6;  // operations of tensor cores in bf16 per microsecond
   const Geometry& g = task.geometry;

@@ -11,8 +11,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// Where each channel of a folded pixel comes from: row, column and channel relative to a pixel of
-// x. A negative row marks a channel that is zero.
+// The origin of each channel of a folded pixel: row, column and channel relative to a pixel of x. A
+// negative row marks a channel that is zero.
 struct FoldTable {
   std::int8_t row[kMostFolded], column[kMostFolded];
   std::int16_t channel[kMostFolded];
@@ -29,7 +29,7 @@ FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   return table;
 }
 
-// A FoldTable as offsets in the block's shared memory, or -1 for a channel that is zero.
+// A FoldTable as offsets in the block's shared memory. -1 stands for a channel that is zero.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
@@ -40,7 +40,7 @@ struct FoldGrid {
   int lines, segment, segments, pitch;
   // The 16-byte words of a folded pixel, and the threads of a block, a multiple of `packs`.
   int packs, threads;
-  // They divide by the pixels of a segment, the packs of a pitch, the rows of a folded pixel and
+  // For divisions by the pixels of a segment, the packs of a pitch, the rows of a folded pixel and
   // the lines of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
@@ -50,7 +50,7 @@ struct FoldGrid {
 template <typename T>
 FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  // ^ Less than the 48 KiB of shared memory that every kernel may use.
+  // Less than the 48 KiB of shared memory that every kernel may use.
   constexpr std::size_t kMostBytes = 40 << 10;
   constexpr std::int64_t kPacks = 2048;  // 16-byte words that a block writes
   FoldGrid grid{};
@@ -106,7 +106,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int e = begin - lead + i * V - row * grid.pitch;
     const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
-    if (length % V == 0) {  // then 16 bytes never cross the end of a line of x
+    if (length % V == 0) {  // then no 16 bytes cross the end of a line of x
       const bool inside = there && e >= 0 && e < length;
       gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
     } else {

@@ -20,14 +20,14 @@ struct SpaceToDepth {
   int height = 0, width = 0, channels = 0;
   int down = 0, across = 0;  // taps of a folded filter, in height and width
 
-  int window() const { return across * channels; }  // elements of a row of the window
+  int window() const { return across * channels; }  // elements of a row of the filter's window
   std::size_t image_elements(const Geometry& g) const { return std::size_t(g.n) * height * width * channels; }
   std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window(); }
 };
 
 // Returns whether a task can be folded and is expected to be faster that way.
 bool suits_space_to_depth(const Task& task);
-// Returns how the task is folded. `depth`: the elements of a block of channels.
+// Returns how the task is folded. `depth` is the number of elements in a block of channels.
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,

@@ -56,8 +56,8 @@ MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const Vie
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  // Each row of positions has one more position, which lies outside the tensor, so that TMA reads
-  // zeros.
+  // Reads zeros at the additional position after each row (seen_by), because it is outside the
+  // tensor.
   Im2colMap map = view.map;
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;

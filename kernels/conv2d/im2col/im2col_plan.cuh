@@ -9,7 +9,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns whether the task needs the tiles for tf32 operands whose k is not contiguous.
+// Returns whether the task needs tiles for tf32 operands whose k is not contiguous
+// (sm90_mn_major.h).
 bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
@@ -19,7 +20,7 @@ bool empty(const View& view);
 // filters of exactly this width, stride 1 and padding 1.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // Returns the view as the tile reads it. If taps share pixels, each row of positions gets one more
-// position, which reads zeros for the last taps of the row.
+// position, which reads zeros for the last tap of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
 // Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little
@@ -32,8 +33,8 @@ GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
 // Returns whether groups require a copy of the filters or a workspace for their gradient.
 bool rearranges_filters(const Task& task, int tile);
-// Return how many channels of the images a tile reads, and how many channels a row of the filters'
-// gradient has.
+// Return the channels of the images that a tile reads, and the channels in a row of the filters'
+// gradient.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
@@ -51,7 +52,7 @@ bool masks(const Task& task, int splits);
 // Returns whether the kernel reads one copy of the bias per joined pixel.
 bool repeats_bias(const Task& task);
 
-// Returns the product that the kernel runs, whose channels are padded to whole blocks.
+// Returns the product that the kernel runs, with channels padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
 // The rows and columns of the result.
 struct Result {

@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The image, row and column for which a row of the im2col matrix stands.
+// The output position (image, row, column) of a row of the im2col matrix.
 struct Position {
   int n, i, j;
 };
@@ -20,14 +20,14 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
 }
 
 // Finds the pixel for a row of the im2col matrix, and the tap and channels for a block of its
-// columns. A block is one tap and up to 64 (in tf32 32) of its channels.
+// columns. A block is one tap and up to 64 channels (in tf32, 32).
 struct WindowLoad {
   cuda::Divider across, positions;  // divide by the positions in a row and in an image
-  // They divide by the blocks of channels in a tap, and by the taps in a row of the filter.
+  // For divisions by the blocks of channels in a tap, and by the taps in a row of the filter.
   cuda::Divider blocks, taps;
   // In height and width: position i reads, for tap r, the pixel first + step * i + reach * r.
   int first[2], step[2], reach[2];
-  int images, columns;  // images of the tensor; blocks of columns in all taps
+  int images, columns;  // images of the tensor, and blocks of columns in all taps
   // True if the windows are simply all pixels, so that TMA uses the map of a plain matrix.
   bool matrix;
 
@@ -73,14 +73,14 @@ struct FilterTaps {
 // Says where TMA stores a box (64 rows by 128 bytes) of a tile.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix, or of one matrix per split of k
+    matrix,     // rows of a plain matrix (one per split of k)
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
     // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
     transposed_filters,
   };
   Kind kind = Kind::matrix;
-  // They divide by the positions in a row and in an image.
+  // For divisions by the positions in a row and in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels, for (transposed_)filters
   const StepControl* control = nullptr;  // column sums run over its valid samples
@@ -91,7 +91,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
-  MemberMap half;              // for transposed_filters: the map of dy in boxes half as wide
+  MemberMap half;              // for transposed_filters: dy in boxes half as wide
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -102,8 +102,9 @@ struct Sm90ConvCall {
   std::uint8_t* plain;
   const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
   float* sum_slots;
-  MemberMap norm_operands[2];  // for input_norm, as in NormStore::Parameters
-  // In tf32, backward_weights writes this in place of c: [splits][m filters][taps][channels].
+  MemberMap norm_operands[2];  // for input_norm: its x and dy2
+  // The result of backward_weights in tf32, which has no map `c`: [splits][m
+  // filters][taps][channels].
   float* gradient;
   int taps, channels;  // the extents of `gradient`
   Members members;
@@ -133,10 +134,10 @@ void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // Runs backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data, and write 0 wherever the mask is not above 0.
+// Run backward_data with input_relu (Conv2dProblem).
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data, and write a batch norm's g in place of dx, and its sums.
+// Run backward_data with input_norm (Conv2dProblem).
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

@@ -34,9 +34,9 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// The placement if taps share pixels. After each row of pixels, a tile then has a gap row that
-// belongs to no output. TMA cannot leave gaps out when it stores (illegal instruction), so threads
-// do.
+// The placement if taps share pixels. After each row of pixels, the tile then has a gap row that
+// belongs to no output. TMA cannot skip gaps when it stores (illegal instruction), so threads
+// store.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a box of 64 rows.
@@ -78,8 +78,8 @@ struct LoaderParameters {
   }
 };
 
-// Loads stages of forward and backward_data: A are windows of the images, B filters. Divisions are
-// slow, so only the constructor divides, once per work item.
+// Loads stages of forward and backward_data: A is windows of the images, B is filters. Divisions
+// are slow, so only the constructor divides, once per work item.
 template <class Config>
 class WindowLoader {
  public:
@@ -102,8 +102,7 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // For tiles whose taps share pixels: one box of A serves several taps, so A and B are loaded
-  // separately.
+  // Loads A alone, because in tiles whose taps share pixels one box of A serves several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w);
@@ -138,7 +137,7 @@ class WindowLoader {
 // that does not exist, so that TMA reads zeros.
 struct WindowBox {
   int channel, first_image;
-  std::uint16_t right, down;  // the offsets of the tap
+  std::uint16_t right, down;  // offsets of the tap
   __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
@@ -153,9 +152,9 @@ struct WindowBox {
   }
 };
 
-// Loads stages of backward_weights: A is dy, B are windows of x with one block of columns per box,
-// or the reverse if filters_in_columns. If a tile ends in half a box, the last box of dy is half as
-// wide, because TMA is slow outside a tensor.
+// Loads stages of backward_weights: A is dy, B is windows of x, or the reverse with
+// filters_in_columns. If a tile ends in half a box, the last box of dy is half as wide, because TMA
+// is slow outside a tensor.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
@@ -207,9 +206,9 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
-// The loader of backward_weights for tiles whose columns are the taps of a filter's row. Tap s of a
-// position is tap 0 of the position s further, so one box serves all taps. For this, each row of y
-// gets one more position, where dy is zero. (A pixel at the end of a row that is not finite turns
+// Loads stages of backward_weights for tiles whose columns are the taps of a filter's row. One box
+// of x serves all taps: the pixel of tap s is that of tap 0 at the position s further. Each row of
+// y gets one more position, where dy is zero. (A pixel at the end of a row that is not finite turns
 // the gradients of other taps into NaN, too.)
 template <class Config>
 class RowGradientLoader {
@@ -238,7 +237,7 @@ class RowGradientLoader {
   const Parameters& p_;
   const int member_;
   const int filter_;
-  const std::uint16_t down_;  // the offset of the tap
+  const std::uint16_t down_;  // offset of the tap
   int position_;
   WindowLoad::Pixel at_;
 };

@@ -1,7 +1,6 @@
 // The epilogue of backward_data with input_norm (Conv2dProblem). It writes g = (dx + dy2) * mask,
-// and sums g, and g times the norm's input, per column. The producer warp loads dy2 and the norm's
-// input through the ring of pipeline stages, like the operands of the product. Device code, sm_90a
-// only.
+// and adds up g, and g times the norm's input, per column. dy2 and the norm's input come through
+// the ring of pipeline stages, like the operands of the product. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -10,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The placement if rows have no gaps (GapPlacement has them).
+// The placement for rows without gaps (GapPlacement).
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -31,8 +30,8 @@ class NormStore {
     std::uint8_t* plain;  // the memory of g, for threads that copy
     int m, n;
     const std::uint8_t* mask;  // one bit per element, one byte per 16 bytes of g
-    float* sum_slots;          // [blocks * 2][2][n]
-    // The sums run over rows of the first control->valid samples. g is 0 in all other rows.
+    float* sum_slots;          // one slot per consumer warpgroup: [blocks * 2][2][n]
+    // Rows of samples that are not valid do not count in the sums, and their g is 0.
     Placement placement;
     std::ptrdiff_t member_stride;
     __device__ const CUtensorMap* g_map(int member) const { return sm90::map_of(g, g_of_others, member); }
@@ -41,16 +40,16 @@ class NormStore {
     }
   };
 
-  // The layout of the two operands in the ring. A stage has all rows of the tile and as many chunks
-  // of columns as fit, of one operand. Stages of the two operands alternate.
+  // The layout of the two operands in the ring. A stage has some chunks of columns of one operand,
+  // with all rows of the tile. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong, a warpgroup that waits for the operands of its result still holds a stage of the
-  // product, so the ring needs room for all of them at once.
+  // In ping-pong, a warpgroup holds its last stage of the product while it waits for all stages of
+  // the operands. The ring needs room for all of them.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -194,7 +193,7 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp sums 16 columns, so half a box leaves nothing for warps 2 and 3.
+      // Each warp sums 16 columns. In half a box, warps 2 and 3 have none.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
@@ -209,7 +208,7 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // ^ 16-byte words of a thread, one in every 16th row of a box.
+  // The 16-byte words of a thread, one in every 16th row of a box.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;
@@ -227,7 +226,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
     if constexpr (has_norm_kernel(kTile, math)) {
-      // These kernels read a transposed copy of the filters, as transposes() says.
+      // These kernels read a transposed copy of the filters (transposes()).
       constexpr bool kTransposed = math == gemm::Math::tf32 || gemm::is_narrow(kTile);
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(kTile));

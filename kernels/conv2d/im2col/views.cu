@@ -37,8 +37,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// Returns the view for the pixels of dx whose row and column have these residues modulo the stride.
-// It has no taps if dx is zero there.
+// A strided backward_data has a view for each pair of residues of dx's row and column modulo the
+// stride. This returns one of them. It has no taps if dx is zero there.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;
@@ -48,8 +48,8 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
   int first_tap[2], tap_step[2], count[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int stride = g.stride[axis];
-    // Row d of dx is reached by tap r of the filter from row (d + padding - r * dilation) / stride of dy,
-    // if that is a whole number. Here d = i * stride + residue.
+    // Tap r contributes row (d + padding - r * dilation) / stride of dy to row d of dx, if that is
+    // a whole number. d is i * stride + residue.
     const int start = (residue[axis] + g.padding[axis]) % stride;
     tap_step[axis] = stride;
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;

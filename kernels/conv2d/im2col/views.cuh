@@ -27,8 +27,8 @@ struct View {
   }
 };
 
-// Returns the views of a task: one, but for a backward_data with stride. That has one view for each
-// pair of residues of dx's row and column modulo the stride, which is a convolution of dy without
+// Returns the views of a task. There is one, except in a backward_data with stride. That has one
+// for each pair of residues of dx's row and column modulo the stride, a convolution of dy without
 // stride.
 std::vector<View> views_of(const Task& task, Engine engine);
 

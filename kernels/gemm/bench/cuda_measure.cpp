@@ -27,8 +27,7 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   const auto draw = [&](std::int64_t extent) { return std::int64_t(random() % std::uint64_t(extent)); };
-  // The longer k is, the fewer elements are sampled, so that the number of products stays about the
-  // same.
+  // With longer k fewer elements are sampled, so that the number of products stays the same.
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{200'000'000} / p.k, 512, kMostSamples);
   for (const std::int64_t row : {std::int64_t{0}, p.m - 1})
     for (const std::int64_t column : {std::int64_t{0}, p.n - 1}) add(row, column);

@@ -111,12 +111,11 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  // Elements of m or n in the matrix, from this thread's first row or column on.
+  // Rows or columns in the matrix from this thread's first one on.
   int left_;
 };
 
-// A plain matrix as an operand. An operand type has an extent (that of m or n) and a Carrier, which
-// copies its stages.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -124,11 +123,11 @@ struct PlaneOperand {
   using Carrier = PlaneCarrier<PlaneOperand, extent, threads, depth>;
   const float* data;
   std::int64_t pitch;
-  std::int64_t extent;  // the extent of m or n
+  std::int64_t extent;  // number of rows (A) or columns (B)
   bool vectors;         // 16-byte copies are possible
 };
 
-// A thread's operands for one value of k: two runs of four rows, 32 apart, and runs of four
+// A thread's operands for one value of k: eight rows (two runs of four, 32 apart), and runs of four
 // columns, 16 apart.
 template <int columns>
 struct Fragment {

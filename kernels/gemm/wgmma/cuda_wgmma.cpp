@@ -34,8 +34,7 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 // are fitted to 8,400 timings on an H200 (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  // For each tile, the measured time of a stage's products, in units of one cycle per 32 elements
-  // of the tile.
+  // For each tile, the measured cycles of a stage's products per 32 elements of the tile.
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
                                   1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));

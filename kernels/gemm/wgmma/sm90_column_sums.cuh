@@ -21,7 +21,7 @@ class ColumnSums {
  public:
   // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]. Synchronise the
   // warpgroup before the first add(). Rows of C from `rows` on do not count. `block` is the number
-  // of this block among those of its member.
+  // of this block among those that compute the member.
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),
@@ -84,9 +84,9 @@ class ColumnSums {
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // Sums a box of bf16 on tensor cores, by a product with the box as the right factor. The left
-  // factor is the transposed other box and rows of ones. So sums of products are on the diagonal,
-  // and plain sums in the rows of ones.
+  // Sums a box of bf16 on tensor cores. The left factor has columns of the other box as rows, and
+  // rows of ones. The right factor is the box. So the sums of products are on the product's
+  // diagonal, and the plain sums in the rows of ones.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;

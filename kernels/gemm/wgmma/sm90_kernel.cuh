@@ -37,9 +37,9 @@ struct TileConfig {
 
   // TMA boxes of B if n is contiguous. The last one may be half used.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // Several taps of a filter's row may share one box of pixels, in which each tap starts one row
-  // further. In gradients of weights the taps are columns of B. Else each tap's B is a stage of a
-  // ring of its own.
+  // If several taps of a filter's row share one box of pixels, each tap starts one row further in
+  // it. In gradients of weights these taps are columns of B. Else each tap's B is a stage of a ring
+  // of its own.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -131,7 +131,7 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps share pixels; a stage holds one tap. If all of B fits (`resident`), it is
+// The ring of B if taps share pixels. A stage holds one tap. `resident`: all of B fits, so it is
 // loaded once and serves all work items.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
@@ -272,8 +272,8 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
 }
 
 // Calls work(member, block, blocks) for each share of the work that this block computes. A share is
-// the work of one block in a launch for one member alone. So a member's sums have the same order,
-// however many members there are. With clusters, "block" means a cluster.
+// what one block would compute in a launch for one member alone. So a member's sums have the same
+// order in every launch. With clusters, "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -370,7 +370,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
     int turn = 0;
-    // Only the first consumer warpgroup's first wait returns at once, so it starts.
+    // The first consumer warpgroup starts: its first wait returns at once.
     std::uint32_t parity = consumer == 0;
     for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
       Store output(store, member, first * Config::cluster + int(rank),

@@ -19,7 +19,7 @@ struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  // How many taps of a filter's row share the pixels of a stage.
+  // The taps of a filter's row that share the pixels of a stage.
   int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
@@ -46,9 +46,9 @@ constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }
 
-// Deals out work items. A work item is a tile and a range of k. Items go down the rows of a band,
-// then along n, then to the next band, then to the next split of k. L2 can hold the operands of a
-// band.
+// Deals out work items. A work item is a tile and a range of k. A band is a few rows of tiles,
+// whose operands fit into L2. Items go through a band column by column, then through the next band,
+// then through the next split of k.
 class Schedule {
  public:
   struct WorkItem {
@@ -103,8 +103,8 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
 // adds partial sums. windows: an operand is read through an im2col map.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
-// Returns the expected microseconds of a product whose arithmetic takes `compute`: the longer of
-// that and the time of memory, plus a small part of the shorter, plus the time to add partial sums.
+// Returns the expected microseconds of a product: the longer of its arithmetic (`compute`) and its
+// memory traffic, plus a small part of the shorter, plus the time to add partial sums.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond

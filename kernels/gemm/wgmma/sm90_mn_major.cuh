@@ -162,8 +162,8 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Multiplies all work items. Loader is one of those of wgmma_kernel, and its A is x. For each
-// split, Result::with_split() supplies the object whose store() takes the sums.
+// Multiplies all work items. Loader is one of those of wgmma_kernel, and its A is x. Result stores
+// the sums of each split.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,

@@ -98,7 +98,8 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
-  static constexpr bool copied = with_mask || Placement::has_gaps;  // threads, not TMA, store it
+  // Threads, not TMA, store the box.
+  static constexpr bool copied = with_mask || Placement::has_gaps;
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of the mask of a box
 
@@ -113,8 +114,9 @@ class TileStore {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
                                                                  : 0.0f;
   }
-  // Applies alpha, bias and ReLU to `count` accumulators. Of every four, 0 and 2 are in one column,
-  // and 1 and 3 in the next; if A and B are exchanged, 0 and 1, and 2 and 3 eight columns further.
+  // Applies alpha, bias and ReLU to `count` accumulators. In every group of four, 0 and 2 are in
+  // one column, and 1 and 3 in the next. If A and B are exchanged, 0 and 1 are in one column, and 2
+  // and 3 eight columns further.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll

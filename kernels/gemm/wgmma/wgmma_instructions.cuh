@@ -35,7 +35,7 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-// The accumulators in the text of the instruction, and as its operands. A lane has n / 2 of them.
+// The accumulators (n / 2 in each lane) in the text of the instruction, and as its operands.
 #define CONVOY_PLACES_32                                                 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -62,8 +62,8 @@ struct Wgmma;
 #define CONVOY_ACC_96 CONVOY_ACC_80, CONVOY_ACC8(80), CONVOY_ACC8(88)
 #define CONVOY_ACC_128 CONVOY_ACC_96, CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
 
-// After the accumulators come descriptors a and b, `accumulate` and, for bf16, two flags: m is
-// contiguous in a, n is contiguous in b. The last five arguments are the placeholders of these.
+// The operands after the accumulators: descriptors a and b, `accumulate` and, for bf16, whether m
+// is contiguous in a, and n in b. The last five arguments are their placeholders in the text.
 #define CONVOY_WGMMA_BF16(n, words, at_a, at_b, at_accumulate, at_a_major, at_b_major)              \
   template <bool a_mn_major, bool b_mn_major>                                                       \
   __device__ static void bf16(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
