@@ -36,8 +36,8 @@ struct ListOptions {
   // Factor on the predicted slowdown of instructions that run at the same time. At 0 they count as
   // not slowed down, so more of them start together.
   double caution = 1;
-  // Unless 0: seed of random factors from 1 to 1.5 on the bottom levels. So each seed gives another
-  // schedule to try.
+  // If not 0, the seed of random factors from 1 to 1.5 for the bottom levels (list_schedule()). So
+  // each seed gives another schedule.
   std::uint32_t seed = 0;
 };
 

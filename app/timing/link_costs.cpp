@@ -176,7 +176,8 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
         const Exchange small_exchange(ranks, a, b, buffer, kSmall),
             large_exchange(ranks, a, b, buffer, large_bytes);
         double small = 0, large = 0, late = 0;
-        if (load) {  // GPUs move messages while they compute: `late` stays 0
+        // GPUs move messages while they compute, so only hosts need to measure a late receive.
+        if (load) {
           small = measure_captured(small_exchange);
           large = measure_captured(large_exchange, load->lasting(measure_captured(large_exchange)));
         } else {

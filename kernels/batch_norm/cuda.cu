@@ -135,8 +135,7 @@ struct Gradient {
     return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
             static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
   }
-  // Returns dx for one element. `masks`: the caller's g does not yet contain the derivative of the
-  // ReLU.
+  // Returns dx for one element. With `masks`, g is first multiplied by the derivative of the ReLU.
   template <int kActivation>
   __device__ __forceinline__ float of_input(const ActivationProblem& activation, float x, float g,
                                             bool masks) const {

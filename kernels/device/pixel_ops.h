@@ -71,8 +71,8 @@ struct Range {
   int low = 255, high = 0;
 };
 
-// Returns the new level of `level`, for operations in which it does not depend on the pixel's
-// place, except equalize.
+// Returns the new level of `level`, for operations that treat equal levels of a channel alike,
+// except equalize.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:

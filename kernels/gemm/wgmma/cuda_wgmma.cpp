@@ -230,7 +230,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr)
       sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream, members);
-    // Each of the two consumer warpgroups of a block writes a slot.
+    // Each of the two consumer warpgroups of a block writes a slot of column sums.
     const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream, members);
   };

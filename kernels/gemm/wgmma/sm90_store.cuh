@@ -177,7 +177,8 @@ class TileStore {
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, masks[box % 2]);
         } else if (copied || narrow) {
-          // TMA would store the whole box and overwrite the next tile, so threads store the half.
+          // The last box of a narrow tile is half full. TMA would store all of it and overwrite the
+          // next tile, so threads store the half.
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {

@@ -87,7 +87,7 @@ std::vector<Layer> layers() {
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles per thread block
-      // The last half block of channels needs tiles of 160 columns.
+      // 160 channels are two and a half blocks, for which there are tiles of 160 columns.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
       {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles per thread block
