@@ -41,10 +41,10 @@ struct ListOptions {
   std::uint32_t seed = 0;
 };
 
-// Does list scheduling by bottom level, which is the time from the start of an instruction to the
-// end of the step. Whenever an instruction ends, ready instructions start, the largest bottom level
-// first. An instruction joins running ones only if all are then predicted to end earlier, by more
-// than an event costs, than if it waited for the end of the running ones. Deterministic.
+// Does list scheduling, which is deterministic. Whenever an instruction ends, ready instructions
+// start, those with the largest bottom level first: the longest time from their start to the end of
+// the step. But an instruction starts next to running ones only if all are then predicted to end
+// earlier than one after the other.
 LaneOrder list_schedule(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options);
 
 // Returns, as LaneOrder::urgent, which instructions are critical: they lie on a path of dependences

@@ -1,12 +1,12 @@
 // Turns convolutions of few channels (the first layer of a network has 3, or 1) into convolutions
-// with enough channels for TMA. Rows and columns of pixels within a stride of each other become
-// channels, and the taps of a row of the filter become channels, too:
+// with enough channels for TMA. `rows` x `columns` pixels of x become one folded pixel, and the taps
+// of a row of the filter become channels, too:
 //   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
 //                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
 //   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) =
 //                   filter[i rows + a, j stride + b, c]
-// y[p, q] is then a sum over `down` rows of `across` pixels with all channels. Windows overlap in
-// memory. `rows` is the stride or, if that is cheaper, the height of the filter. CUDA builds only.
+// y[p, q] is then a sum over `down` rows of `across` pixels with all channels. `rows` is the stride
+// or, if that is cheaper, the height of the filter. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"

@@ -207,9 +207,9 @@ class GradientLoader {
 };
 
 // Loads stages of backward_weights for tiles whose columns are the taps of a filter's row. One box
-// of x serves all taps: the pixel of tap s is that of tap 0 at the position s further. Each row of
-// y gets one more position, where dy is zero. (A pixel at the end of a row that is not finite turns
-// the gradients of other taps into NaN, too.)
+// of x serves all taps, because tap s of a position reads the pixel of tap 0 of the position s
+// further. Each row of y gets one more position, where dy is zero. So a pixel at the end of a row
+// that is not finite also reaches the gradients of other taps.
 template <class Config>
 class RowGradientLoader {
  public:
