@@ -7,9 +7,9 @@
 //                            -> {dx, [dsums, dgamma, dbeta: input_norm]}
 //   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
 // x and dx are [N, C, H, W], weights and dweights [K, C / groups, R, S], bias and dbias [K], y and
-// dy [N, K, P, Q]. dweights is written in the layout of the weights, which the request names. If forward fuses the
-// ReLU, dy is the gradient before the ReLU: run relu_backward on y first, or use input_relu in the
-// next convolution.
+// dy [N, K, P, Q]. dweights is written in the layout of the weights, which the request names. If
+// forward fuses the ReLU, dy is the gradient before the ReLU: run relu_backward on y first, or use
+// input_relu in the next convolution.
 //
 // On CUDA x, y, dy and dx are channels_last, and all f32 or all bf16. weights are channels_last (in
 // memory K, R, S, C / groups) and of the same type. bias, dweights and dbias are f32. Tensor cores

@@ -5,7 +5,8 @@
 
 namespace convoy::kernels::conv::strips {
 
-// Stores a line of outputs. If `counts` (the sample is valid), also adds them to batch norm's sums.
+// Stores a line of outputs. If their sample is valid (`counts`), also adds them to batch norm's
+// sums.
 template <typename T, class S, bool sums>
 __device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
                                            std::int64_t offset, unsigned inside, bool counts,

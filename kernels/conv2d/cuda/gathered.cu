@@ -35,7 +35,8 @@ gemm::Problem gathered_product(const Task& task) {
 // The width of a pack of groups: filters or, in backward_data, channels. Narrow tiles are as wide.
 constexpr int kPackWidth = 64;
 constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
-// The most packs if packs cannot be even half as wide as kPackWidth.
+// The most packs if they are less than half as wide as kPackWidth, as when the number of groups is
+// prime.
 constexpr int kMostNarrow = 16;
 
 // Merges groups into packs of equal width, and lays out the filters as the kernels read them.

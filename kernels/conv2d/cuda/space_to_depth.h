@@ -1,6 +1,6 @@
 // Turns convolutions of few channels (the first layer of a network has 3, or 1) into convolutions
-// with enough channels for TMA. `rows` x `columns` pixels of x become one folded pixel, and the taps
-// of a row of the filter become channels, too:
+// with enough channels for TMA. `rows` x `columns` pixels of x become one folded pixel, and the
+// taps of a row of the filter become channels, too:
 //   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
 //                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
 //   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) =

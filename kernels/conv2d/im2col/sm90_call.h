@@ -59,7 +59,8 @@ struct WindowLoad {
 // pack.
 struct PackSteps {
   cuda::Divider tiles;  // divides by the tiles of a pack
-  // Channels of the images. Rows and columns of the filters, if these are read with n contiguous.
+  // The distances in channels of the images, and in rows and columns of filters that are read with
+  // n contiguous.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
@@ -103,7 +104,7 @@ struct Sm90ConvCall {
   const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
   float* sum_slots;
   MemberMap norm_operands[2];  // for input_norm: its x and dy2
-  // The result of backward_weights in tf32, which has no map `c`: [splits][m
+  // In tf32 backward_weights writes its result here, not through the map `c`: [splits][m
   // filters][taps][channels].
   float* gradient;
   int taps, channels;  // the extents of `gradient`

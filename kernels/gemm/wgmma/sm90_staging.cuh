@@ -17,7 +17,7 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-// Stages bf16, 16 columns (a pair of eight) at a time.
+// Stages bf16, 16 columns (a pair of 8x8 matrices side by side) at a time.
 template <int pairs>
 __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int row = warp * 16 + lane % 16;
