@@ -1,5 +1,4 @@
-// Stands in for the CUDA sources of kernels/ in builds without CUDA. The makers of operations need
-// no stand-in, because select() throws if a backend has no maker.
+// Stands in for the CUDA sources of kernels/ in builds without CUDA.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

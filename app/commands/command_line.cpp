@@ -72,8 +72,8 @@ class Reader {
     return words_[at_].substr(equals + 1);
   }
 
-  // Reads a switch. To give it twice is a mistake only if the spellings differ, such as --x and
-  // --no-x, because one then reverses the other.
+  // Reads a switch. Two different spellings, such as --x and --no-x, are a mistake, because one
+  // reverses the other.
   void read_switch(const CLI::Option& option, const std::string& flag) {
     if (const auto value = behind_equals(); value && *value != "true" && *value != "false")
       mistake_ = fmt::format("{}: found '{}', expected true or false", flag, *value);

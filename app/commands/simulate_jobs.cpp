@@ -84,8 +84,8 @@ class JobsSimulation {
       if (shown(i)) fmt::print("{}\n", json_text(summary(i)));
   }
 
-  // Writes the report and the trace of one schedule: that of the requested policy. If the policy is
-  // "all" or "auto", it is the schedule that "auto" chooses.
+  // Writes the report and the trace of one schedule: that of the requested policy or, for "all" and
+  // "auto", the one that "auto" chooses.
   void write_files(const OutputFlags& output) const {
     if (output.report.empty() && output.trace.empty()) return;
     const sharing::PolicyResult& result = results_[chosen_];

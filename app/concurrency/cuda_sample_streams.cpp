@@ -23,7 +23,7 @@ class CudaSampleStreams final : public SampleStreams {
  public:
   CudaSampleStreams(const Session& session, const CompiledGraph& train, const StepLoad& load)
       : session_(session), train_(train), batch_(session.memory().capacity()), streams_(kMostStreams) {
-    // For each layer and name: its nodes in reverse order, so that pop_back() takes the first node.
+    // For each layer and name: its nodes in reverse order. pop_back() takes the first node.
     std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> nodes;
     for (std::size_t node = train.graph.nodes.size(); node-- > 0;)
       nodes[{train.graph.nodes[node].layer, std::string(train.graph.nodes[node].name())}].push_back(node);
@@ -61,7 +61,7 @@ class CudaSampleStreams final : public SampleStreams {
     std::optional<kernels::Kernel> kernel;  // for one sample; nothing if the work is not split
     std::size_t node = 0;
     double sample_ms = 0;
-    std::vector<kernels::Launch> samples;  // one launch for each stream that the work uses
+    std::vector<kernels::Launch> samples;  // one launch per stream
   };
 
   cudaStream_t stream(int index) const { return streams_.compute(index).get(); }

@@ -54,8 +54,8 @@ class CudaStepTimer final : public StepTimer {
       ms.push_back(median(rounds[i]));
       sum += ms.back(), count += launches_[i] ? 1 : 0;
     }
-    // The instructions together took longer than the undivided round because of the time stamps
-    // between them. Every stamp costs about the same, so subtract an equal part from each time.
+    // The sum of the instructions exceeds the undivided round by the cost of the time stamps.
+    // Subtract an equal part of it from each time.
     const double stamp = std::max(0.0, sum - median(wholes)) / std::max(count, 1.0);
     for (double& one : ms) one = std::max(one - stamp, kLeastShare * one);
     return ms;
@@ -129,7 +129,7 @@ class CudaStepTimer final : public StepTimer {
 
   cudaStream_t stream(int lane) const { return streams_.compute(lane).get(); }
 
-  // Makes later work on `second` wait for the work so far on `first`, in a graph that is captured.
+  // Makes later work on `second` wait for the work so far on `first`, inside a capture.
   void order(cudaStream_t first, cudaStream_t second) {
     const CudaEvent& edge = edges_.emplace_back();
     edge.record(first);

@@ -26,8 +26,8 @@ Share share_of(const KernelUse& use, const DeviceLimits& device) {
           std::int64_t{use.registers} * use.threads * blocks, blocks};
 }
 
-// Finds the best numbers of instances by branch and bound. Decides one kernel after the other, and
-// tries the largest number for a kernel first.
+// Finds the best numbers of instances by branch and bound, one kernel after the other, the largest
+// number first.
 class InstanceSearch {
  public:
   InstanceSearch(std::vector<Share> shares, std::vector<std::int64_t> most, Glp4nnLimits limits)

@@ -21,9 +21,8 @@ enum class Glp4nnLimits {
 };
 
 // Returns for each kernel how many instances of it should run at the same time, so that each
-// multiprocessor has as many resident warps as possible. An instance has ceil(blocks /
-// multiprocessors) blocks on a multiprocessor, but at most KernelUse::resident. The host launches
-// one instance every `launch_ms`. So a kernel has at most the instances launched while it runs.
+// multiprocessor has as many resident warps as possible. The host launches one instance every
+// `launch_ms`, so a kernel cannot have more instances than are launched while it runs.
 std::vector<int> glp4nn_instances(std::span<const LayerKernel> kernels, const DeviceLimits& device,
                                   double launch_ms, Glp4nnLimits limits);
 

@@ -15,8 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kExpectedEventMs = 1.5e-3;
-// Predictions from estimated times must promise at least this gain (0.03 is 3 % less time) for a
-// schedule to replace the fixed lanes, which have proved themselves on many networks.
+// A schedule that is predicted from estimated times replaces the fixed lanes only if it promises at
+// least this gain (0.03 is 3 % less time).
 constexpr double kModelsGain = 0.03;
 constexpr double kRounding = 1e-6;
 constexpr std::size_t kMostPairs = 48;
@@ -36,7 +36,7 @@ struct Candidate {
   double ms = std::numeric_limits<double>::infinity();  // measured time; infinity if not measured
 };
 
-// Returns the candidate with critical instructions (urgent_ops()) marked as urgent.
+// Returns the candidate with its critical instructions (urgent_ops()) marked as urgent.
 Candidate with_urgency(const StepLoad& load, Candidate one) {
   one.name += ", urgent first";
   one.lanes.urgent = urgent_ops(load);
@@ -107,7 +107,7 @@ const Candidate& promising(const std::vector<Candidate>& candidates) {
 }
 
 // Measures pairs of instructions that run at the same time, the longest overlaps first. The pairs
-// are those of a list schedule with caution 0, which lets many instructions run at the same time.
+// are those of a list schedule with caution 0, which starts many instructions together.
 void measure_pairs(const StepLoad& load, SideBySide& side_by_side, double event_ms, int most_lanes,
                    StepTimer& timer, double budget_ms) {
   constexpr int kLanes = 4, kRuns = 4;  // runs of a pair: one warm-up and three that count
@@ -152,8 +152,8 @@ void time_candidates(std::vector<Candidate>& candidates, StepTimer& timer, Clock
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].ms = ms[i];
 }
 
-// Returns the fastest of the timed candidates, or a faster random variant. Until the deadline it
-// times variants of the best list schedule, each with another ListOptions::seed.
+// Returns the fastest of the timed candidates or of random variants. Until the deadline it times
+// variants of the best list schedule, each with another ListOptions::seed.
 Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
                         const std::vector<Candidate>& candidates, StepTimer& timer,
                         Clock::time_point deadline) {
@@ -193,8 +193,8 @@ Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
 // measurements, else `fixed`.
 Candidate steadily_faster(const Candidate& fixed, Candidate best, StepTimer& timer,
                           Clock::time_point deadline) {
-  // A long step must gain more: it is timed only a few times, before the device is as warm as in
-  // training, so its times are less certain.
+  // A long step must gain more, because it is timed only a few times and on a device that is not
+  // yet warm.
   constexpr double kLeastGain = 0.01, kLeastGainOfLong = 0.02, kLongMs = 3;
   std::vector<Candidate> both{fixed, std::move(best)};
   time_candidates(both, timer, deadline);

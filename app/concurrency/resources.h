@@ -30,8 +30,7 @@ struct KernelUse {
   std::int64_t static_shared = 0, dynamic_shared = 0;  // bytes of a block
   int resident = 1;                                    // blocks that fit on a multiprocessor
 
-  // Returns the blocks of the grid divided by the blocks that fit on the whole device, but at
-  // most 1.
+  // Returns the share of the device that the grid fills, at most 1.
   double share(const DeviceLimits& device) const;
 };
 

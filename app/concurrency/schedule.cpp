@@ -38,8 +38,8 @@ std::vector<double> bottom_levels(const StepLoad& load, const std::vector<std::v
   return levels;
 }
 
-// Returns how long after `now` an instruction can start in `lane`. Each instruction of `waits` in
-// another lane must have ended `event_ms` earlier.
+// Returns how long after `now` an instruction can start in `lane`: `event_ms` after the last of
+// `waits` in another lane has ended.
 double delay_of(const std::vector<int>& waits, const std::vector<int>& lane_of, int lane,
                 const std::vector<double>& ends, double event_ms, double now) {
   double delay = 0;
@@ -85,7 +85,7 @@ class ListScheduler {
   }
 
  private:
-  // How many ready instructions start_one() examines, the most urgent first.
+  // The number of ready instructions that start_one() examines.
   static constexpr int kConsidered = 8;
 
   bool computes(int op) const { return load_.ops[at(op)].engine == Engine::compute; }
@@ -117,12 +117,12 @@ class ListScheduler {
     return after - timeline_.end_ms(op, delay) > options_.event_ms;
   }
 
-  // Returns the lane of a copy: a number after all lanes that compute. plan_lanes() replaces it by
-  // a lane of its own for each direction.
+  // Returns a lane number for copies, after all lanes that compute. plan_lanes() replaces it by one
+  // lane per direction.
   int engine_lane(int) const { return options_.lanes; }
 
-  // Returns the idle lane in which the instruction can start earliest, and the delay until then. Of
-  // equal lanes takes the one that became idle last: it likely ran what the instruction waits for.
+  // Returns the idle lane in which the instruction can start earliest, and the delay until then. If
+  // several can, it is the lane that became idle last.
   std::pair<int, double> best_lane(int op) const {
     std::pair<int, double> best{-1, 0};
     double best_end = 0;

@@ -36,15 +36,15 @@ struct ListOptions {
   // Factor on the predicted slowdown of instructions that run at the same time. At 0 they count as
   // not slowed down, so more of them start together.
   double caution = 1;
-  // Unless 0: seed of random factors from 1 to 1.5 on the bottom levels. So each seed gives another
-  // schedule to try.
+  // If not 0, the seed of random factors from 1 to 1.5 for the bottom levels (list_schedule()). So
+  // each seed gives another schedule.
   std::uint32_t seed = 0;
 };
 
-// Does list scheduling by bottom level, which is the time from the start of an instruction to the
-// end of the step. Whenever an instruction ends, ready instructions start, the largest bottom level
-// first. An instruction joins running ones only if all are then predicted to end earlier, by more
-// than an event costs, than if it waited for the end of the running ones. Deterministic.
+// Does list scheduling, which is deterministic. Whenever an instruction ends, ready instructions
+// start, those with the largest bottom level first: the longest time from their start to the end of
+// the step. But an instruction starts next to running ones only if all are then predicted to end
+// earlier than one after the other.
 LaneOrder list_schedule(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options);
 
 // Returns, as LaneOrder::urgent, which instructions are critical: they lie on a path of dependences

@@ -10,10 +10,9 @@
 
 namespace convoy::app {
 
-// Operations that need more thread blocks, bandwidth or arithmetic than the device has slow each
-// other down. A set that would need 1.5 devices runs 1.5 times as slowly. A set that fits on one
-// device is not slowed down. Measured pairs correct the prediction for every set that contains two
-// operations of the same kinds as the pair.
+// Operations slow each other down if together they need more thread blocks, bandwidth or arithmetic
+// than the device has: a set that would need 1.5 devices runs 1.5 times as slowly. A measured pair
+// corrects the prediction for all sets that contain two operations of the same kinds.
 class SideBySide {
  public:
   // `ops` must outlive the new object.

@@ -19,8 +19,8 @@ struct OpLoad {
   double arithmetic = 0;  // share of the rate of multiply-adds
   int likeness = 0;       // number shared by all instructions of this kind, size and grid
   Engine engine = Engine::compute;
-  // Instruction::reads_indices. Such an instruction cannot be timed outside a step, where the
-  // indices that it reads may be invalid.
+  // True if the instruction reads indices. These may be invalid outside a step, so it cannot be
+  // timed alone.
   bool only_in_place = false;
 };
 
@@ -39,8 +39,8 @@ struct DeviceRates {
   double operations = 1, bytes = 1;
 };
 
-// Estimates the milliseconds of every instruction from its operations and the bytes that it moves,
-// but as at least the two microseconds of a launch.
+// Estimates the milliseconds of every instruction from its operations and the bytes that it moves.
+// The least is the two microseconds of a launch.
 std::vector<double> estimated_op_ms(const Program& program, const DeviceRates& rates);
 
 // Combines the time (`ms`) and the kernels (`resources`) of every instruction into its load.

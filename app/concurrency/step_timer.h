@@ -29,10 +29,9 @@ class StepTimer {
   virtual double event_ms(int shortest) = 0;
   // Times pairs of instructions. The two instructions of a pair must not depend on each other.
   virtual std::vector<PairTime> pairs(std::span<const std::pair<int, int>> pairs) = 0;
-  // Returns for each schedule the milliseconds of a step, as the median over rounds. Each round
-  // times all schedules. Always times the first two schedules in three rounds at least. After the
-  // deadline takes no further schedule and begins no further round. The time of a schedule that was
-  // left out is infinity.
+  // Returns for each schedule the milliseconds of a step: the median over rounds, each of which
+  // times all schedules. The first two schedules get at least three rounds. Nothing begins after
+  // the deadline, and a schedule that was never timed gets infinity.
   virtual std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline deadline) = 0;
 };
 

@@ -6,10 +6,9 @@
 namespace convoy::app {
 
 // Returns the network with stochastic depth: a sample skips the branch of each residual sum with a
-// certain probability. The probability rises evenly from 0 at the first sum to `rate` at the last,
-// as in timm. The branch is the term of the sum that comes after more layers. A sum whose terms
-// come after equally many layers does not change. If the network has stochastic depth already, the
-// new rates replace its rates, and `rate` 0 removes it.
+// certain probability, which rises evenly from 0 at the first sum to `rate` at the last, as in
+// timm. The branch is the term of the sum that comes after more layers; a sum without such a term
+// does not change. Rates that the network has already are replaced, and `rate` 0 removes them.
 Network with_drop_path(const Network& network, float rate);
 
 }  // namespace convoy::app

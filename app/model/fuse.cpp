@@ -68,8 +68,8 @@ class Fuser {
     return changed(max_pool, pool, std::move(inputs));
   }
 
-  // Plans that the fused layer `layer` takes the position of the layer `place`, and that the layers
-  // `absorbed` disappear. `place` comes after these, so all inputs of `layer` come before it.
+  // Plans to put the fused layer `layer` in the place of `place` and to drop the layers `absorbed`,
+  // which come before it.
   void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
     replacement_[place] = std::move(layer);
     for (const LayerId id : absorbed) absorbed_[static_cast<std::size_t>(id)] = true;
@@ -106,8 +106,8 @@ class Fuser {
     replace(next, changed(id, fused, at(id).inputs), {id});
   }
 
-  // Fuses relu(norm(x) + residual) into one layer. Either term may be the batch norm. If both are
-  // batch norms, fuses the later one: the caches may still hold its input x then.
+  // Fuses relu(norm(x) + residual) into one layer. If both terms are batch norms, fuses the later
+  // one, whose input may still be in the caches.
   void plan_residual(LayerId add, LayerId relu) {
     const auto& terms = at(add).inputs;
     if (terms.size() != 2) return;

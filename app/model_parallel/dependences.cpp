@@ -39,8 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // In evaluation nothing mixes: the first layer reads the images, which only the device of the
-    // mixing node has. So the first layer must be on that device.
+    // In evaluation nothing mixes, and the first layer reads the images directly. They are on the
+    // mixing node's device, so the first layer must be there, too.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }

@@ -19,8 +19,8 @@ struct TensorUse {
 struct StepDependences {
   // The uses are sorted by consumer. There is one use per pair of consumer and tensor.
   std::vector<TensorUse> uses;
-  // Pairs (reader, writer) of nodes: the second overwrites a tensor in place that the first reads.
-  // So the first must run before the second.
+  // Pairs (reader, writer) of nodes: the writer overwrites a tensor in place that the reader reads,
+  // so the reader must run first.
   std::vector<std::pair<int, int>> order;
   // The group of every node. Nodes of one group must run on one device, because they share data
   // that stay there: a parameter with its gradient and optimizer state, running statistics, the

@@ -21,14 +21,14 @@ using partition::Bytes;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// The tasks that the partitioner gets count up to 1.5 times the memory that a stage really needs,
-// because they do not know that kernels work in place.
+// Without knowing that kernels work in place, the partitioner may count up to 1.5 times the memory
+// that a stage needs.
 constexpr double kSlack = 1.5;
 
 // Returns the memory limit of a stage's arena in bytes; 0 if there is none.
 std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
   if (device_bytes == 0) return requested;
-  // Leave a sixteenth of the device's memory for libraries, and for buffers that are reused late.
+  // A sixteenth of the device's memory is left for libraries and other buffers.
   return requested > 0 && requested <= device_bytes ? requested : device_bytes / 16 * 15;
 }
 
@@ -98,8 +98,8 @@ PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const Who
   return plan;
 }
 
-// Returns the number of buffers that the optimizer updates besides the parameters, such as momenta.
-// Each has as many bytes as the parameters.
+// Returns the number of buffers, such as momenta, that the optimizer updates in addition to the
+// parameters. Each has as many bytes as the parameters.
 int Planner::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
 
 partition::TaskGraph Planner::tasks_of(const OpTimes& times) const {
@@ -141,16 +141,15 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   return partition::partition_graph(cost, options);
 }
 
-// Finds a placement whose arenas fit into memory. The tasks leave out workspaces, gaps in the arena
-// and work in place. So the partitioner's memory differs from the real one, and its limits are
-// corrected until the real arenas fit.
+// Finds a placement whose arenas fit into memory. The partitioner counts memory without workspaces,
+// gaps in the arena and work in place. So its limits are corrected until the real arenas fit.
 PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
-  // The limits are multiplied by this factor, which grows while the partitioner finds no placement.
+  // While the partitioner finds no placement, the limits grow by this factor.
   double most = 1;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const partition::PartitionResult result = partition_tasks(tasks, limits);
@@ -166,8 +165,7 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
     for (int stage = 0; stage < stages_; ++stage) {
       largest = std::max(largest, plan.stages[at(stage)].arena_bytes);
       const Bytes excess = plan.stages[at(stage)].arena_bytes - limit;
-      // Subtract the excess from the memory that the partitioner expected for this stage. A limit
-      // above that would not exclude the same placement.
+      // Lower the stage's limit so far that the partitioner cannot return this placement again.
       if (excess > 0)
         limits[at(stage)] = std::min(limits[at(stage)], plan.stages[at(stage)].task_bytes) - excess;
     }
@@ -200,8 +198,8 @@ PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
   return plan;
 }
 
-// Returns a plan with all tasks on the first rank. It keeps the graph's order, because another
-// order may need more memory.
+// Returns a plan with all tasks on the first rank, in the graph's order, because another order may
+// need more memory.
 PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =

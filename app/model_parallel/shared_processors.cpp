@@ -9,9 +9,8 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Groups the stages of a replica by a resource that they share, such as a host. The groups are in
-// the order of their first stages. The ranks of other replicas that use the same resource do the
-// same work at the same time, so only their number counts.
+// Groups the stages of a replica by a resource that they share, such as a host. Other replicas that
+// use it are only counted, because they do the same work at the same time.
 template <typename Key>
 struct Groups {
   std::vector<Key> keys;
@@ -72,7 +71,7 @@ double SharedProcessors::running_in(int group, const std::vector<bool>& running)
   return count;
 }
 
-// Returns how busy the processors of a memory are, besides one: from 0 (all idle) to 1 (all busy).
+// Returns how busy the other processors of a memory are, from 0 (all idle) to 1 (all busy).
 // Processors that no stage can use do not count.
 double SharedProcessors::busy_share(int memory, const std::vector<bool>& running) const {
   double busy = 0, most = 0, stages_running = 0, stages = 0;
@@ -86,8 +85,8 @@ double SharedProcessors::busy_share(int memory, const std::vector<bool>& running
     stages_running += of_group, stages += members;
   }
   const double copies = replicas[at(memory)];
-  // Here the memory has one processor, on which the stages take turns. Each stage finds the others'
-  // data in the caches, which slows it down too, so all running stages count as busy.
+  // All stages take turns on one processor. They still slow each other down through the caches, so
+  // each running stage counts as busy.
   if (copies * most <= 1) busy = stages_running, most = stages;
   return copies * most > 1 ? std::max(0.0, (copies * busy - 1) / (copies * most - 1)) : 0;
 }

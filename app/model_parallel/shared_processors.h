@@ -12,8 +12,8 @@ namespace convoy::app {
 struct SharedProcessors {
   // For each stage: its group. Stages of a group run on the same cores.
   std::vector<int> group_of;
-  // For each group: how many of its stages its cores can run at full speed. It may be below 1,
-  // since other replicas may use the same cores.
+  // For each group: how many of its stages its cores can run at full speed. It is below 1 if other
+  // replicas use the same cores.
   std::vector<double> processors;
   // For each stage: the number of the memory that it uses. Stages on one host use the same memory.
   std::vector<int> memory_of;

@@ -29,8 +29,7 @@ class ProgramLoop {
 
   double run() {
     for (;;) {
-      // Repeat until no stage can do more at this time, because each action of a stage may be what
-      // another stage waits for.
+      // Repeat until no stage can do more at this time, because one stage may wait for another.
       for (bool moved = true; moved;) {
         moved = false;
         for (int stage = 0; stage < std::ssize(stages_); ++stage) moved |= go_on(stage);
@@ -79,7 +78,7 @@ class ProgramLoop {
 
   bool taken(int transfer) {
     Transfer& of = transfers_[at(transfer)];
-    // If receiving needs no work, the tensor counts as taken as soon as it arrives.
+    // If receiving needs no work, the tensor is taken as soon as it arrives.
     if (costs_.transfers[at(transfer)].receiver_ms <= 0 && of.here <= now_ + kInstant) of.taken = true;
     return of.taken;
   }

@@ -1,11 +1,10 @@
 // Makes the program of every stage of a partitioned step. All programs are cut from one sequence of
-// all events of the step. In the sequence every node comes after its inputs, and every transfer
-// comes between its producer and its first consumer.
+// all events of the step, in which every node comes after its inputs, and every transfer between
+// its producer and its first consumer.
 //
-// The programs cannot deadlock: of the events that are not done, the earliest in the sequence can
-// always be done next. This holds even if a send blocks until its receive is posted, and if a rank
-// can have only one transfer in flight. The transfers between two ranks begin in the same order at
-// both ends, so each send meets its own receive.
+// So the programs cannot deadlock: the earliest event in the sequence that is not done can always
+// be done next, even if a send blocks until its receive is posted. The transfers between two ranks
+// begin in the same order at both ends, so each send meets its own receive.
 #pragma once
 
 #include <cstdint>

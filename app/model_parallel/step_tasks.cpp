@@ -46,8 +46,8 @@ class TaskMaker {
           const Tensor& tensor = step_.graph.tensors[at(id)];
           if (tensor.role == TensorRole::activation || !known.insert(lasting_name(step_.graph, id)).second)
             continue;
-          // The nodes of a group may use only the bf16 copy of a parameter. The group still has the
-          // parameter itself, whose bytes are twice those of the copy.
+          // A group may use only the bf16 copy of a parameter. It still keeps the parameter itself,
+          // which has twice the bytes.
           const bool copied = tensor.role == TensorRole::parameter_copy;
           if (!copied && tensor.role != TensorRole::parameter && tensor.role != TensorRole::gradient) {
             group_of(node).resident += bytes(id);
@@ -88,8 +88,8 @@ class TaskMaker {
       partition::TaskNode task;
       task.id = update_[at(group)] = node_count() + updates_++;
       task.name = fmt::format("update {}", group);
-      // On a host the computing thread also sums the gradients over the replicas, at various times
-      // of the step. Count that time as a part of the update.
+      // On a host the computing thread also sums the gradients over the replicas. That time counts
+      // as a part of the update.
       const auto size = static_cast<double>(load.parameter_bytes);
       task.time = nanoseconds(size / sizeof(float) * costs_.times.update_ms_per_element +
                               size * costs_.reduce_ms_per_byte);

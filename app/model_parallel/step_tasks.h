@@ -18,11 +18,9 @@ struct TaskCosts {
   double reduce_ms = 0, reduce_ms_per_byte = 0;
 };
 
-// Returns the tasks. Task i is node i; the updates follow. Nodes of one group must be on one
-// device. Parameters with their gradients and optimizer states, running statistics and the batch
-// need memory during the whole step; tensors inside the step are outputs of tasks. The tasks count
-// neither workspaces nor the memory that kernels save by working in place. So the caller must check
-// whether the arenas of a placement fit.
+// Returns the tasks: task i is node i, and the updates follow. Nodes of one group must be on one
+// device. The tasks count the memory of tensors, but neither workspaces nor the memory that kernels
+// save by working in place. So the caller must check whether the arenas of a placement fit.
 partition::TaskGraph make_step_tasks(const CompiledGraph& step, const StepDependences& dependences,
                                      const TaskCosts& costs);
 

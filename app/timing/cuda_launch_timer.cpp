@@ -9,9 +9,9 @@ namespace {
 using kernels::CapturedGraph;
 using kernels::CudaEvent;
 
-// Times launches in a captured graph, so that they run as fast, and with the same data in caches,
-// as in a step. Each time stamp takes one or two microseconds and keeps the launches before and
-// after it from overlapping, so a round with stamps takes longer than one without.
+// Times launches in a captured graph, so that they run as fast as in a step. Each time stamp takes
+// one or two microseconds and keeps neighbouring launches from overlapping, so a round with stamps
+// takes longer than one without.
 class CudaTimer final : public LaunchTimer {
  public:
   explicit CudaTimer(std::vector<kernels::Launch> launches) : launches_(std::move(launches)) {

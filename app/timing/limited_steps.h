@@ -22,10 +22,10 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
 // estimated.
 partition::HostLink host_link_of(const StepOptions& options);
 
-// Compiles the steps of a network that is not partitioned. If the steps of any rank exceed its
-// limit, rank 0 times the operations, and all ranks time their copies to host memory at once. Every
-// rank that exceeds its limit plans with the times of rank 0 and the slowest copies of any rank
-// (fit_memory.h). Collective over `ranks`, which are the ranks of groups.world.
+// Compiles the steps of a network that is not partitioned. A rank whose steps exceed its limit
+// makes a plan to save memory (fit_memory.h). For that, rank 0 times the operations, and all ranks
+// time their copies to host memory at once; the slowest copies count. Collective over `ranks`,
+// which are the ranks of groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);
 

@@ -18,11 +18,11 @@ namespace convoy::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::int64_t kSmall = 64;  // the bytes of a small message
+constexpr std::int64_t kSmall = 64;  // bytes of a small message
 constexpr int kRounds = 7;
 
-// Returns the bytes of a large message: so many that its time depends mainly on the rate of the
-// link, and that it does not fit into a device's caches.
+// Returns the bytes of a large message, whose time depends mainly on the rate of the link and which
+// does not fit into a device's caches.
 std::int64_t large_message(kernels::Backend backend) {
   return backend == kernels::Backend::cuda ? 64 << 20 : 1 << 20;
 }
@@ -61,8 +61,7 @@ double measure_message(const Exchange& exchange) {
   return best;
 }
 
-// Returns the milliseconds that an operation takes in a captured graph, because a step is one, too.
-// The graph runs the operation several times.
+// Returns the milliseconds of an operation in a captured graph, which runs it several times.
 double measure_captured(const kernels::Launch& operation) {
   constexpr int kTimes = 8;
   operation({});  // The first run makes connections, which cannot be made during capture.
@@ -91,7 +90,7 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Returns a launch of as many additions as fit into `ms` milliseconds, but at most 200.
+  // Returns a launch that adds for about `ms` milliseconds, in at most 200 additions.
   kernels::Launch lasting(double ms) const {
     constexpr double kMost = 200;
     return [this, times = static_cast<int>(std::min(ms / ms_, kMost))](kernels::Stream stream) {
@@ -106,9 +105,9 @@ class MemoryLoad {
   double ms_ = 0;
 };
 
-// Starts a message, computes at both ends for longer than the message needs, and returns the
-// milliseconds that it still takes then. This is about 0 if the transport moves data by itself, and
-// the time of the whole message if the receiver has to copy.
+// Measures whether the receiver has to copy a message itself. Both ends compute for longer than the
+// message needs, and only then wait. Returns the milliseconds of the wait: about 0 if the transport
+// moves data by itself, else the time of the message.
 double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes,
                             double message_ms) {
   const bool sends = ranks.rank() == a;
@@ -119,7 +118,8 @@ double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* b
                            : ranks.prepare_send(buffer, kSmall, comm::DType::u8, peer, "link probe");
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    // As in a step, the message has just been written, and the receive is posted before the send.
+    // This is the order of a step: the message has just been written, and the receive starts before
+    // the send.
     if (sends)
       std::fill_n(buffer, bytes, static_cast<std::byte>(round));
     else
@@ -176,7 +176,8 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
         const Exchange small_exchange(ranks, a, b, buffer, kSmall),
             large_exchange(ranks, a, b, buffer, large_bytes);
         double small = 0, large = 0, late = 0;
-        if (load) {  // GPUs move messages while they compute, so `late` stays 0
+        // GPUs move messages while they compute, so only hosts need to measure a late receive.
+        if (load) {
           small = measure_captured(small_exchange);
           large = measure_captured(large_exchange, load->lasting(measure_captured(large_exchange)));
         } else {

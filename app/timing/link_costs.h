@@ -22,9 +22,9 @@ struct LinkCost {
 };
 
 // Measures the links between the first `among` ranks. Every pair sends small and large messages in
-// both directions, one pair at a time, from memory with the fastest transfers. Returns a matrix
-// whose elements [a][b] and [b][a] are the link between ranks a and b, the same on every rank. The
-// elements [a][a] cost nothing. Collective over all of `ranks`.
+// both directions, one pair at a time. Elements [a][b] and [b][a] of the result are the link
+// between ranks a and b, the same on every rank; elements [a][a] cost nothing. Collective over all
+// of `ranks`.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
                                                  int among);
 

@@ -23,7 +23,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-constexpr std::int64_t kAlignment = 256;  // every operand starts at a multiple of these bytes
+constexpr std::int64_t kAlignment = 256;  // operands start at multiples of these bytes
 std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 void scale_to(std::vector<LaunchTime>& times, double ms) {
@@ -32,9 +32,9 @@ void scale_to(std::vector<LaunchTime>& times, double ms) {
   for (LaunchTime& time : times) time.passed *= ms / sum, time.worked *= ms / sum;
 }
 
-// Returns each node's median over the rounds, scaled so that the medians add up to the median of
-// the rounds' times. Without scaling the sum would be too small, because in every round, as in
-// every step, other work delays some operation.
+// Returns each node's median over the rounds, scaled so that the medians add up to the median time
+// of a round. Without scaling the sum would be too small, because every round delays some
+// operation.
 std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<double> OpSamples::*kind) {
   std::vector<double> medians, rounds;
   for (const OpSamples& samples : of_nodes) {
@@ -61,9 +61,8 @@ void OpSamples::add(const LaunchTime& time) {
   worked.push_back(time.worked);
 }
 
-// A ring buffer in which floating-point tensors overwrite each other. Indices, labels and sums are
-// in separate memory, since other numbers in their place could make a kernel read outside of
-// memory.
+// A ring buffer in which floating-point tensors overwrite each other. Indices, labels and sums have
+// memory of their own, because a wrong index could make a kernel read outside of memory.
 class OpTimer::Ring {
  public:
   Ring(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
@@ -78,8 +77,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // An operation that does not fit into the rest of the ring starts at offset 0, so the largest
-    // must fit. The other tensors come after the ring, so its size must be aligned.
+    // The ring holds at least the largest operation. The other tensors follow it, so its size is
+    // aligned.
     size_ = padded(std::max(shared, largest)) + padded(64);
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);

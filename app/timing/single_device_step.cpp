@@ -13,7 +13,7 @@ namespace convoy::app {
 namespace {
 
 // Returns the step without sums over ranks, and without the nodes that make images from stored
-// pixels: the images are in memory already.
+// pixels.
 CompiledGraph alone_on_images(const CompiledGraph& whole, int reuse_delay) {
   StepGraph graph = whole.graph;
   std::vector<kernels::Kernel> kernels;

@@ -3,8 +3,8 @@
 //                         total = (control->part > 0 ? sum : 0) + control->share * gradients
 // All operands are f32 [n]. `sum` is the total so far. The first part ignores it, so the caller
 // need not clear it. total may be sum (in all parts but the last) or gradients (in the last part).
-// The gradients of a part are those of its mean loss, and share is the part's share of the step's
-// real samples. So the last total is the gradient of the whole batch's mean loss.
+// `gradients` belong to the part's mean loss, and share is the part's share of the step's real
+// samples. So the last total is the gradient of the mean loss over the whole batch.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -13,8 +13,7 @@ const char* name_of(ActivationKind kind) {
 }
 
 void require_activation(const char* operation, const ActivationProblem& p) {
-  // Test that the good case does not hold, because every comparison with a NaN is false. A
-  // parameter that is NaN is then refused.
+  // The condition is negated, so that a NaN, for which no comparison holds, is refused.
   if (p.kind == ActivationKind::clip && !(p.min < p.max))
     throw std::invalid_argument(
         fmt::format("{}: clip from {} to {}, expected the first to be less", operation, p.min, p.max));

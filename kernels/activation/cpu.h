@@ -9,7 +9,8 @@ namespace convoy::kernels::cpu {
 void activate(const ActivationProblem& problem, float* values, std::int64_t count);
 // Replaces each value x by f'(x).
 void differentiate(const ActivationProblem& problem, float* values, std::int64_t count);
-// Returns whether f(0) is not 0. If so, the padding of blocked layouts must be cleared afterwards.
+// Returns whether f(0) is not 0. If so, f turns the zeros that pad blocked layouts into other
+// values, and the caller must clear the padding again.
 bool moves_zero(const ActivationProblem& problem);
 
 }  // namespace convoy::kernels::cpu

@@ -27,8 +27,8 @@ CONVOY_FORMULA float exp_of(float x) {
   return expf(x);
 #else
   x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
-  // The low bits of `shifted` are x / ln 2, rounded to an integer. The result is e^r times 2 to
-  // this power.
+  // e^x = 2^n e^r, where n is x / ln 2, rounded. Adding 1.5 * 2^23 leaves n in the low bits of
+  // `shifted`.
   const float shifted = x * 1.44269504f + 12582912.0f;
   const float power = shifted - 12582912.0f;
   const float r = (x - power * 0.693359375f) + power * 2.12194440e-4f;
@@ -114,7 +114,7 @@ CONVOY_FORMULA float derivative_of(const ActivationProblem& p, float from) {
   }
 }
 
-// Calls visit(integral_constant of the kind).
+// Calls visit() with the kind as a compile-time constant.
 template <typename Visit>
 auto with_kind(ActivationKind kind, Visit visit) {
   using K = ActivationKind;

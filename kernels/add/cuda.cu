@@ -8,21 +8,22 @@ namespace {
 
 constexpr int kMost = 8;  // the most tensors that one pass adds
 
-// A sum of tensors, read as matrices or as whole buffers, V elements at a time. statistics() can
-// read it like a matrix in memory (it is a Source, cuda_statistics.cuh).
+// The sum of the operands, which it computes and stores V elements at a time. It is a Source
+// (cuda_statistics.cuh), so that statistics() can make it and add up its columns in one pass.
 template <typename T, int V>
 struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    Pack<T, V> first, second;  // both, so that both loads are under way before the addition
+    // Both are loaded before the addition, so that the two loads overlap.
+    Pack<T, V> first, second;
   };
   const void* of[kMost];
   int count;
   T* y;
 
-  // The Sum at the block's member. It refers to member 0's Sum and adds an offset. A moved copy of
-  // the array `of`, which is indexed at run time, would lie in slow local memory.
+  // The Sum of another member (Members, kernel.h): the Sum of member 0 and an offset. A copy with
+  // other pointers in `of` would lie in slow local memory, because `of` is indexed at run time.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};
@@ -32,7 +33,7 @@ struct Sum {
 template <typename T, int V>
 struct Sum<T, V>::Moved {
   const Sum& first;
-  std::ptrdiff_t offset;  // elements from member 0's memory to the member's
+  std::ptrdiff_t offset;  // elements from member 0's memory to this member's memory
 
   __device__ __forceinline__ Pack<T, V> input(int index, std::int64_t at) const {
     return load_pack<V>(static_cast<const T*>(first.of[index]) + offset + at);

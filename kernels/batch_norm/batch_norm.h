@@ -1,7 +1,6 @@
-// Batch normalisation over (N, H, W) per channel (Ioffe, Szegedy, ICML 2015). It is split into
-// operations where statistics that are synchronised over ranks need an all-reduce: sums are reduced
-// between statistics and forward, dsums between backward_reduce and backward. An operand in
-// brackets exists only if the condition after its colon holds; without it, later operands move up.
+// Batch normalisation over (N, H, W) per channel (Ioffe, Szegedy, ICML 2015). To normalise over
+// several ranks, all-reduce sums before forward, and dsums before backward. An operand in brackets
+// exists only if the condition after its colon holds; without it, later operands move up.
 //   batch_norm_statistics       {x} -> {sums}
 //   batch_norm_forward          {x, sums, gamma, beta, running_mean, running_var,
 //                                [residual: residual]}
@@ -20,17 +19,17 @@
 // dsums is f64 [2, C]: sum g, sum g xhat. mask says which elements the ReLU passes on. Only
 // backward_reduce reads it; the maker chooses its type and shape.
 //
-// Sums run over the first control->valid samples. Their divisor, the count, is (synchronised ?
-// global_valid : valid) * H * W.
+// Sums run over the first control->valid samples. The number of their terms, the count, is
+// (synchronised ? global_valid : valid) * H * W.
 //   y = [relu or activation]((x - mean) invstd gamma + beta [+ residual])
 //   xhat = (x - mean) invstd
 //   g = (dy [+ dy2]) times the derivative of the ReLU or activation; 0 in samples that are invalid
 //   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2]; 0 in such samples
-// forward also updates running_mean and running_var in place: new = (1 - momentum) old + momentum
-// batch, with the unbiased variance, as PyTorch does. If the count is 0, it leaves them alone and
-// uses mean = 0, variance = 1. Backward finds the zeros of the ReLU in y if there is a residual,
-// else it computes them from x. It computes the activation's derivative from x, too.
 // The gradient of the residual is g. dgamma and dbeta are sums over this rank's samples only.
+//
+// forward also updates the running statistics in place, as PyTorch does: new = (1 - momentum) old +
+// momentum batch, with the unbiased variance. If the count is 0, it leaves them alone and uses mean
+// = 0, variance = 1.
 #pragma once
 
 #include <optional>
@@ -61,9 +60,8 @@ struct BatchNormProblem {
   bool relu_mask = false;
 };
 
-// Throw std::invalid_argument: the first function if flags exclude each other, or if backward could
-// not know g because write_gradient is missing; the second one if the activation cannot be
-// computed.
+// Throws std::invalid_argument if flags exclude each other, or if backward could not know g because
+// write_gradient is missing.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
 

@@ -43,8 +43,8 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
 }
 
 // Adds up two values per channel over the first `valid` samples. task(sample, block, first, second)
-// adds the values of one sample's channel block to first[lane] and second[lane]. `partial` holds
-// kPieces x padded x 2 doubles.
+// adds those of one sample's block of channels to first[] and second[], which have one element per
+// channel. `partial` is a workspace for the sums of kPieces pieces.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
                       const Task& task) {
@@ -71,12 +71,12 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
-// Calls task(part, factors) for parts of a pass, which are small enough for the L1 cache. `factors`
-// is scratch memory for the task, with one float per element of the part.
+// Calls task(part, factors) for parts of a pass that fit into the L1 cache. `factors` is scratch
+// memory with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  // A part has kElements / block pixels, a multiple of kRun (cpu_passes.cpp). So dividing the pass
-  // into parts does not change the runs in which pixels are summed.
+  // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.
+  // So dividing a pass into parts does not change its sums.
   constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;

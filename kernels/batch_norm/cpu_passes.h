@@ -27,8 +27,8 @@ struct Geometry {
   }
 };
 
-// Constants per channel, from which y = (x - mean) scale + shift and dx = scale g + slope (x -
-// mean) + offset. All of them are 0 in padding lanes, so that padding stays 0.
+// The constants of a channel, all 0 in padding lanes, so that padding stays 0. They give y = (x -
+// mean) scale + shift and dx = scale g + slope (x - mean) + offset.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -44,7 +44,7 @@ struct Coefficients {
   }
 };
 
-// Says from what backward computes the zeros of the ReLU, or the derivative of the activation.
+// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.

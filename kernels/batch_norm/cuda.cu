@@ -9,9 +9,9 @@ namespace {
 constexpr int kRows = 4;  // rows that a thread loads at once
 
 struct ForwardOperands {
-  const void *x, *residual;  // residual: null if there is none
+  const void *x, *residual;  // residual may be null
   void* y;
-  std::uint8_t* mask;  // null if there is none
+  std::uint8_t* mask;  // may be null
   const double* sums;  // null in inference, which uses the running statistics
   const float *gamma, *beta;
   float *running_mean, *running_var;
@@ -32,8 +32,7 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-// Computes the constants of a block's columns, from the sums or, in inference, from the running
-// statistics.
+// Computes the constants of a block's columns.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
                                               const ColumnGrid& grid, const Place& place,
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  const void *x, *dy, *dx2;  // dx2: null if there is none
+  const void *x, *dy, *dx2;  // dx2 may be null
   void* dx;
   const double *sums, *dsums;
   const float *gamma, *beta;
@@ -136,8 +135,7 @@ struct Gradient {
     return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
             static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
   }
-  // Returns dx for one element. `masks`: the caller's g does not yet contain the derivative of the
-  // ReLU.
+  // Returns dx for one element. With `masks`, g is first multiplied by the derivative of the ReLU.
   template <int kActivation>
   __device__ __forceinline__ float of_input(const ActivationProblem& activation, float x, float g,
                                             bool masks) const {
@@ -149,7 +147,8 @@ struct Gradient {
   }
 };
 
-// kSecond: there is a dx2. A test at run time would keep the loads from being issued together.
+// kSecond: dx2 is given. This is a template argument, because a test at run time would delay the
+// loads.
 template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands of_first,
@@ -202,8 +201,8 @@ void require_vector(const char* operation, TensorDesc& desc, DType type, const S
   require_shape(operation, "a per-channel operand", desc, shape);
 }
 
-// `sums_at` is the position of the input `sums`: 1 in forward. It is 0 in inference, which has no
-// sums, so that later inputs move up.
+// `sums_at` is the position of the input `sums` in forward, which is 1. Inference has no sums and
+// passes 0, so that later inputs move up.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   require_batch_norm_activation(operation, problem);

@@ -1,8 +1,7 @@
-// Code that the kernels of batch normalisation on the device share: how a [rows, columns] matrix is
-// divided among blocks, the sums of its columns, and the constants of a channel. A row is a pixel
-// of a channels_last image, or a row of a matrix. If one pixel does not fill whole packs,
-// neighbouring pixels are joined. For example, a row of four pixels of 58 channels has 232 columns,
-// and column i belongs to channel i % 58.
+// Code that the kernels of batch normalisation on the device share. They see an image as a matrix,
+// whose row is a pixel and whose column is a channel. If a pixel does not fill whole packs of 16
+// bytes, a row is several pixels. For example, with rows of four pixels of 58 channels, column i of
+// 232 belongs to channel i % 58.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +14,7 @@
 
 namespace convoy::kernels::cuda {
 
-// The most packs in the width of a block: 8 packs of 16 bytes are one line of 128 bytes. In narrow
-// blocks a thread needs few constants, and more blocks share the addition of partial sums.
+// The greatest width of a block in packs. Eight packs of 16 bytes are one cache line.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
@@ -29,8 +27,7 @@ struct ColumnGrid {
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
   __host__ __device__ bool joins_pixels() const { return columns != channels; }
-  // Returns the number of partial sums: two per row block and column. If pixels are joined, the
-  // final sums of the columns follow them in memory.
+  // Returns the number of partial sums: two per row block and column.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
   // Returns how many tickets (cuda_resident.h) finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
@@ -43,9 +40,9 @@ struct ColumnGrid {
 // Returns how many pixels of an image a row of the matrix has.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
-// Divides the rows among blocks of `threads` threads. A row has joined_pixels(e, type) pixels, in
-// the packs that with_packing() chooses. There are enough blocks that a thread has at most
-// `rows_a_thread` rows, but at most `most_blocks` blocks unless that is 0.
+// Divides the rows among blocks of `threads` threads, so that a thread has at most `rows_a_thread`
+// rows. If that takes more than `most_blocks` blocks, and `most_blocks` is not 0, makes only
+// `most_blocks` blocks.
 inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, int rows_a_thread,
                               int most_blocks = 0) {
   const int joined = joined_pixels(e, type),
@@ -76,8 +73,7 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const ImageExtents e = image_extents(y.shape);
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
-  // There is one byte per pack if whole packs fill a row, else one per element. with_packing()
-  // chooses the packs of the kernels by the same rule.
+  // There is one byte per pack if whole packs fill a row, else one per element, as in the kernels.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
@@ -100,9 +96,8 @@ struct Place {
   bool active;
 };
 
-// Returns the calling thread's place. If `from_end` is set, the first blocks take the last rows,
-// which the previous pass has left in the L2 cache. The first rows are then read last, so that the
-// next pass finds them there.
+// Returns the calling thread's place. With `from_end`, the first blocks to run take the last rows,
+// which the previous pass has left in the L2 cache.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -123,9 +118,8 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds up two kinds of values per column over the block's threads. `v` has V values of the first
-// kind, then V of the second. Writes the sums to `partials`, [row_blocks, 2, columns]. `shared` has
-// 2 V * kMostTile floats per warp.
+// Adds up two kinds of values per column over the block's threads. `v` has V values of each kind.
+// Writes the sums to `partials`, [row_blocks, 2, columns].
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
                                                float* shared, float* partials) {
@@ -148,8 +142,8 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
   }
 }
 
-// Adds the partial sums of both kinds over all row blocks. The sum of kind k of column c is then in
-// shared[k * place.columns + (c - place.first)].
+// Adds up the partial sums of both kinds over all row blocks. Writes them to `shared`, [2, columns
+// of the block].
 template <int V, int threads>
 __device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
                                              const Place& place, double* shared) {
@@ -225,9 +219,9 @@ inline ActivationProblem activation_of(const BatchNormProblem& problem) {
   return problem.activation.value_or(ActivationProblem{});
 }
 
-// Maps a channel's values before the ReLU, by the same expression in forward and backward, so that
-// both have the same zeros. For f32 the mean is subtracted first, which is precise if the mean is
-// large. For bf16 the mean is part of `shift`, which saves a constant.
+// Maps a channel's values before the ReLU. Forward and backward use the same expression, so that
+// both find the same zeros. For f32 the mean is subtracted first, which is precise even if it is
+// large. For bf16 it is part of `shift`, which saves a constant.
 template <typename T>
 struct Affine {
   static constexpr bool kCentred = sizeof(T) == 4;

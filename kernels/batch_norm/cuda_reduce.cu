@@ -18,7 +18,7 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// Says from what backward computes the zeros of the ReLU, or the derivative of the activation.
+// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
@@ -53,7 +53,7 @@ __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
 }
 
 // Calls visit(mask, second, kind of the activation) with compile-time constants, because tests at
-// run time would keep loads from being issued together.
+// run time would delay the loads.
 template <typename Visit>
 void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   constexpr std::integral_constant<int, kNoActivation> kNone{};

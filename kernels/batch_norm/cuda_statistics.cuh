@@ -11,10 +11,9 @@ inline constexpr int kReduceThreads = 512;
 // The most shared memory that store_partials() and add_partials() need, in bytes.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Ends a pass that added up two kinds of values. It adds the partial sums of each column and, if
-// pixels are joined, the columns of each channel, in an order that depends on the shape only. Then
-// it calls store(channel, first sum, second sum). scaled(i, sum) returns the second sum of the
-// block's column i, times a factor of the caller's choice.
+// Each thread has two sums for each of its columns. This adds them up over all threads, blocks and
+// joined pixels, in an order that depends on the shape only, and calls store(channel, first sum,
+// second sum). scaled(i, sum) may change the second sum of the block's column i before that.
 template <int N, typename Scaled, typename Store>
 __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& grid, const Place& place,
                                             char* shared, float* partials, unsigned* tickets, Scaled scaled,
@@ -45,10 +44,11 @@ __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& g
 }
 
 // Adds up the values and their squares of each column over the valid rows. A Source supplies the
-// matrix by three functions. load(offset) starts reading kWidth elements, pack(loaded, offset)
-// returns them, and moved(stride) returns the Source of the block's member. A thread has the loads
-// of kRows rows under way. A Source that also writes the matrix (kWrites) must get all rows, not
-// only the valid ones.
+// matrix:
+//   moved(stride)         returns the Source of the member (kernel.h) that the block computes
+//   load(offset)          starts reading kWidth elements; a thread has kRows loads under way
+//   pack(loaded, offset)  returns these elements; if kWrites is set, also stores them
+// A Source with kWrites gets all rows, not only the valid ones.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
     statistics(const __grid_constant__ Source of_first, const StepControl* control,

@@ -27,7 +27,8 @@ enum class Repeat : std::uint8_t { over_all, over_pixels, none };
 // Returns how a factor of this shape is repeated over x. Throws std::invalid_argument unless it is
 // one of the three shapes at the head of this file.
 Repeat repeat_of(const char* operation, const Shape& factor, const Shape& x);
-// Requires the layout of the factor and, if it has one value per channel, its type.
+// Throws unless the factor has the right layout and, if it has one value per channel, the right
+// type.
 void require_factor(const char* operation, Repeat repeat, TensorDesc& factor, const TensorDesc& x);
 // Returns how a term of broadcast_add is repeated over x. Throws std::invalid_argument like
 // repeat_of(), and also if the term has x's own shape.

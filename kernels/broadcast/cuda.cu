@@ -6,16 +6,16 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// Loads the factors of V channels. The rows of a segment (of all samples, or of one sample) have
-// the same factors.
+// Loads the factors of V channels. All rows of a segment (one sample, or the batch) have the same
+// factors.
 template <typename F, int V>
 __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segment, int channels, int channel,
                                              float (&to)[V]) {
   unpack(load_pack<V>(factor + segment * channels + channel), to);
 }
 
-// Computes y = x factor or, if `add`, y = x + factor. `segment_rows`: how many neighbouring rows
-// have the same factors.
+// Computes y = x factor or, if `add`, y = x + factor. Each run of `segment_rows` rows has the same
+// factors.
 template <typename T, typename F, int V, bool add>
 __global__ void repeat_factor(const T* x, const F* factor, T* y, Divider packs, Divider segment_rows,
                               std::int64_t items, std::ptrdiff_t member_stride) {

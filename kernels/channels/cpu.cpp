@@ -1,13 +1,13 @@
-// Copies channels of row_major and blocked tensors. A block whose lanes stay together is copied as
-// a plane, else lane by lane.
+// Copies channels of row_major and blocked tensors. If an output block of channels is a whole block
+// of the input, it is copied at once, else channel by channel.
 #include "kernels/channels/channels.h"
 #include "kernels/device/planes.h"
 
 namespace convoy::kernels::cpu {
 namespace {
 
-// Returns whether the output's block is a whole block of the input. A block that reaches beyond the
-// last channel with nothing but padding counts as whole.
+// Returns whether the output's block is a whole block of the input. Padding after the last channel
+// may be part of both.
 template <int kLanes>
 bool stays_together(const ChannelMap& map, std::int64_t block) {
   const std::int64_t first = map.source(block * kLanes);

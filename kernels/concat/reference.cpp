@@ -1,5 +1,4 @@
-// Concatenates in plain loops. Along the channels, a sample of the whole tensor is the samples of
-// the parts, one after the other in memory.
+// Concatenates in plain loops.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"

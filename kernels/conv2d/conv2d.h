@@ -7,9 +7,9 @@
 //                            -> {dx, [dsums, dgamma, dbeta: input_norm]}
 //   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
 // x and dx are [N, C, H, W], weights and dweights [K, C / groups, R, S], bias and dbias [K], y and
-// dy [N, K, P, Q]. If forward fuses the ReLU, dy is the gradient before the ReLU: run relu_backward
-// on y first, or use input_relu in the next convolution. dweights is written in the layout that the
-// request gives it, which is that of the weights.
+// dy [N, K, P, Q]. dweights is written in the layout of the weights, which the request names. If
+// forward fuses the ReLU, dy is the gradient before the ReLU: run relu_backward on y first, or use
+// input_relu in the next convolution.
 //
 // On CUDA x, y, dy and dx are channels_last, and all f32 or all bf16. weights are channels_last (in
 // memory K, R, S, C / groups) and of the same type. bias, dweights and dbias are f32. Tensor cores
@@ -34,16 +34,16 @@ struct Conv2dProblem {
   // forward also writes sums, f64 [2, K]. They are the batch_norm_statistics of y over the first
   // control->valid samples.
   bool statistics = false;  // only the reference and CUDA support it
-  // Used with statistics, if the sums of this y have been written before (when a step is computed
-  // again). forward runs the same kernel, so y has the same bits, but the request has no output for
-  // the sums.
+  // Set if forward runs again in a step that recomputes activations, and its sums are already
+  // known. The request then has no output for sums. The kernel is the same, so y has the same bits.
   bool sums_known = false;
   // backward_data gives the gradient before a ReLU whose output is x: dx is 0 wherever x is not
   // above 0.
   bool input_relu = false;  // only the reference and CUDA support it
-  // backward_data fuses the backward_reduce of the batch norm, with ReLU and mask, whose output is
-  // x. In place of dx it writes the batch norm's g = (dx + dy2) * mask, and its sums. norm_x and
-  // the operands after it are those of the batch norm. Only the reference and CUDA support it.
+  // x is the output of a batch norm with ReLU and mask, and backward_data also does the work of its
+  // batch_norm_backward_reduce. In place of dx it writes g = (dx + dy2) * mask and the sums of g.
+  // The operands from norm_x on are those of the batch norm. Only the reference and CUDA support
+  // it.
   std::optional<BatchNormProblem> input_norm = std::nullopt;
   bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
 };
@@ -59,8 +59,8 @@ CONVOY_KERNEL(conv2d_forward, Conv2dProblem);
 CONVOY_KERNEL(conv2d_backward_data, Conv2dProblem);
 CONVOY_KERNEL(conv2d_backward_weights, Conv2dProblem);
 
-// Returns whether kernels of the current device fuse input_norm (for bf16 and tf32), so that no
-// separate pass is needed.
+// Returns whether the current device fuses input_norm (in bf16 and tf32). If not, it runs a
+// separate pass.
 bool conv2d_fuses_input_norm(Backend backend);
 namespace cuda {
 bool conv2d_fuses_input_norm();

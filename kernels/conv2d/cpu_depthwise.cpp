@@ -15,16 +15,17 @@ struct Geometry {
 
 template <int kLanes>
 struct VectorOf {
-  // A vector of kLanes floats that can be read at any place in an array of floats.
+  // A vector of kLanes floats, without alignment.
   using Type [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
 };
 
-// Adds one line of dy times the line of x under a row of the filter, to sums[kFilter][kLanes].
+// Multiplies a row of dy by the row of x that lies under one row of the filter. Adds the products
+// of each tap to sums[kFilter][kLanes].
 template <int kLanes, int kFilter>
 CONVOY_VECTORISED void add_line(const Geometry& g, const float* x, const float* dy, double* sums) {
   using Vector = typename VectorOf<kLanes>::Type;
-  // `edge` has the products where the filter reaches beyond the line. Apart from them, the loop
-  // over s is unrolled and `inner` stays in registers.
+  // At the ends of a row the filter reaches beyond the image, and `edge` takes the products. In
+  // between, the loop over s is unrolled, and `inner` stays in registers.
   Vector inner[kFilter] = {}, edge[kFilter] = {};
   for (std::int64_t q = 0; q < g.q; ++q) {
     const Vector gradient = *reinterpret_cast<const Vector*>(dy + q * kLanes);
@@ -62,14 +63,14 @@ void add_plane(const Geometry& g, const float* x, const float* dy, double* sums)
     }
 }
 
-// The batch is summed in this many pieces. Their number must not depend on the threads, because it
-// decides the order in which sums are added and so their bits.
+// The batch is summed in this many pieces, whatever the number of threads is, so that the bits of
+// the sums do not depend on the threads.
 constexpr std::int64_t kPieces = 8;
 
 template <int kLanes>
 Kernel make(const Geometry& g, bool bias, const TensorDesc& dweights) {
-  // The workspace: sums of the parts, [kPieces][blocks of channels][taps, and the bias][kLanes],
-  // then dweights in row_major.
+  // The workspace has the sums of the pieces, [kPieces][blocks of channels][taps, and the
+  // bias][kLanes], and then dweights in row_major.
   const std::int64_t rows = g.taps() + bias, all = kPieces * g.x.blocks * rows * kLanes;
   const auto body = [=](const BoundOperands& b) {
     auto* const sums = b.scratch<double>();

@@ -8,8 +8,8 @@
 
 namespace convoy::kernels::cpu {
 
-// Returns the kernel, or nothing if oneDNN should compute the gradient. That is so if the layer is
-// not depthwise, the filter is at most 3x3, or x and dy are not both in the same blocked layout.
+// Returns the kernel, or nothing if oneDNN should compute the gradient: if the layer is not
+// depthwise, the filter is at most 3x3, or x and dy do not have the same blocked layout.
 std::optional<Kernel> depthwise_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 
 }  // namespace convoy::kernels::cpu

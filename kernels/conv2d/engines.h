@@ -1,6 +1,6 @@
-// The interface between the makers (cuda/makers.cpp) and the engines. An engine is a way in which a
-// convolution can run on the GPU. The interface says which tasks an engine supports, with which
-// plans, and how a plan is bound to buffers. CUDA builds only.
+// The interface of the engines. An engine is a way in which a convolution can run on the GPU. The
+// interface says which tasks an engine supports, with which plans, and how a plan is bound to
+// buffers. CUDA builds only.
 //
 // A convolution is a matrix product in which im2col() reads the images through the filter's
 // windows:
@@ -23,12 +23,11 @@ enum class Direction : std::uint8_t { forward, backward_data, backward_weights }
 
 enum class Engine : std::uint8_t {
   direct,  // a thread computes one element; for groups that no other engine supports
-  // An implicit product by mma_sync or register_tiles. It serves nearly all tasks, on any chip from
-  // sm_80 on.
+  // A product whose operand im2col(x) is read from the images as it is needed, by mma_sync or
+  // register_tiles kernels. It serves nearly all tasks, on any chip from sm_80 on.
   gathered,
   matrix,  // for 1x1 filters, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  // An implicit product by Hopper's wgmma, with windows that TMA reads. It joins pixels if that
-  // pays.
+  // Like gathered, but by Hopper's wgmma, with windows that TMA reads.
   im2col,
   folded,     // as im2col, after space_to_depth of the images; for few channels
   depthwise,  // for as many groups as channels: no product, sums in registers
@@ -62,20 +61,19 @@ struct Task {
   bool relu = false;        // used by forward only
   bool statistics = false;  // forward also writes batch norm's sums of y
   bool input_relu = false;  // backward_data makes dx zero wherever x is not above zero
-  // backward_data writes a batch norm's g in place of dx, and its sums.
+  // backward_data fuses a batch norm's backward_reduce (Conv2dProblem::input_norm).
   bool input_norm = false;
-  // The groups are neighbouring pixels, and the filters of the first group serve all of them. The
-  // im2col engine alone makes such tasks (joined_pixels.h).
+  // The groups are neighbouring pixels of a 1x1 convolution, which all have the same filters. Only
+  // the im2col engine makes such tasks (joined_pixels.h).
   bool joined = false;
 
-  // Returns whether there is work besides the product, its bias and its ReLU.
+  // Returns whether there is work in addition to the product, its bias and its ReLU.
   bool has_extra() const { return statistics || input_relu || input_norm; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
-  // Returns the equivalent matrix product. Its rows have no gaps.
+  // Returns the equivalent matrix product.
   gemm::Problem product() const;
-  // Returns the number of operations, which is the same in all directions. The zeros between the
-  // elements of a strided gradient do not count.
+  // Returns the number of operations, which is the same in all directions.
   double operations() const;
   double bytes() const;  // the bytes to move if each operand is moved once
   std::string to_string() const;

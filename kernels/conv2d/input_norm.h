@@ -1,5 +1,5 @@
-// backward_data with input_norm for backends and shapes that do not fuse it. The convolution is
-// followed by the batch norm's backward_reduce over dx, in place.
+// Runs backward_data with input_norm on backends and shapes that do not fuse the two: the
+// convolution, then the batch norm's backward_reduce over dx in place.
 #pragma once
 
 #include <stdexcept>
@@ -30,8 +30,8 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 
-// Makes the kernel of the separate batch_norm_backward_reduce, for which `reduce` is the backend's
-// maker. Also chooses the layouts of the request's operands that this kernel reads and writes.
+// Makes the kernel of the batch_norm_backward_reduce that follows the convolution. `reduce` is the
+// backend's maker. Also chooses the layouts of its operands in the request.
 inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&), BatchNormProblem norm,
                         KernelRequest& request) {
   norm.relu = norm.residual = norm.relu_mask = norm.second_gradient = norm.write_gradient = true;

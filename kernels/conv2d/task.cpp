@@ -1,4 +1,4 @@
-// Names and sizes of tasks and engines, which need no GPU.
+// The functions of tasks and engines that need no GPU.
 #include <fmt/format.h>
 
 #include "kernels/conv2d/engines.h"

@@ -1,9 +1,8 @@
-// Bilinear resampling with antialiasing. On 8-bit images its results have the bits of Pillow's
-// (Resample.c, BILINEAR). The filter is a triangle over the source; if the image is reduced, the
-// triangle is widened by the scale. The weights of the filter are computed in double precision and
-// rounded to integers in units of 2^-kWeightBits. The horizontal pass comes first, and its sums are
-// rounded to 8 bits before the vertical pass. Host and device both compute the weights with these
-// functions, so that they agree.
+// Bilinear resampling with antialiasing, whose results on 8-bit images have the bits of Pillow's
+// (Resample.c, BILINEAR). The filter is a triangle over the source, widened by the scale if the
+// image is reduced. Weights are integers in units of 2^-kWeightBits. The horizontal pass comes
+// first and rounds to 8 bits, then the vertical pass. Host and device use these functions, so that
+// they agree.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +33,7 @@ CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 }
 
 // The source pixels of one output along one axis: `count` pixels of the region from pixel `first`
-// on. `count` is at least 1 for outputs from axis.begin to axis.end.
+// on.
 struct BilinearTaps {
   std::int32_t first, count;
   double centre, inverse_support, sum;  // sum: the weights' sum before they are normalised
@@ -47,7 +46,7 @@ CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, s
   return magnitude < 1 ? 1 - magnitude : 0;
 }
 
-// Returns all fields but `sum`, which the weights of all taps give.
+// Returns the taps of an output, without `sum`.
 CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::int32_t output) {
   const double support = axis.scale < 1 ? 1 : axis.scale;
   const double place = unfused_product(static_cast<double>(axis.skipped + output) + 0.5, axis.scale);
@@ -58,7 +57,7 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::i
   const auto end = static_cast<std::int32_t>(taps.centre + support + 0.5);
   taps.first = first < 0 ? 0 : first;
   taps.count = (end > axis.extent ? axis.extent : end) - taps.first;
-  // The triangle often ends exactly at the last tap. Leave out a pixel that has no weight.
+  // The triangle often ends exactly at the last pixel, which then has no weight.
   if (taps.count > 1 && unnormalised_weight(taps, taps.count - 1) == 0) --taps.count;
   return taps;
 }
@@ -75,15 +74,15 @@ CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps,
   return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));
 }
 
-// Returns the pixel of a sum of weighted pixels that started at kHalfWeight. It limits the pixel to
-// 255, because the rounded weights may add up to a little more than 1.
+// Converts a sum of weighted pixels to a pixel. The sum must start at kHalfWeight, so that it is
+// rounded. The limit is needed because rounded weights may add up to a little more than 1.
 CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
   const std::int32_t value = sum >> kWeightBits;
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
 
-// Returns whether every output is a pixel of the region, unchanged. The weights above would give
-// the same result, but callers save the sums.
+// Returns whether every output is an unchanged pixel of the region, so that callers need not
+// compute weighted sums.
 CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
   return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));
 }

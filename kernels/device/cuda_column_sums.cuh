@@ -1,7 +1,7 @@
-// Adds up the rows of a matrix: each column (channel) gets one sum. The same pass may also write
-// one result per element. Two launches are made. In the first, blocks write partial sums to the
-// workspace. The second adds them in an order that depends on the shape only, so that the bits are
-// always the same.
+// Adds up the rows of a matrix, so that each column (channel) gets one sum. In a first launch,
+// blocks write partial sums to the workspace; a second launch adds them. The order depends on the
+// shape only, so the bits are always the same. The pass over the matrix may also write a result per
+// element.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace convoy::kernels::cuda {
 inline constexpr int kSumThreads = 256;
 inline constexpr int kMostSumLanes = 32;
 
-// Describes the launch for `segments` matrices of `rows` x `channels`, which lie one after the
-// other in memory. Each matrix (segment) has its own sums.
+// The grid for `segments` matrices of `rows` x `channels`, one after the other in memory. Each
+// matrix (segment) has its own sums.
 struct SumGrid {
   std::int64_t segments, rows;
   int channels;
@@ -31,13 +31,13 @@ struct SumGrid {
   }
 };
 
-// `width`: the channels of a pack, or 1 if the channels are not a multiple of a whole pack.
+// `width` is the number of channels in a pack: 1 if the channels do not fill whole packs.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, int width) {
   constexpr int kRowsAThread = 4, kMostBlocks = 8 * kMultiprocessors;
   SumGrid grid{segments, rows, static_cast<int>(channels), 1, 0, 0, 0, 0};
   const std::int64_t packs = channels / width;
-  // Four packs, half a line of 128 bytes, suffice if that leaves fewer threads idle than eight.
-  // Single elements need a whole warp.
+  // A block is one cache line (eight packs) wide, or half of one if that leaves fewer threads idle.
+  // Without whole packs it is one warp wide.
   const int widest = width == 1 ? 32 : ceil_div(packs, 8) * 8 == ceil_div(packs, 4) * 4 ? 8 : 4;
   while (grid.lanes < widest && grid.lanes < packs) grid.lanes *= 2, ++grid.shift;
   grid.tiles = static_cast<int>(ceil_div(packs, grid.lanes));
@@ -48,7 +48,7 @@ inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t c
   return grid;
 }
 
-// Returns the grid for packs of the width that with_packing(type, {channels}) chooses.
+// Returns the grid for the packs that with_packing(type, {channels}) chooses.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, DType type) {
   const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   return sum_grid(segments, rows, channels, channels % wide == 0 ? wide : 1);
@@ -67,12 +67,13 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
     *to = static_cast<Out>(sum);
 }
 
-// The first launch: adds up columns. A Source has the constants kWidth and kSums and two functions.
-// load(at) starts the reads of kWidth neighbouring elements from offset `at` on. visit(loaded,
-// segment, row, at, channel, sums) adds what these elements contribute to sums[kSums][kWidth]. A
-// thread has the loads of kRowsInFlight rows under way. A Source also lists its pointers by
-// each_pointer(), as cuda_members.cuh says. If a segment has only one block, the block stores the
-// final sums.
+// The first launch: adds up columns. A Source, with constants kWidth and kSums, supplies the
+// matrix:
+//   load(at)         starts reading kWidth neighbouring elements at offset `at`
+//   visit(loaded, segment, row, at, channel, sums)
+//                    adds the contributions of these elements to sums[kSums][kWidth]
+//   each_pointer()   lists its pointers (cuda_members.cuh)
+// A thread has kRowsInFlight loads under way. If a segment has only one block, its sums are final.
 template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
     column_sums(const __grid_constant__ Source source_of_first, const __grid_constant__ SumGrid grid,
@@ -164,7 +165,8 @@ __global__ void __launch_bounds__(kSumThreads)
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {
-  int columns = kSumThreads;  // ends with as many threads per channel as there are parts, up to 32
+  // Each channel gets a thread per part, but at most 32.
+  int columns = kSumThreads;
   while (columns > kSumThreads / 32 && kSumThreads / columns < parts) columns /= 2;
   const int tiles = static_cast<int>(ceil_div(channels, columns));
   launch(finish_column_sums<Out, kSums>, static_cast<unsigned>(segments * tiles), kSumThreads, stream,

@@ -32,9 +32,9 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// Makes a kernel for launches whose last block to finish does more work. The launch calls
-// body(const BoundOperands&, unsigned* tickets, Stream). Binding the kernel reserves `tickets`
-// tickets per member; those of a member follow those of the member before it.
+// Makes a kernel for launches whose last block to finish does more work, which it finds out by a
+// ticket (cuda_resident.h). The launch calls body(const BoundOperands&, unsigned* tickets, Stream).
+// Each member has `tickets` tickets, one member after the other.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
@@ -52,8 +52,8 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
   return kernel;
 }
 
-// Gives an operand whose layout is open the layout of activations on the device: channels_last for
-// four extents, else row_major. Throws std::invalid_argument if it has another layout.
+// Gives an operand whose layout is open channels_last if it has four extents, else row_major.
+// Throws std::invalid_argument if it has another layout.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
 // Returns the element type, f32 or bf16, that all operands must share. Throws std::invalid_argument
@@ -82,14 +82,13 @@ inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Returns the number of blocks of a loop over `items` with one thread per item, up to the largest
-// grid. Many short blocks stream 8 % faster than few long ones, because the device then works on
-// one region of memory.
+// grid. Many short blocks stream 8 % faster than few long ones.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// Returns a number of blocks that the device can run all at once. Use it for sums, whose blocks
-// each write a partial sum, and if threads have much to set up.
+// Returns a number of blocks that the device can run all at once. Use it if each block writes a
+// partial sum, or if threads have much to set up.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

@@ -1,7 +1,6 @@
-// Computes all members (kernel.h) in one launch: the z of the grid is the number of the member. A
-// kernel that takes members has the stride of their memories as its last parameter. It moves its
-// pointers to the memory of its block's member before it uses them. Tables that all members share,
-// and tickets, are not moved.
+// Computes all members (Members, kernel.h) in one launch. A block's member is its index z in the
+// grid. Before a kernel uses its pointers, which are those of member 0, it moves them to the
+// member's memory. Tables that all members share, and tickets, are not moved.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +10,22 @@
 
 namespace convoy::kernels::cuda {
 
-// Returns the address `offset` bytes after `pointer`, or null for null. Offsets from member 0's
-// memory to that of another member are multiples of the stride.
+// Returns the address `offset` bytes after `pointer`, or null for null.
 template <typename T>
 __device__ __forceinline__ T* moved(T* pointer, std::ptrdiff_t offset) {
   auto* const bytes = static_cast<char*>(const_cast<void*>(static_cast<const void*>(pointer)));
   return static_cast<T*>(static_cast<void*>(bytes + (pointer == nullptr ? 0 : offset)));
 }
 
-// Returns where the block's member has what member 0 has at `pointer`.
+// Returns the address in the memory of the block's member, for an address in the memory of member
+// 0.
 template <typename T>
 __device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
   return moved(pointer, stride * static_cast<std::ptrdiff_t>(blockIdx.z));
 }
 
-// Moves pointers to the memory of the block's member. Member 0 needs no move and skips all of this
-// in one jump. A training that runs alone is member 0, so it does not even load this code, which
-// would cost time in a step of many short kernels.
+// Moves pointers to the memory of the block's member. Member 0 skips the code by one jump, so that
+// a training alone does not even load it. That matters in a step of many short kernels.
 template <typename... T>
 __device__ __forceinline__ void move_to_member(std::ptrdiff_t stride, T*&... pointers) {
   if (__builtin_expect(blockIdx.z != 0, 0)) ((pointers = of_member(pointers, stride)), ...);

@@ -78,8 +78,8 @@ StreamPool::StreamPool(int compute_lanes, CudaStream::Priority priority) {
 
 namespace {
 
-// The streams that this thread has given to join_later() in its current capture and that no other
-// stream waits for yet. Null if the thread is not capturing.
+// The streams given to join_later() in this thread's capture that no other stream waits for yet.
+// Null if the thread captures nothing.
 thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace

@@ -16,9 +16,9 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Memory barriers (mbarriers). A phase completes when `count` arrivals and all announced bytes have
-// come; phases have parities 0, 1, 0 and so on. Before phase 0 completes, a wait for parity 1
-// returns at once, so a producer's first wait for a free stage does not block.
+// Memory barriers (mbarriers). A phase ends when `count` arrivals and all announced bytes have
+// come. Phases have the parities 0, 1, 0 and so on. A first wait for parity 1 returns at once, so a
+// producer does not wait for stages that were never filled.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -34,9 +34,8 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. The scope is the default one, because
-// the guarded data moves through the asynchronous proxy. Cluster scope would flush L1, which halved
-// the rate of the wgmma kernels.
+// Arrives at the same barrier in block `rank` of the cluster. The instruction keeps its default
+// scope, because cluster scope would flush L1 and halve the rate of the wgmma kernels.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
@@ -80,15 +79,14 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Returns the tensor map of a member. The parameters of kernels hold the two fields of a MemberMap:
-// the map of member 0, and the maps of the other members.
+// Returns the tensor map of a member, from the two fields of its MemberMap.
 __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others,
                                                      int member) {
   return member == 0 ? &first : others + (member - 1);
 }
 
-// Copies from a tensor in global memory to shared memory. Coordinates are in elements, innermost
-// first.
+// Loads, which copy from a tensor in global memory to shared memory. Coordinates are in elements,
+// innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -109,8 +107,8 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
-// Writes the same bytes to the same offset in every block of `mask`, and signals the barrier of
-// each of these blocks.
+// Loads a box into shared memory of every block of the cluster that `mask` names, at the same
+// offset, and signals the barrier of each.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
   asm volatile(
@@ -131,8 +129,8 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// Copies from shared memory to a tensor in global memory. Elements outside the tensor are not
-// written.
+// Stores, which copy from shared memory to a tensor in global memory. Elements outside the tensor
+// are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
@@ -154,8 +152,8 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until TMA has read the sources of all store groups but the last `pending`. They may then be
-// overwritten.
+// Waits until TMA has read the sources of all store groups but the last `pending`, so that they may
+// be overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");

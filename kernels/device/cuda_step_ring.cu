@@ -1,6 +1,5 @@
-// The two kernels of a StepRing. One fetches a step's values from host memory, the other publishes
-// the step's results to it. The bus limits their rate, so few threads are enough: fetching has one
-// block per member, and publishing has one block.
+// The two kernels of a StepRing: one fetches a step's values from host memory, the other publishes
+// the step's results to it. The bus limits their rate, so they have few threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -12,12 +11,12 @@ namespace convoy::kernels {
 namespace {
 
 constexpr int kRingThreads = 512;
-// How many loads of one thread are under way over the bus at the same time.
+// The loads of one thread that are under way over the bus at the same time.
 constexpr int kInFlight = 8;
 
 struct Piece {
   std::uint64_t* device;
-  // offset: in the slot, in bytes. words: the length of one member's field, in units of 8 bytes.
+  // offset: the place in the slot, in bytes. words: 8-byte words of one member's field.
   std::size_t offset, words;
 };
 struct Pieces {
@@ -48,7 +47,7 @@ __global__ void __launch_bounds__(kRingThreads)
   }
 }
 
-// How many threads publish a slot of at most kFewWords words, such as a step's metrics.
+// The threads that publish a slot of at most kFewWords words, such as a step's metrics.
 constexpr int kFewThreads = 32;
 constexpr std::size_t kFewWords = 1024;  // the most words that kFewThreads threads publish
 

@@ -45,8 +45,8 @@ class StepRing {
   int slots_;
   Members members_;
   std::vector<Field> fetched_, published_;
-  // The offset in a slot of each fetched field, then of each published field; the mark of a
-  // finished step follows at mark_at_. A field is the values of all members, one after the other.
+  // The offset of each field in a slot. The mark of a finished step follows at mark_at_. A field is
+  // the values of all members, one after the other.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;

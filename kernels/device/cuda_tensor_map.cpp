@@ -41,9 +41,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// Returns by how much the last position lies beyond the tensor's last pixel along one axis
-// (negative: before it). TMA takes this distance; with up to step - 1 more, it would visit the same
-// positions.
+// Returns how far the last position lies beyond the tensor's last pixel along one axis, which is
+// negative if it lies before it. The descriptor needs this distance.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

@@ -22,10 +22,10 @@ namespace convoy::kernels {
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
-// Describes an NHWC tensor as columns of an im2col matrix, in boxes of `pixels` positions by
-// `channels` channels with the same swizzle. Positions run from `first` on in steps of `step`:
-// `across` of them in a row of an image, and `down` such rows. Pixels outside the tensor read as
-// zero.
+// An NHWC tensor as TMA reads it for an im2col matrix, in boxes of `pixels` positions by `channels`
+// channels with the 128-byte swizzle. Along each axis, positions run from `first` on in steps of
+// `step`: `across` of them in a row of an image, and `down` such rows. Outside the tensor are
+// zeros.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;
@@ -34,7 +34,7 @@ struct Im2colMap {
   int first[2] = {0, 0}, step[2] = {1, 1};             // in height and width
   int down = 0, across = 0;
   int pixels = 0, channels = 0;
-  // Returns whether the corners of the positions fit into the fields of the descriptor.
+  // Returns whether the fields of TMA's descriptor are large enough for these positions.
   bool encodable() const;
   CUtensorMap encode() const;
 };

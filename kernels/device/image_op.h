@@ -7,7 +7,7 @@
 namespace convoy::kernels {
 
 enum class ImageOpKind : std::int32_t {
-  none,  // no change; it also ends a list of operations
+  none,  // no change; also ends a list of operations
   // Output pixel (x, y) is the input pixel to which `matrix` maps it, black outside the image.
   affine,
   brightness,  // value: the factor, 1 for no change

@@ -33,7 +33,7 @@ struct Hyperparameters {
   float label_smoothing = 0;
   std::int32_t nesterov = 0;   // 1: Nesterov momentum; 0: plain momentum
   double average_decay = 0.9;  // in (0, 1), the decay of the moving averages
-  // The largest Euclidean norm of the gradient that clipping leaves unchanged.
+  // Clipping leaves a gradient up to this Euclidean norm unchanged.
   double largest_norm = 1;
 };
 
@@ -83,7 +83,7 @@ using Launch = std::function<void(Stream)>;
 struct Kernel {
   std::function<Launch(const Operands&)> bind;
   std::size_t workspace_bytes = 0;
-  // Pairs (input, output) that may share one buffer, which is then the output's.
+  // Pairs (input, output) of which the output may overwrite the input in one buffer.
   std::vector<std::pair<int, int>> in_place;
   // True if one launch can compute all members, each with the bits of a launch of its own.
   bool takes_members = false;

@@ -144,8 +144,8 @@ void require_layout(TensorDesc& tensor, const memory::desc& chosen) {
   for (const Layout layout :
        {Layout::row_major, Layout::channels_last, Layout::blocked16, Layout::blocked8}) {
     if (chosen != memory::desc(dims, type_of(tensor.dtype), tag_of(layout, dims.size()))) continue;
-    // oneDNN may see other extents than the tensor has, such as groups. The named layouts, except
-    // row_major, then mean other bytes there than here.
+    // If oneDNN sees other extents than the tensor's, such as groups, its blocked layouts order the
+    // bytes in another way than ours.
     if (layout != Layout::row_major && dims != dims_of(tensor.shape)) break;
     tensor.layout = layout;
     return;

@@ -1,5 +1,5 @@
-// Uses oneDNN in cpu.cpp files. It describes our tensors to oneDNN, keeps oneDNN's weight layouts
-// as opaque layouts, and binds primitives to addresses once.
+// Lets cpu.cpp files use oneDNN: describes our tensors, keeps oneDNN's weight layouts as opaque
+// layouts, and binds primitives to addresses once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_version.h>
@@ -19,8 +19,8 @@ const dnnl::stream& stream();
 // them to every primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// Hides two differences of oneDNN's versions 2 and 3: how descriptors of primitives are made (a
-// backward primitive takes the forward one as a hint), and how a descriptor's extents are read.
+// oneDNN's versions 2 and 3 differ in how descriptors of primitives are made and how a descriptor's
+// extents are read. These functions serve both.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
@@ -48,8 +48,7 @@ dnnl::memory::dims dims_of(const Shape& shape);
 
 // Returns the descriptor of a tensor that has a layout.
 dnnl::memory::desc desc_of(const TensorDesc& tensor);
-// Describes the same bytes with other extents, such as [G, K / G, ...] for grouped weights or [O,
-// C, H, W] for linear weights.
+// Describes the same bytes with other extents, such as [G, K / G, ...] for grouped weights.
 dnnl::memory::desc desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
 // Returns a descriptor that leaves the layout to oneDNN.
 dnnl::memory::desc any_desc(const TensorDesc& tensor, const dnnl::memory::dims& dims);
@@ -98,8 +97,8 @@ class Sequence {
   // Returns `buffer` if it has the wanted layout, else a temporary buffer with a copy of its
   // content.
   Buffer in_layout(const Buffer& buffer, const dnnl::memory::desc& wanted);
-  // Adds a primitive that writes `wanted` as its argument `role`. If `target` has another layout,
-  // also adds a copy of the result into `target`.
+  // Adds a primitive whose argument `role` is its result, in layout `wanted`. If `target` has
+  // another layout, also adds a copy of the result into it.
   void add_writing(const dnnl::primitive_desc_base& primitive, Arguments arguments, int role,
                    const dnnl::memory::desc& wanted, const Buffer& target);
   Kernel kernel(std::vector<std::pair<int, int>> in_place = {}) const;

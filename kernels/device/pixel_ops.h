@@ -1,7 +1,6 @@
 // The formulas of image operations (image_op.h) on single pixels, for host and device. They are
-// Pillow's (ImageEnhance, ImageOps, Image.convert), rounding included. So each product and sum that
-// is not exact must be rounded on its own: compile host code that includes this header with
-// -ffp-contract=off.
+// Pillow's (ImageEnhance, ImageOps, Image.convert), rounding included. No product may be fused with
+// a sum, so compile host code that includes this header with -ffp-contract=off.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,7 @@ CONVOY_HOST_DEVICE inline std::uint8_t clipped(float value) {
   return static_cast<std::uint8_t>(value <= 0 ? 0.0f : value >= 255 ? 255.0f : value);
 }
 
-// Computes Pillow's Image.blend: `degenerate` for factor 0, `level` for factor 1, and the line
-// through both for other factors.
+// Computes Pillow's Image.blend, a line through `degenerate` at factor 0 and `level` at factor 1.
 CONVOY_HOST_DEVICE inline std::uint8_t blend(int degenerate, int level, float factor) {
   return clipped(static_cast<float>(degenerate) + product(factor, static_cast<float>(level - degenerate)));
 }
@@ -73,8 +71,8 @@ struct Range {
   int low = 255, high = 0;
 };
 
-// Returns the level to which an operation changes `level`. It serves the operations that treat
-// equal levels of a channel alike, except equalize.
+// Returns the new level of `level`, for operations that treat equal levels of a channel alike,
+// except equalize.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:

@@ -27,8 +27,7 @@ inline Planes planes_of(std::string_view operation, const TensorDesc& desc) {
   return {e.n, e.c, (e.c + lanes - 1) / lanes, e.pixels(), lanes};
 }
 
-// Calls body(i) for all planes in parallel; a thread takes several planes at a time if they are
-// small.
+// Calls body(i) for all planes in parallel.
 template <typename Body>
 void for_each_plane(const Planes& planes, const Body& body) {
   const std::int64_t piece = std::max<std::int64_t>(1, kPiece / planes.elements());
@@ -50,7 +49,7 @@ auto with_lanes(std::int64_t lanes, Visit visit) {
 // and their sums in double. Use it inside CONVOY_VECTORISED functions.
 template <int kLanes, typename Term>
 [[gnu::always_inline]] inline void sum_plane(std::int64_t pixels, const Term& term, double* sums) {
-  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // how many sums are independent of one another
+  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // independent sums
   constexpr std::int64_t kRun = 256 * kWidth;
   const std::int64_t count = pixels * kLanes;
   for (std::int64_t begin = 0; begin < count; begin += kRun) {
@@ -59,7 +58,6 @@ template <int kLanes, typename Term>
     for (std::int64_t i = begin; i < begin + whole; i += kWidth)
 #pragma omp simd
       for (int k = 0; k < kWidth; ++k) run[k] += term(i + k, kLanes == 1 ? 0 : k);
-    // This loop runs only if there is one lane.
     for (std::int64_t i = begin + whole; i < begin + length; ++i) run[0] += term(i, 0);
     for (int k = 0; k < kWidth; ++k) sums[k % kLanes] += run[k];
   }

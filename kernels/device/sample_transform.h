@@ -19,7 +19,7 @@ namespace convoy::kernels {
 // in pixels of the region, where pixel i covers the interval from i to i + 1.
 struct AxisMap {
   double start = 0, scale = 1;  // scale: pixels of the region per output pixel
-  // How many outputs of the resized region lie before the first wanted output, as in a centre crop.
+  // The outputs of the resized region before the first wanted output, as in a centre crop.
   std::int32_t skipped = 0;
   std::int32_t extent = 0;  // the region's size in pixels; positions beyond it are clamped
   std::int32_t first = 0;   // the region's pixel at which the cut starts
@@ -40,8 +40,7 @@ inline constexpr int kMostErasedRectangles = 2;  // one for cutout, one for rand
 inline constexpr int kMostImageOps = 8;          // four of colour jitter, and those of RandAugment
 
 struct SampleTransform {
-  // The offset in the batch's bytes of the cut's first pixel, which is the region's pixel
-  // (rows.first, columns.first).
+  // The byte, in the batch's bytes, at which the cut begins.
   std::int64_t offset = 0;
   std::int32_t pitch = 0;  // pixels from one row of the cut to the next, at least columns.size
   std::int32_t flip = 0;   // 1: the image is mirrored left to right after resampling
@@ -52,7 +51,7 @@ struct SampleTransform {
   bool operator==(const SampleTransform&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<SampleTransform> && std::is_standard_layout_v<SampleTransform>);
-// The elements of an array of SampleTransform are then aligned for vector loads.
+// So elements of an array are aligned for vector loads.
 static_assert(sizeof(SampleTransform) % 16 == 0);
 
 }  // namespace convoy::kernels

@@ -1,5 +1,5 @@
-// A queue of ordered work: a view of a cudaStream_t, whose owner is CudaStream. Host backends run
-// in the calling thread and ignore the stream. This header includes none of CUDA's.
+// A queue of ordered work: a view of a cudaStream_t, which a CudaStream owns. Host backends run in
+// the calling thread and ignore the stream.
 #pragma once
 
 struct CUstream_st;

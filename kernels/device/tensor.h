@@ -62,9 +62,8 @@ struct TensorDesc {
   std::size_t bytes() const;  // the bytes of the buffer, padding included
 };
 
-// These convert between a buffer that `desc` describes and float32 in row-major order of the
-// logical shape, which is the form of checkpoints, tests and the reference backend. They take host
-// memory only. from_row_major sets the padding to zero.
+// Convert between a buffer and float32 in row-major order, the form of checkpoints, tests and the
+// reference backend. They take host memory only. from_row_major sets padding to zero.
 void to_row_major(const TensorDesc& desc, const void* from, float* to);
 void from_row_major(const TensorDesc& desc, const float* from, void* to);
 

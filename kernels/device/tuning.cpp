@@ -45,8 +45,7 @@ Choices read(const std::filesystem::path& file) {
   return choices;
 }
 
-// Writes the whole file or none of it. If `link` is a symbolic link, writes the file to which it
-// leads.
+// Writes the whole file or none of it. If `link` is a symbolic link, writes its target.
 void write(const std::filesystem::path& link, const std::string& text) {
   const auto file = std::filesystem::exists(link) ? std::filesystem::canonical(link) : link;
   const std::string beside = fmt::format("{}.{}", file.string(), getpid());

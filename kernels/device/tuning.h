@@ -1,11 +1,11 @@
-// Remembers from run to run which of several kernels was measured to be the fastest. The memory is
-// a JSON file of {key: choice}. A key names device, operation, shape and types; a choice is the
-// name of a candidate. Choices decide the bits of results, so a run that must repeat another run
-// uses its file and measures nothing.
+// Remembers from run to run which of several kernels was measured to be the fastest, in a JSON file
+// of {key: choice}. A key names device, operation, shape and types; a choice is the name of a
+// kernel. Choices decide the bits of results, so a run that must repeat another run uses its file
+// and measures nothing.
 //
-// Until a file is named, makers take the kernel that they expect to be the fastest. Measuring
-// allocates and synchronises, so makers measure before the first step. Only one thread at a time
-// may use these functions.
+// Makers measure before the first step, because measuring allocates and synchronises. Without a
+// file they take the kernel that they expect to be the fastest. Only one thread at a time may use
+// these functions.
 #pragma once
 
 #include <filesystem>

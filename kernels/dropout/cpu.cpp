@@ -1,5 +1,5 @@
-// Dropout on the host. In row-major samples, one call of the generator serves four neighbouring
-// elements. In blocked layouts, neighbours in memory are far apart in the sample, so each lane
+// Dropout on the host. One call of the generator gives random words for four elements that are
+// neighbours in row-major order. In blocked layouts these are far apart in memory, so each element
 // makes its own call.
 #include <algorithm>
 
@@ -17,8 +17,8 @@ struct Mask {
   float rate, scale;
 };
 
-// Computes the factors of a sample's elements, for the groups [first, first + kGroups). A group is
-// four elements, which share one call of the generator.
+// Computes the factors of a sample's elements, four elements (a group) per call of the generator,
+// for the groups [first, first + kGroups).
 CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
                                          float* factors) {
   const Mask m = mask;
@@ -93,7 +93,7 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
-  // A piece is a range of a row-major sample, or a block of channels.
+  // One random range: part of a row-major sample, or a block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
   const auto body = [=](const BoundOperands& operands) {

@@ -22,7 +22,7 @@ struct Mask {
   }
 };
 
-// Serves samples whose elements are in row-major order. `packs`: the packs of one sample.
+// For samples in row-major order. `packs` is the number of packs in a sample.
 template <typename T, int V>
 __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
                           std::ptrdiff_t member_stride) {
@@ -44,7 +44,7 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// Serves channels_last images with a multiple of four pixels. A thread has one pack of channels of
+// For channels_last images with a multiple of four pixels. A thread has one pack of channels of
 // four pixels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
@@ -74,7 +74,7 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
   }
 }
 
-// Serves all other shapes. A thread has one element.
+// For all other shapes. A thread has one element.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
                               std::int64_t elements, std::ptrdiff_t member_stride) {
@@ -150,7 +150,7 @@ Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request
   return device_kernel(body, {{0, 0}});
 }
 
-// Makes forward and backward, which are the same: both multiply by the mask.
+// Makes forward or backward, which both multiply by the mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   TensorDesc& x = request.inputs[0];

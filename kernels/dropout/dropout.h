@@ -1,12 +1,11 @@
 // Inverted dropout (Srivastava et al., JMLR 2014): keeps an element with probability 1 - rate, and
-// divides kept elements by 1 - rate. The mask is a function of (seed, layer, step, position of the
-// sample in the global batch, row-major index in the sample). It depends neither on the layout nor
-// on the number of ranks, and backward computes it again.
-// With whole_samples this is stochastic depth (Huang et al., ECCV 2016): a sample is kept or
-// dropped as a whole.
+// divides kept elements by 1 - rate. With whole_samples this is stochastic depth (Huang et al.,
+// ECCV 2016): a sample is kept or dropped as a whole.
 //   dropout_forward   {x} -> {y}      y may be x
 //   dropout_backward  {dy} -> {dx}    dx may be dy
-// Tensors are [N, ...], of any layout.
+// Tensors are [N, ...], of any layout. The mask depends only on the seed, the layer, the step, the
+// sample's position in the global batch and the element's row-major index. So it is the same for
+// any layout and number of ranks, and backward computes it again.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -20,8 +19,8 @@ struct DropoutProblem {
   bool whole_samples = false;
 };
 
-// Returns the key of a layer's masks. It is SplitMix64's finaliser over seed and layer, so that
-// neighbouring layers or seeds have unrelated keys.
+// Returns the key of a layer's masks: SplitMix64's finaliser over seed and layer, which gives
+// neighbouring layers or seeds unrelated keys.
 CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uint32_t layer) {
   std::uint64_t key = seed + 0x9E3779B97F4A7C15ull * (layer + 1ull);
   key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -29,8 +28,8 @@ CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uin
   return key ^ (key >> 31);
 }
 
-// Returns the random words for elements 4 group to 4 group + 3 of a sample. An element is kept if
-// uniform(word) >= rate for its word.
+// Returns four random words, for elements 4 group to 4 group + 3 of a sample. An element is kept if
+// uniform(word) >= rate.
 CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                                 std::uint32_t group) {
   return philox(key, step, sample << 32 | group);

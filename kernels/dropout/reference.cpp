@@ -5,7 +5,7 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Makes forward and backward, which are the same: an element is kept and scaled, or becomes zero.
+// Makes forward or backward, which both multiply by the mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_row_major(operation, request);

@@ -9,11 +9,10 @@ namespace {
 using cuda::ceil_div;
 
 constexpr int kThreads = 256, kMostAcross = 32;
-constexpr int kLoads = 8;  // rows whose loads a thread has under way
+constexpr int kLoads = 8;  // rows that a thread loads at once
 
-// Says how the matrix is divided among blocks. A block reads `across` packs of columns (a power of
-// two) of `down` rows at a time. There are `tiles` blocks side by side and `slices` blocks that
-// share the rows.
+// Divides the matrix among blocks. A block reads `across` packs of columns (a power of two) of
+// `down` rows at a time. `tiles` blocks cover a row, and `slices` blocks share the rows.
 struct Cut {
   int across, down;
   std::int64_t tiles, slices;
@@ -28,8 +27,8 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
   return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// Adds up part of the rows: slice s of the gridDim.y slices takes every gridDim.y-th group of
-// `down` rows, and writes its sums to partial[s][columns].
+// Adds up the rows of slice s, every gridDim.y-th group of `down` rows. Writes the sums to
+// partial[s][columns].
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial,
@@ -66,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-constexpr int kLanes = 32;  // lanes that share a column; each of them adds every 32nd slice
+constexpr int kLanes = 32;  // threads of a column; each adds every 32nd slice
 
 __global__ void __launch_bounds__(32 * kLanes)
     add_slices(const float* partial, int slices, std::int64_t columns, float* dbias,

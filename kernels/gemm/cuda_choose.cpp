@@ -1,6 +1,6 @@
-// Chooses the plan of a product. It is the tuning file's plan; else, if measuring is allowed, the
-// plan that is the fastest when measured here (cuBLAS included); else the plan of our own kernel
-// families (rungs, gemm.h) that is expected to be the fastest.
+// Chooses the plan of a product: the tuning file's plan; else, if measuring is allowed, the plan
+// that is the fastest when measured here (cuBLAS included); else our own plan that is expected to
+// be the fastest.
 #include <fmt/format.h>
 
 #include <algorithm>

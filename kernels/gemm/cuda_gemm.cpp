@@ -1,4 +1,4 @@
-// Calls the kernel families (rungs). kernels/no_cuda.cpp replaces this file in builds without CUDA.
+// Calls the kernel families of the GEMM.
 #include <fmt/format.h>
 
 #include <array>
@@ -50,7 +50,7 @@ const DeviceFacts& device_facts() { return known_facts(); }
 void pretend_major(int major) {
   DeviceFacts& facts = known_facts();
   if (major == 0)
-    facts = {};  // makes the next call read the facts again
+    facts = {};  // the next call reads the facts again
   else
     facts.major = major;
 }

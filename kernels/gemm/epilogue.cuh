@@ -1,5 +1,5 @@
-// The work on a finished sum before it is stored as an element of C. All kernel families use it.
-// Device code.
+// The work on each finished sum (alpha, bias, ReLU and so on) before it is stored as an element of
+// C. Device code.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,8 +25,8 @@ struct Epilogue {
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // `offset`: the distance in bytes from member 0's memory to that of the block's member, if the
-  // pointers are those of member 0.
+  // Returns the element of C for a sum. `offset` is the distance in bytes to the memory of the
+  // block's member, if the pointers are those of member 0 (kernel.h).
   __device__ float finish(float value, std::int64_t row, std::int64_t column,
                           std::ptrdiff_t offset = 0) const {
     value *= alpha;
@@ -47,7 +47,7 @@ struct Epilogue {
     else
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
-  // Stores two or four neighbours of a row, without those from column n on. It uses one wide access
+  // Stores two or four neighbours of a row, but none from column n on. One wide access stores them
   // if the type and the address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
@@ -55,8 +55,8 @@ struct Epilogue {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        // The low bits of the address say whether it is a multiple of the access's size. A
-        // remainder would cost a division.
+        // The low bits of the address tell whether it is aligned. A remainder would cost a
+        // division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
       return;
@@ -79,8 +79,7 @@ struct Epilogue {
   }
 };
 
-// Returns the epilogue that stores the sums of split `split` of k: the raw sums go to the split's
-// plane of partial sums. If k is not split, returns `epilogue` itself.
+// Returns `epilogue` if k is not split, else one that stores the raw sums of split `split`.
 __device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;

@@ -1,5 +1,5 @@
-// Work before and after the products: repacks operands, adds the splits of k, sums columns. Memory
-// bandwidth limits all of these kernels.
+// Kernels that run before and after products: they repack operands, add the splits of k, and sum
+// columns. Memory bandwidth limits them.
 #include <algorithm>
 #include <type_traits>
 
@@ -11,8 +11,8 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// Adds the splits of k. Threads share the splits of four neighbouring elements: each adds every
-// `slices`-th split, and one then adds their sums. The order is the same in every run.
+// Adds the splits of k. `slices` threads share the splits of four neighbouring elements, and one of
+// them adds their sums, in the same order in every run.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -76,9 +76,8 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// Adds the slots of column sums. A block adds 32 of the 2 n columns. kJoined: a row of C is several
-// joined rows, which are added, too. Their loop would cost 2 us even for one row, so it is compiled
-// only then.
+// Adds the slots of column sums, 32 columns per block. kJoined: a row of C is several joined rows,
+// which are added up, too, by a loop that costs 2 us.
 template <bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
@@ -103,7 +102,7 @@ __global__ void __launch_bounds__(1024)
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  // Read the sums transposed, so that one warp can add up a column by shuffles.
+  // Transposed, a warp has one column and adds it up by shuffles.
   sum = shared[threadIdx.x][threadIdx.y];
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
@@ -138,8 +137,7 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
 }
 
 // Copies rows of 2-byte elements to rows whose pitch is a multiple of 8 elements, as TMA needs. A
-// thread copies eight elements. It reads aligned words, and shifts them by half a word if the row
-// starts inside a word.
+// thread reads aligned words, and shifts them if the row starts inside a word.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
                                   std::int64_t out_pitch, std::int64_t rows, std::int64_t columns,
                                   std::ptrdiff_t member_stride) {
@@ -184,7 +182,7 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
     cuda::launch(sum_partials_kernel<slices>, unsigned(blocks), 256, Stream(stream), members, epilogue,
                  partial, splits, m, n, pitch);
   };
-  // Few elements with many splits would need few threads and leave most multiprocessors idle. So 16
+  // If there are few elements, one thread per element would leave most of the GPU idle, so 16
   // threads share the splits of an element.
   if (splits >= 16 && quads < 64 * 1024)
     launch(std::integral_constant<int, 16>{});

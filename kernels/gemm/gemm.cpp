@@ -1,4 +1,4 @@
-// Names, defaults and checks of the GEMM interface, which need no GPU.
+// The functions of the GEMM interface that need no GPU.
 #include "kernels/gemm/gemm.h"
 
 #include <fmt/format.h>

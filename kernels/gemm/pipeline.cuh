@@ -1,4 +1,4 @@
-// Code that the kernel families fed by cp.async share: copies, the order of tiles, and host code.
+// Code for the kernel families fed by cp.async: copies, the order of tiles, and host code.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace convoy::kernels::gemm {
 
-// Starts a copy of `bytes` bytes from device memory to shared memory. Bytes from there up to `size`
-// become zero.
+// Starts a copy of `bytes` bytes to shared memory, and fills up with zeros to `size` bytes.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -39,9 +38,8 @@ __device__ inline void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// The order in which blocks take tiles. They go down bands of a few tile rows, so that blocks that
-// run at the same time share operands in L2. All tiles of one split of k come before those of the
-// next split.
+// The order in which blocks take tiles: down bands of a few tile rows, so that blocks that run at
+// the same time share operands in L2. The splits of k follow one another.
 struct TileOrder {
   static constexpr int kBand = 8;
   std::int64_t tile_rows, tile_columns;
@@ -74,8 +72,8 @@ inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, 
           partial_pitch(p)};
 }
 
-// Returns plans for each tile shape with its three best numbers of splits of k, all sorted by
-// `cost`(tile, splits), the expected microseconds.
+// Returns plans, sorted by `cost`(tile, splits), which is the expected time in microseconds. Each
+// tile shape has the three numbers of splits that cost the least.
 inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p, int least_k,
                                          const std::function<double(int, int)>& cost,
                                          const std::function<std::int64_t(int)>& tiles,
@@ -99,7 +97,7 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
 }
 
 // The workspace of a plan: partial sums if k is split, and slots of column sums. With a null base
-// it only says how many bytes these are.
+// only `bytes` is meaningful.
 struct TileWorkspace {
   float *partial, *slots;
   std::size_t bytes;

@@ -12,8 +12,7 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// The functions of a kernel family. They get problems that checked() has returned, and bind gets
-// only plans of this family.
+// The functions of a kernel family.
 struct RungEntry {
   bool (*supports)(const Problem&);
   // The plan that is expected to be fastest comes first.
@@ -58,20 +57,18 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-// Returns the pitch of partial sums, [splits][m][pitch], which a plan has if k is split. It is a
-// multiple of 4.
+// Returns the pitch of partial sums, [splits][m][pitch], a multiple of 4.
 inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
 }
-// Adds the splits in order and finishes the elements of C.
+// Adds up the splits in order and applies the epilogue.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
-// Compute column sums of C and of its squares. A pass over C, or the kernel that writes C, fills
-// slots [slots][2][n], of which there are at most kSumSlots. sum_slots() then adds the slots in
-// double precision. If the kernel joined `joined` rows of n elements to one row of C, slots have n
-// * joined columns.
+// Compute column sums of C and of its squares. First sum_columns(), or the kernel that writes C,
+// fills up to kSumSlots slots of [2][n]. Then sum_slots() adds the slots in double precision. If a
+// row of C is `joined` rows of n elements, slots are [2][n * joined].
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
@@ -79,8 +76,8 @@ void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
                Members members, int joined = 1);
 
-// Copies a matrix of 2- or 4-byte elements into another pitch or order: out[r][c] = in[r][c], or
-// in[c][r] if `transpose` is set.
+// Copies a matrix of 2- or 4-byte elements to another pitch or order: out[r][c] is in[r][c] or,
+// with `transpose`, in[c][r].
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
             Members members);

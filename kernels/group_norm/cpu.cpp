@@ -1,5 +1,6 @@
-// Group normalisation of row_major and blocked tensors. It sums over each plane, then adds the sums
-// of a group's planes.
+// Group normalisation of row_major and blocked tensors. A plane is all pixels of one channel or
+// block of channels (kernels/device/planes.h). Each plane is summed, then the sums of a group's
+// channels are added.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -27,7 +28,6 @@ struct Groups {
   }
 };
 
-// One value per lane of a plane, zero in padding lanes.
 template <int kLanes>
 struct Lanes {
   float of[kLanes] = {};
@@ -54,7 +54,8 @@ CONVOY_VECTORISED void sum_powers(const float* x, const float* mean, std::int64_
       sums);
 }
 
-// Computes to = x scale + shift or, if dy is not null, to = dy by + x scale + shift.
+// Computes to = x scale + shift or, if dy is not null, to = dy by + x scale + shift. `by`, `scale`
+// and `shift` have one value per lane.
 template <int kLanes>
 CONVOY_VECTORISED void scale_plane(const float* x, const float* scale, const float* shift, const float* dy,
                                    const float* by, float* to, std::int64_t pixels) {
@@ -119,7 +120,7 @@ template <int kLanes>
 void backward(const Groups& g, const BoundOperands& b) {
   auto* const with_xhat = b.scratch<double>();
   double* const alone = with_xhat + g.sums();
-  double* const means = alone + g.sums();  // the means of g xhat over each group, then those of g
+  double* const means = alone + g.sums();  // means over each group, of g xhat and then of g
   const float *gamma = b.in(1), *mean = b.in(3), *invstd = b.in(3) + g.all();
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
@@ -136,7 +137,7 @@ void backward(const Groups& g, const BoundOperands& b) {
   }
   add_samples(g.planes, with_xhat, b.out(1));
   add_samples(g.planes, alone, b.out(2));
-  // dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)) is linear in dy and x.
+  // Computes dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)), as dy by + x scale + shift.
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
     const auto by =

@@ -80,7 +80,7 @@ struct Gradients {
   }
 };
 
-// Computes the moments of all groups, one group per thread. sums, of x and of x^2: [2, samples,
+// Computes the moments of all groups, one group per thread, from sums of x and of x^2: [2, samples,
 // channels].
 __global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, moments);
@@ -97,8 +97,7 @@ __global__ void find_moments(const double* sums, Groups g, float* moments, std::
 }
 
 // Computes the means that dx needs, one group per thread, and the gradients of gamma and beta, one
-// channel per thread. `sums` holds the sums of dy xhat, then those of dy; `means` gets the means of
-// g xhat, then those of g.
+// channel per thread. `sums` are of dy xhat, then of dy. `means` become those of g xhat, then of g.
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);
@@ -159,8 +158,7 @@ Groups groups_of(const GroupNormProblem& problem, const ImageExtents& e, int wid
           problem.epsilon,       Divider(e.c / width),  Divider(e.pixels()), Divider(e.c / problem.groups)};
 }
 
-// The workspace: sums f64 [2, N, C], then means f32 [2, N groups] (only backward needs these), then
-// partial sums.
+// The workspace: sums f64 [2, N, C], means f32 [2, N groups] for backward, and partial sums.
 struct Workspace {
   double* sums;
   float *means, *partials;

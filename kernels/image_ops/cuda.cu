@@ -1,6 +1,6 @@
-// Image operations on the device. A block handles one sample and applies its operations one after
-// the other. Some operations read neighbours and need their input unchanged, so every operation
-// reads one buffer and writes another. The last one writes y.
+// Image operations on the device. A block applies the operations of one sample one after the other.
+// Each reads one buffer and writes another, because some need neighbouring pixels unchanged. The
+// last one writes y.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/pixel_ops.h"
 #include "kernels/image_ops/image_ops.h"
@@ -9,8 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-// How many copies of a histogram there are. A warp adds to the copy of its number, so that fewer
-// warps add to one counter at the same time.
+// The copies of a histogram. Warps are spread over the copies, so that fewer of them add to one
+// counter at the same time.
 constexpr int kCopies = 4;
 
 struct Image {
@@ -32,8 +32,8 @@ struct Pixel {
   std::uint8_t channel[kChannels];
 };
 
-// The pixels that a thread reads and writes together: four pixels, moved as words, if every image
-// row consists of whole words (kQuads), else one pixel.
+// The pixels that a thread reads and writes together: four, moved as words, if a row of the image
+// is whole words (kQuads), else one.
 template <int kChannels, bool kQuads>
 struct Group {
   static constexpr int kPixels = kQuads ? 4 : 1;
@@ -77,8 +77,7 @@ struct Group {
   }
 };
 
-// Calls visit(pixel) for the pixels that this thread has. The threads of the block divide the image
-// among themselves.
+// Calls visit(pixel) for this thread's share of the image.
 template <int kChannels, bool kQuads, typename Visit>
 __device__ void for_pixels(const std::uint8_t* from, Image image, Visit visit) {
   using G = Group<kChannels, kQuads>;
@@ -105,8 +104,7 @@ template <int kChannels, bool kQuads>
 __device__ int mean_grey(const std::uint8_t* from, Image image, Shared<kChannels>& shared) {
   if (threadIdx.x == 0) shared.sum = 0;
   __syncthreads();
-  // A thread adds up at most 8192^2 / 512 pixels (kMostImageOpExtent, kBlock) of at most 255 each.
-  // The sum of 32 threads fits into 32 bits, too.
+  // 32 bits suffice for the sum of a warp: a thread adds up at most 8192^2 / 512 pixels of 255.
   std::uint32_t sum = 0;
   for_pixels<kChannels, kQuads>(from, image, [&](const Pixel<kChannels>& pixel) {
     if constexpr (kChannels == 3)
@@ -209,8 +207,8 @@ __device__ void change_levels(const ImageOp& op, const std::uint8_t* from, std::
   });
 }
 
-// A warp writes a tile of 8 x 4 groups of pixels. However the image is turned, the pixels that the
-// warp reads then lie in few cache lines.
+// A warp writes a tile of 8 x 4 groups of pixels. So the pixels that it reads lie in few cache
+// lines, however the image is turned.
 template <int kChannels, bool kQuads>
 __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* to, Image image) {
   using G = Group<kChannels, kQuads>;
@@ -237,8 +235,8 @@ __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* 
   }
 }
 
-// Sharpens byte by byte. A byte's neighbours are kChannels bytes to its left and right, whatever
-// its channel is. Pixels at the border stay as they are.
+// Sharpens byte by byte: a byte's neighbours are kChannels bytes away, whatever its channel is.
+// Pixels at the border stay as they are.
 template <int kChannels, bool kQuads>
 __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to, Image image) {
   const int pitch = image.width * kChannels;
@@ -253,8 +251,7 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        // For each of the 12 bytes of this word and of the words to its left and right, the sum
-        // over three rows.
+        // Sums over three rows, for the 12 bytes of this word and of the words next to it.
         int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll
@@ -293,8 +290,7 @@ __device__ void copy(const std::uint8_t* from, std::uint8_t* to, Image image) {
   change_pixels<kChannels, kQuads>(from, to, image, [](Pixel<kChannels> pixel) { return pixel; });
 }
 
-// Changes one pixel at a time, because the colour arithmetic of four pixels would need too many
-// registers.
+// One pixel at a time, because the colour arithmetic of four would need too many registers.
 template <typename Change>
 __device__ void change_colours(const std::uint8_t* from, std::uint8_t* to, Image image, Change change) {
   change_pixels<3, false>(from, to, image, [&](const Pixel<3>& pixel) {

@@ -1,6 +1,6 @@
 // Layer normalisation of row_major and blocked tensors. A thread takes a run of neighbouring pixels
-// with all their channels at a time. In each block of channels, the pixels and lanes of a run are
-// neighbours in memory, so loops over them are vectorised.
+// with all their channels. In a block of channels these are neighbours in memory, so loops are
+// vectorised.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -13,13 +13,13 @@ constexpr int kRun = 512;  // the most pixels times lanes in a run
 
 struct Run {
   Planes planes;
-  std::int64_t first;  // the element of the run's first pixel and channel
+  std::int64_t first;  // element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // the number of the run's first pixel, by which `moments` is indexed
+  std::int64_t row;  // number of the run's first pixel, the index in `moments`
 };
 
-// Calls visit(element, position, channel) for the run's elements in one block of channels, padding
-// left out. `position` counts the run's pixels and lanes.
+// Calls visit(element, position, channel) for the run's elements in one block of channels, without
+// padding. `position` counts them from the run's first element.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();
@@ -35,8 +35,7 @@ template <int kLanes, typename Visit>
   }
 }
 
-// Adds the lanes of each pixel, multiplies the sum by `factor`, and stores it in all lanes of the
-// pixel, so that later loops can use it lane by lane.
+// Adds the lanes of each pixel and stores the sum, times `factor`, in all lanes of the pixel.
 template <int kLanes>
 [[gnu::always_inline]] inline void join_lanes(double (&sums)[kRun], double factor, float* to) {
   for (int pixel = 0; pixel < kRun / kLanes; ++pixel) {
@@ -78,8 +77,7 @@ CONVOY_VECTORISED void forward_run(const Run& run, float epsilon, const float* x
   }
 }
 
-// Writes dx for a run, and adds the run's contribution to dgamma and dbeta to `sums`, [2, blocks *
-// lanes].
+// Writes dx for a run, and adds the run's parts of dgamma and dbeta to `sums`, [2, blocks * lanes].
 template <int kLanes>
 CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float* gamma, const float* dy,
                                     const float* moments, float* dx, double* sums) {
@@ -116,7 +114,7 @@ CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float*
         });
 }
 
-// How many runs one task has. Tasks run in parallel.
+// The runs of one task. Tasks run in parallel.
 constexpr std::int64_t kRunsAPiece = 8;
 std::int64_t pieces_of(const Planes& planes) {
   const std::int64_t piece = kRunsAPiece * kRun / planes.lanes;

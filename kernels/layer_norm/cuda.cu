@@ -15,14 +15,14 @@ struct Rows {
   __device__ int groups() const { return kThreads / lanes; }
 };
 
-// Returns the sum over the threads that share a row, in each of these threads.
+// Returns the sum over the threads that share a row, to each of them.
 __device__ __forceinline__ float row_sum(float value, int lanes) {
   for (int lane = lanes / 2; lane > 0; lane /= 2) value += __shfl_xor_sync(0xffffffffu, value, lane);
   return value;
 }
 
-// The part of a row that one thread has, as packs. The thread keeps kHeld packs in registers. If
-// kHeld is 0, it reads any number of packs again from memory each time.
+// A thread's part of a row, in packs. The thread keeps kHeld packs in registers. If kHeld is 0, it
+// reads them from memory each time.
 template <typename T, int V, int kHeld>
 struct RowPart {
   const T* row;
@@ -35,7 +35,7 @@ struct RowPart {
     for (int k = 0; k < kHeld; ++k)
       if (lane + k * lanes < packs) held[k] = load_pack<V>(row + (lane + k * lanes) * V);
   }
-  // Calls visit(values, pack, k) for all packs of the thread; k counts the packs in registers.
+  // Calls visit(values, pack, k) for the thread's packs. k is the number of a pack in registers.
   template <typename Visit>
   __device__ __forceinline__ void for_each(Visit visit) const {
     float value[V];
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
     const RowPart<T, V, kHeld> gradient(there ? dy + row * r.channels : nullptr, lane, r);
     const float mean = there ? moments[row] : 0, invstd = there ? moments[r.rows + row] : 0;
-    // Gets dy at the elements of a pack of x, from registers if they hold the row.
+    // Gets dy for a pack of x.
     const auto gradient_of = [&](int pack, int k, float(&to)[V]) {
       if constexpr (kHeld > 0)
         unpack(gradient.held[k], to);
@@ -164,7 +164,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-// A Source of column_sums() that adds up dgamma and dbeta, for rows that do not fit into registers.
+// The Source of column_sums() (cuda_column_sums.cuh) for dgamma and dbeta, if rows do not fit into
+// registers.
 template <typename T, int V>
 struct ScaleGradient {
   static constexpr int kWidth = V, kSums = 2;
@@ -227,9 +228,8 @@ void with_held(int held, Visit visit) {
   }
 }
 
-// Returns how many blocks to launch: at most as many as the device can run at once, and so few that
-// each thread has several rows. At its end each block adds up its sums, which costs the same for
-// any number of rows.
+// Returns how many blocks to launch. A block adds up its sums once at its end, so blocks should be
+// few: each thread gets several rows, and all blocks run at once.
 unsigned blocks_for(const Rows& r) {
   constexpr int kRowsAThread = 4;
   return static_cast<unsigned>(

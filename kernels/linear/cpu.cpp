@@ -1,6 +1,6 @@
-// Computes a fully connected layer with oneDNN's inner product, over matrices only. Images that are
-// not row_major are flattened first. For images, oneDNN would choose different weight layouts in
-// forward and backward, and copying weights costs more than flattening.
+// Computes a fully connected layer with oneDNN's inner product. Images that are not row_major are
+// flattened to rows first. Otherwise oneDNN would choose different weight layouts in forward and
+// backward, and copying weights costs more.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/linear/linear.h"
@@ -28,8 +28,7 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
   require_shape(operation, "y", y, {flat_x[0], y.shape[1]});
   require_shape(operation, "weights", weights, {y.shape[1], flat_x[1]});
   const TensorDesc matrix{x.dtype, flat_x, Layout::row_major, nullptr};
-  // Weights that are row_major stay so in all passes. Otherwise each pass chooses a layout of its
-  // own.
+  // Weights that are row_major stay so in all passes. Otherwise each pass chooses a layout.
   Layer layer{onednn::desc_of(matrix),
               weights.layout == Layout::row_major ? onednn::desc_of(weights) : onednn::any_desc(weights),
               onednn::desc_of(y),
@@ -42,18 +41,18 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
   return layer;
 }
 
-// Returns the descriptor of forward. oneDNN's backward primitives need it, too, as a hint.
+// Returns the descriptor of forward, which oneDNN's backward primitives need as a hint.
 Forward::primitive_desc forward_of(const Layer& layer) {
   return onednn::forward_primitive<Forward>(dnnl::prop_kind::forward_training, layer.x, layer.weights,
                                             layer.bias, layer.y);
 }
 
-// Returns the descriptor of x as a row_major tensor of its own extents.
+// Returns the descriptor of x as a row_major tensor.
 memory::desc plain_desc(const TensorDesc& x) {
   return onednn::desc_of({x.dtype, x.shape, Layout::row_major, nullptr});
 }
 
-// Returns input 0 (x) as a matrix in the layout that the layer reads.
+// Returns x as a matrix in the layout that the layer reads.
 onednn::Buffer flat_input(onednn::Sequence& sequence, const TensorDesc& x, const Layer& layer) {
   onednn::Buffer buffer = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), plain_desc(x));
   buffer.desc = layer.x;

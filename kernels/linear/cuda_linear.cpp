@@ -48,8 +48,7 @@ gemm::Problem product_of(const Extents& e, DType output, std::int64_t m, std::in
   return product;
 }
 
-// The parts of the workspace, in this order: for the product; x or dx as rows; partial sums of the
-// bias's gradient.
+// The workspace: that of the product, x or dx as rows, and partial sums of the bias's gradient.
 struct Workspace {
   std::uint8_t *product, *rows, *sums;
   std::size_t bytes;

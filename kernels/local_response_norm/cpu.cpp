@@ -1,6 +1,6 @@
 // Local response normalisation of row_major and blocked images. It copies the channels of a pixel
-// into a line with zeros at both ends, sums windows there, and copies the results back. aux holds
-// the scale, k + alpha / size * sum of squares, as f32 in the shape and layout of x.
+// into a line with zeros at both ends, and sums windows there. aux holds the scale, k + alpha /
+// size * sum of squares, as f32 in the shape and layout of x.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ constexpr std::int64_t kMargin = 64;       // zeros on each side of a line
 constexpr std::int64_t kChannels = 4096;   // the longest line, in channels
 constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread takes at a time
 
-// The extents of an image and of its windows. In a sample, channel c of pixel p is at c / lanes *
-// lanes * pixels + p * lanes + c % lanes.
+// The extents of an image and of its windows. In a sample, channel c of pixel p is the element
+// c / lanes * lanes * pixels + p * lanes + c % lanes.
 struct Geometry {
   std::int64_t samples, channels, padded, pixels, lanes;
   std::int64_t size;
@@ -32,8 +32,7 @@ struct Line {
   float* values = storage + kMargin;
 };
 
-// Calls visit(c, offset of channel c in the sample) for every channel of a pixel. Padding channels
-// are visited, too.
+// Calls visit(c, offset of channel c in the sample) for every channel of a pixel, padding included.
 template <typename Visit>
 [[gnu::always_inline]] inline void for_each_channel(const Geometry& g, std::int64_t pixel, Visit visit) {
   for (std::int64_t c = 0; c < g.padded; c += g.lanes) {
@@ -43,7 +42,7 @@ template <typename Visit>
   }
 }
 
-// Sets sums[c] to the sum of `size` values of the line, starting with that of channel c - before.
+// Sets sums[c] to the sum of `size` values of the line from channel c - before on.
 [[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
                                                float* sums) {
   std::fill_n(sums, g.padded, 0.0f);
@@ -59,8 +58,8 @@ template <typename Visit>
   std::fill(line + g.channels, line + g.padded, 0.0f);
 }
 
-// Computes scale ^ -beta, which is 0 in the padding. The usual exponent, 0.75, needs square roots
-// only.
+// Computes scale ^ -beta, which is 0 in the padding. For the usual beta, 0.75, square roots
+// suffice.
 [[gnu::always_inline]] inline void powers(const Geometry& g, const float* scale, float* power) {
   if (g.beta == 0.75f) {
 #pragma omp simd
@@ -103,8 +102,8 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // In backward, channel c gets a term from each window that contains c. The centres of these
-    // windows form a window around c that is the forward window, mirrored.
+    // Channel c gets a gradient from each window that contains it. The centres of these windows are
+    // c's window, mirrored.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {

@@ -15,15 +15,15 @@ struct Windows {
   std::int64_t items;
 };
 
-// Returns 1 / sqrt(value) by the hardware's approximation. The error is at most two units in the
-// last place, and there is no branch for denormal numbers.
+// Returns 1 / sqrt(value) by the hardware's approximation, with an error of at most two units in
+// the last place.
 __device__ __forceinline__ float inverse_root(float value) {
   float root;
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(value));
   return root;
 }
 
-// Computes scale ^ -beta and 1 / scale. kUsual: beta is 0.75, which needs square roots only.
+// Computes scale ^ -beta and 1 / scale. kUsual: beta is 0.75, for which square roots suffice.
 struct Power {
   float power, inverse;
 };
@@ -33,8 +33,8 @@ __device__ __forceinline__ Power inverse_power(float scale, float beta) {
   return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
-// Loads the V elements at `channel` of the pixel that begins at `row`, or zeros if `channel` is
-// outside the pixel. Windows at the edge then need no special case.
+// Loads V channels from `channel` on of the pixel that begins at `row`, or zeros outside the pixel,
+// so that windows at the edge need no special case.
 template <int V, typename T>
 __device__ __forceinline__ void load_or_zero(const T* row, int channel, int channels, float* to) {
   float value[V];
@@ -43,8 +43,8 @@ __device__ __forceinline__ void load_or_zero(const T* row, int channel, int chan
   for (int i = 0; i < V; ++i) to[i] = value[i];
 }
 
-// Adds up windows: sums[i] becomes the sum of value[i + reach + j] for j in [-before, after].
-// `before` and `after` are at most `reach`.
+// Adds up windows: sums[i] is the sum of value[i + reach + j] for j from -before to after, which
+// are at most `reach`.
 template <int reach, int count>
 __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * reach], int before, int after,
                                             float (&sums)[count]) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
       for (int i = 0; i < count; ++i) sums[i] += value[i + reach + j];
 }
 
-// Computes y for windows that reach at most kReach <= V / 2 channels to either side.
+// Computes y for windows of at most kReach <= V / 2 channels to either side.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y);
@@ -80,13 +80,13 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std
   }
 }
 
-// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over the mirrored window of dy_j
+// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over c's mirrored window of dy_j
 // x_j s_j^(-beta - 1)), where s is the scale.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w,
                          std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, dy, dx);
-  constexpr int kMiddle = V + 2 * kReach;  // the channels whose scales are needed
+  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
@@ -109,7 +109,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
       const int at = V - kReach + i;
       const Power p = inverse_power<kUsual>(fmaf(w.alpha, scales[i], w.k), w.beta);
       const float product = dys[at] * xs[at];
-      // If the scale is zero, a product of zero must not become NaN by 0 * inf.
+      // The test keeps 0 * inf from giving NaN if the scale is zero.
       through[i] = product == 0 ? 0 : product * p.power * p.inverse;
       if (i >= kReach && i < kReach + V) powers[i - kReach] = p.power;
     }
@@ -121,7 +121,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
 }
 
 // The kernels from here on take any window and any number of channels. A thread computes one
-// element and reads its whole window.
+// element.
 template <typename T>
 __device__ float scale_at(const T* row, int channel, const Windows& w) {
   float sum = 0;
@@ -163,11 +163,10 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
   }
 }
 
-// Says which kernel to launch. The kernel for packs is faster, but needs whole packs and short
-// windows.
+// The kernel to launch. The one for packs is faster, but needs whole packs and short windows.
 struct Plan {
   DType type;
-  int reach;  // how far windows reach, in the kernel for packs; 0: the kernel for single elements
+  int reach;  // the reach of windows, in the kernel for packs; 0: the kernel for single elements
   Windows windows;
 };
 

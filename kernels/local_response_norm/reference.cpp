@@ -9,8 +9,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Adds value(index) over the channels [c - before, c + after] of the pixel that contains `index`,
-// where c is the channel of `index`.
+// Adds value(index) over the channels [c - before, c + after] of a pixel. c is the channel of
+// `index`.
 template <typename Value>
 double sum_channels(const ImageExtents& e, std::int64_t index, std::int64_t before, std::int64_t after,
                     Value value) {
@@ -51,8 +51,8 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   return host_kernel(
       [problem, e = image_extents(request.inputs[0].shape)](const BoundOperands& operands) {
         const float *x = operands.in(0), *y = operands.in(1), *scale = operands.in(2), *dy = operands.in(3);
-        // In backward, channel c gets a term from each window that contains c. The centres of these
-        // windows form a window around c that is the forward window, mirrored.
+        // Channel c gets a gradient from each window that contains it. The centres of these windows
+        // are c's window, mirrored.
         const std::int64_t before = (problem.size - 1) / 2, after = problem.size / 2;
         const double factor = 2.0 * problem.alpha * problem.beta / problem.size;
         std::vector<float> dx(e.n * e.c * e.pixels());

@@ -1,5 +1,4 @@
-// Mixes samples on the host, a row of pixels at a time. In every layout 1, 8 or 16 channels of a
-// pixel are next to each other in memory.
+// Mixes samples on the host, one row of pixels at a time.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
 #include "kernels/mix/mix.h"

@@ -8,8 +8,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// The pixels of one sample that a thread makes. With several pixels, it reads the sample's
-// transform only once.
+// Pixels of one sample per thread. With several, the thread reads the sample's transform only once.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {
@@ -19,7 +18,7 @@ struct Images {
   Divider columns, blocks;  // divide by the columns of an image, and by its thread blocks
 };
 
-// Returns a copy of only those fields of a transform that is_blank() reads.
+// Returns only those fields of a transform that is_blank() reads.
 __device__ SampleTransform blank_part(const SampleTransform& from) {
   SampleTransform part;
   part.flip = from.flip;
@@ -32,7 +31,7 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
   return part;
 }
 
-// Writes y. kPadded: the channels of y if a pixel is written with one store, else 0.
+// Writes y. kPadded is the number of y's channels if a pixel is written with one store, else 0.
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,

@@ -5,10 +5,10 @@
 // Images are channels_last. y is channels_last, f32 or bf16, with P >= C. Its channels from C on
 // are zero: a P of 8 lets a convolution read 16 bytes at a time.
 //   y[c] = scale[c] * pixel + shift[c]
-// is rounded after the product and after the sum, as on the host. So for a mean and a deviation in
-// units of [0, 1], scale is 1 / (255 deviation) and shift is -mean / deviation. y is 0, the mean
-// colour, in areas that the transform erases, and in padding unless an image operation may have
-// moved the padding. Samples that are not valid are zero everywhere.
+// with scale = 1 / (255 deviation) and shift = -mean / deviation. The product and the sum are
+// rounded one after the other, as on the host. y is 0, the mean colour, in areas that the transform
+// erases, in padding (unless an image operation may have moved it), and in samples that are not
+// valid.
 #pragma once
 
 #include <vector>

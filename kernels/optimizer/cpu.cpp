@@ -1,5 +1,5 @@
-// Updates pieces of the flat buffers in parallel. Norms are summed in double over each piece, then
-// over the pieces in order, so that they do not depend on the number of threads.
+// Updates pieces of the flat buffers in parallel. Norms are summed over each piece, then over the
+// pieces in order, so that they do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -17,11 +17,11 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of the update of one piece. `rate` is the learning rate times LARS's trust ratio
-// and the segment's factor.
+// The constants of the update of a piece. `rate` includes LARS's trust ratio and the segment's
+// factor.
 struct Update {
   float rate, scale, decay;
-  float factor;  // the segment's factor of the learning rate
+  float factor;  // factor of the learning rate, for this segment
   float momentum;
   bool nesterov;
 };
@@ -88,8 +88,8 @@ CONVOY_VECTORISED void move_average(float* average, const float* values, std::in
   for (std::int64_t i = 0; i < count; ++i) average[i] += rate * (values[i] - average[i]);
 }
 
-// A range of elements in one segment. Segments are cut into pieces, so that threads get about the
-// same amount of work.
+// A range of elements of one segment. Cutting segments into pieces balances the work of the
+// threads.
 struct Piece {
   std::int64_t offset, count;
   int segment;
@@ -157,7 +157,7 @@ void update_parameters(const Plan& plan, const Piece& piece, const Update& updat
   }
 }
 
-// Updates a piece's parameters and, while they are still in the cache, their moving average.
+// Updates a piece's parameters, and their moving average while they are in the cache.
 void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
                   const BoundOperands& operands) {
   update_parameters(plan, piece, update, adam, operands);

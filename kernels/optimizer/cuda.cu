@@ -1,5 +1,5 @@
-// Optimizers on the device. The segments are cut into chunks, one per block, so that one launch
-// updates everything. LARS needs another launch before it, for the norms of every segment.
+// Optimizers on the device. Segments are cut into chunks, one per block, so that one launch updates
+// everything. For LARS a launch before it computes the norms of every segment.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/optimizer/optimizer.h"
@@ -39,8 +39,7 @@ struct Settings {
   bool velocity;
 };
 
-// The constants of the update of an element. Each segment has its own, and they change from step to
-// step.
+// The constants of a segment's update in this step.
 struct Rates {
   // correction1 is 1 / (1 - beta1 ^ t), and correction2 is 1 / (1 - beta2 ^ t).
   float rate, scale, decay, trust, correction1, correction2;
@@ -49,8 +48,8 @@ struct Rates {
   bool nesterov;
 };
 
-// Moves an average towards a value. If `rate` is 1, as in the first step, the result is the value,
-// to the bit.
+// Moves an average towards a value. With `rate` 1, as in the first step, the result is exactly the
+// value.
 __device__ __forceinline__ float moved(float average, float value, float rate) {
   return rate == 1 ? value : average + rate * (value - average);
 }
@@ -77,8 +76,8 @@ __device__ __forceinline__ void update(const Settings& s, const Rates& r, float 
   }
 }
 
-// Calls visit(index, std::bool_constant<wide>) for the elements of a chunk: once for each pack if
-// the chunk is aligned (wide), and once for each element outside packs.
+// Calls visit(index, std::bool_constant<wide>) for the elements of a chunk: once per pack (wide) if
+// the chunk is aligned, and once per remaining element.
 template <typename Visit>
 __device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
   const bool wide = chunk.offset % kWidth == 0;
@@ -136,8 +135,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Adds up the squares of a chunk's parameters and of its gradients. The block of a segment that
-// finishes last scales the gradients' norm and turns the sums into the segment's trust ratio.
+// Adds up the squares of a chunk's parameters and gradients. The segment's last block to finish
+// computes the segment's trust ratio from the sums.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, const StepControl* control,
                  Values<2, double>* partials, unsigned* tickets, unsigned segment_count, float* trust,
@@ -148,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Values<2, double> shared[kThreads / 32];
   const Chunk chunk = chunks[blockIdx.x];
   const Segment segment = segments[chunk.segment];
-  Values<2, double> squares{};  // first the squares of the parameters, then those of the gradients
+  Values<2, double> squares{};  // squares of the parameters, then of the gradients
   if (segment.adapt)
     for_each_in(chunk, [&](std::int64_t at, auto wide) {
       constexpr int kV = decltype(wide)::value ? kWidth : 1;

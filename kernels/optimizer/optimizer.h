@@ -1,11 +1,10 @@
 // Updates the parameters in one flat buffer, all segments in one launch, and computes the norm for
 // clipping.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
-//                     f32 [n] each. Parameters and states are updated in place. There are
-//                     optimizer_states() states, which start as zeros. average exists if
-//                     the problem says so. It is the moving average of the updated
-//                     parameters, and is updated in place. copy, bf16 [n], gets the updated
-//                     parameters, rounded; it is optional and exists on CUDA only.
+//                     f32 [n] each. Parameters, states and average are updated in place. There
+//                     are optimizer_states() states, which start as zeros. average is the
+//                     moving average of the parameters, if the problem asks for one. copy,
+//                     bf16 [n], gets the updated parameters; it is optional, and on CUDA only.
 //   moving_average    {values, average} -> {}
 //                     f32 [n] each. average is updated in place, as optimizer_update does.
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
@@ -14,7 +13,7 @@
 //                     scale = min(1, largest_norm / norm); 1 if the norm is NaN. If the output
 //                     is the control's gradient_scale, the whole gradient is clipped.
 // The control gives the learning rate lr, gradient_scale (a factor of every gradient g), the step
-// (from 0; AdamW's t is step + 1) and the hyperparameters. The rate of a segment is a factor of lr.
+// (from 0; AdamW's t is step + 1) and the hyperparameters. A segment's `rate` is a factor of lr.
 //
 //   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
 //   lars   v = m v + lr trust (g + wd w);  w -= v
@@ -35,8 +34,8 @@ namespace convoy::kernels {
 
 enum class OptimizerKind : std::uint8_t { sgd, lars, adamw };
 
-// The range of one parameter tensor in the flat buffers, in elements. Elements outside all segments
-// are not updated.
+// The range of one parameter tensor in the flat buffers. Elements outside all segments are not
+// updated.
 struct ParameterSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
@@ -47,7 +46,7 @@ struct ParameterSegment {
 
 struct OptimizerProblem {
   OptimizerKind kind = OptimizerKind::sgd;
-  bool velocity = true;                         // sgd keeps a velocity; without it the momentum counts as 0
+  bool velocity = true;                         // sgd keeps a velocity; if false, momentum is ignored
   bool averages = false;                        // keeps a moving average of the parameters
   std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
@@ -64,8 +63,8 @@ struct MovingAverageProblem {};
 // each.
 std::int64_t check_moving_average(KernelRequest& request);
 
-// Returns the rate at which a step moves an average to the new value: 1 - decay, but 1 in the first
-// step.
+// Returns the rate at which a step moves an average to the new value: 1 in the first step, then 1 -
+// decay.
 CONVOY_HOST_DEVICE inline float average_rate(const StepControl& control) {
   return control.step == 0 ? 1.0f : static_cast<float>(1 - control.hyperparameters.average_decay);
 }

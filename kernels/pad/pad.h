@@ -15,8 +15,8 @@ struct PadProblem {
 
 // Returns the shape of y. Throws std::invalid_argument if it has no pixels.
 Shape pad_output_shape(const PadProblem& problem, const Shape& x);
-// Returns the problem that undoes `p`: padding becomes cutting off, and the reverse. pad_forward
-// with it computes the gradient.
+// Returns the problem that undoes `p`, by which pad_forward computes the gradient: padding is cut
+// off, and pixels that were cut off become zero.
 constexpr PadProblem turned(const PadProblem& p) { return {-p.top, -p.bottom, -p.left, -p.right, 0}; }
 
 CONVOY_KERNEL(pad_forward, PadProblem);

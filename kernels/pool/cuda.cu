@@ -124,8 +124,7 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    // If the window is as wide as the image, its lines follow each other in memory. Read them as
-    // one long line, so that many loads are under way.
+    // The lines of a window as wide as the image follow each other in memory, and are read as one.
     if (width == g.w) {
       width *= lines;
       lines = 1;
@@ -182,8 +181,8 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, aux): how channels are read, and a zero whose type is that of the aux. An
-// i32 aux is used with single elements only.
+// Calls visit(packing, aux): how channels are read, and a zero of the aux's type. With an i32 aux,
+// channels are read one by one.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)
@@ -192,8 +191,7 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
-// Throws unless kernels can count packs and blocks of pixels with 31 bits. Blocks may begin in the
-// padding, which therefore counts.
+// Throws unless kernels can count packs and pixels, padding included, with 31 bits.
 void require_countable(std::string_view operation, const PoolProblem& problem, DType type,
                        const Shape& shape) {
   with_aux(problem.kind == PoolKind::max ? aux_type(problem) : DType::u8, type, shape[1],

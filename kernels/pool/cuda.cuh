@@ -1,6 +1,6 @@
-// Code that the pooling kernels share. These kernels serve any window (cuda.cu), common small
-// windows (cuda_small.cu) and whole images (cuda_global.cu). A thread has a pack of channels.
-// Backward gathers, so it needs no atomics and always sums in the same order.
+// Code of the pooling kernels for any window (cuda.cu), common small windows (cuda_small.cu) and
+// whole images (cuda_global.cu). A thread has a pack of channels. In backward it gathers the
+// gradients of its own pixels, so it needs no atomics and always sums in the same order.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
@@ -14,17 +14,16 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
   int channels;
-  // The number of threads that have work. Each has one item: a pack of one pixel or, in some
-  // kernels, of a block of pixels.
+  // The number of threads with work. An item, the work of a thread, is a pack of one pixel or, in
+  // some kernels, of a block of pixels.
   std::int64_t items;
-  // For divisions by the number of packs in a pixel, and by the number of items in width and
-  // height.
+  // For divisions by the packs of a pixel, and by the items in an image's width and height.
   Divider packs, columns, rows;
   Divider strides[2];
 };
 
 struct Position {
-  int row, column;  // the position of the item among all items of an image
+  int row, column;  // the place of the item in the image
   std::int64_t sample;
   int channel;  // the first channel of the pack
 };
@@ -41,13 +40,13 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// Returns the geometry of a launch that has `rows` x `columns` items in an image. `width`: the
-// channels of a pack.
+// Returns the geometry of a launch with `rows` x `columns` items per image and packs of `width`
+// channels.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 
-// Take maxima over windows of 2x2 and 3x3, with a u8 aux. Both functions launch a kernel and return
-// true, or return false if they do not support the window, the stride or the channels.
+// Take maxima over windows of 2x2 and 3x3, with a u8 aux. Return false, without a launch, if they
+// do not support the window, the stride or the channels.
 bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                        const BoundOperands& operands, Stream stream);
 bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,

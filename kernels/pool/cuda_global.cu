@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMostTile = 32;  // the most packs of channels that one thread block averages
 
-// Averages a tile of packs of one sample per block. Of the threads that share a pack, each adds up
+// A block averages a tile of packs of one sample. `lanes` threads share a pack, and each adds up
 // every lanes-th pixel.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads) average(const T* x, T* y, int packs, int tile, int pixels,

@@ -1,6 +1,6 @@
-// Takes maxima over the common windows, 2x2 and 3x3. Loops over a window are unrolled, and bf16 is
-// compared two elements at a time. In backward, a thread has a block of stride x stride pixels,
-// which share their windows.
+// Takes maxima over the common windows, 2x2 and 3x3, with unrolled loops. bf16 is compared two
+// elements at a time. In backward, a thread has a block of stride x stride pixels, all of which are
+// covered by the same windows.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -43,8 +43,7 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
     for (int i = 1; i < K * K; ++i)
 #pragma unroll
       for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], window[i].pair[k]);
-    // Go from the last place to the first, so that the first of equal maxima is what remains.
-    // Against a NaN maximum, every comparison counts as equal.
+    // Places are tried from the last to the first, so the first of equal maxima remains.
     std::uint32_t places[kV / 2] = {};
 #pragma unroll
     for (int i = K * K - 1; i >= 0; --i) {
@@ -64,8 +63,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
   }
 }
 
-// Computes dx. Item (i, j) has the rows from S i - padding to S i - padding + S - 1, which the
-// windows i - D to i cover, with D = (K - 1) / S. The same holds for its columns and j.
+// Computes dx. A thread has item (i, j), S x S pixels that are covered by the same windows, up to
+// (K - 1) / S + 1 along each axis.
 template <typename T, int V, int K, int S>
 __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
                              std::ptrdiff_t member_stride) {
@@ -76,8 +75,8 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const 
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    // With stride 1, a pixel has up to three windows in a line. Unrolling all lines would then need
-    // too many registers.
+    // With stride 1 there are up to three windows in each direction, and unrolling would need too
+    // many registers.
 #pragma unroll(S == 1 ? 1 : kBack + 1)
     for (int up = 0; up <= kBack; ++up) {
       const int oh = at.row - up;

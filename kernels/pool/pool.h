@@ -1,15 +1,14 @@
 // Pools images as PyTorch does. An axis of the output has floor((extent + 2 padding - kernel) /
-// stride) + 1 positions. With ceil_mode, this is rounded up, but a last position that would start
-// after the image and its leading padding is left out. A global pool is an average whose kernel is
-// as large as the image.
+// stride) + 1 positions. With ceil_mode this is rounded up, but without a position that starts
+// after the image.
 //   max:      pool_forward   {x} -> {y, aux}     y = [relu](maximum)
 //             pool_backward  {aux, dy} -> {dx}
 //   average:  pool_forward   {x} -> {y}
 //             pool_backward  {dy} -> {dx}
-// x is [N, C, H, W], y [N, C, OH, OW]. Only backward reads aux; the maker chooses its type and
-// shape. The first of equal maxima gets the gradient. NaN counts as larger than any number. If the
-// ReLU is fused, pool_backward takes as dy the gradient before the ReLU, so run relu_backward on y
-// first.
+// x is [N, C, H, W], y [N, C, OH, OW]. aux says where the maxima are. Only backward reads it; the
+// maker chooses its type and shape. The first of equal maxima gets the gradient. NaN counts as
+// larger than any number. If the ReLU is fused, pool_backward takes as dy the gradient before the
+// ReLU, so run relu_backward on y first.
 #pragma once
 
 #include <array>

@@ -24,7 +24,6 @@ CONVOY_VECTORISED void backward_plane(const float* x, const float* slope, const 
       sums);
 }
 
-// The slopes of the channels of plane i.
 template <int kLanes>
 struct Slopes {
   float of[kLanes] = {};
@@ -84,7 +83,7 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
                                    sum + i * kLanes);
           });
           if (slopes > 1) return add_samples(planes, sum, b.out(1));
-          double all = 0;  // the padding adds zeros only
+          double all = 0;  // padding adds only zeros
           for (std::int64_t i = 0; i < sums; ++i) all += sum[i];
           b.out(1)[0] = static_cast<float>(all);
         },

@@ -1,4 +1,4 @@
-// Applies the ReLU to the whole buffer. This suits any layout, because padding stays zero.
+// Applies the ReLU to the whole buffer, whatever its layout is. Padding stays zero.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
 #include "kernels/relu/relu.h"

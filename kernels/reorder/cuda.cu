@@ -8,8 +8,7 @@ namespace {
 
 constexpr int kTile = 32, kTileRows = 8;
 
-// Transposes the last two extents: to[n, column, row] = from[n, row, column]. The grid has samples
-// x tiles of columns in x, and tiles of rows in y.
+// Transposes the last two extents: to[n, column, row] = from[n, row, column].
 __global__ void transpose(DType from_type, const void* from, DType to_type, void* to, std::int64_t rows,
                           std::int64_t columns, unsigned column_tiles, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, from, to);

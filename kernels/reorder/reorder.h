@@ -12,8 +12,8 @@ struct ReorderProblem {};
 
 CONVOY_KERNEL(reorder_forward, ReorderProblem);
 
-// Checks the request and returns x and y. If one of them holds an image as rows [N, C H W], it is
-// returned as a row_major tensor of the image's shape.
+// The checked x and y of a request. If one of them is an image as rows [N, C H W], it is returned
+// as a row_major image.
 struct ReorderEnds {
   TensorDesc x, y;
 };

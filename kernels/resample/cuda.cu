@@ -1,7 +1,7 @@
 // Resamples images on the device. A cut is the part of a stored image that a crop needs. A thread
-// makes one column of the output, over kTileRows rows. When a row of the output first needs a row
-// of the cut, the thread narrows it: it computes the row's weighted sum for its column. It keeps
-// the last kRing sums in shared memory for itself.
+// makes one column of the output, over kTileRows rows. It narrows each row of the cut once: it
+// computes the row's weighted sum for its column. Shared memory has the last kRing sums of each
+// thread.
 #include "kernels/device/bilinear.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -10,10 +10,10 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A block has at least one whole warp, and thus a thread for each row of its tile.
+// The columns of a tile fill at least one warp, so its block has a thread for each row, too.
 constexpr int kTileRows = 16, kTileColumns = 256;
-// The most taps (source pixels per output and axis) whose weights are stored. They suffice if an
-// image is reduced by up to 7.5. With more taps, every pixel is computed on its own (pixel_alone).
+// The taps (source pixels of one output along an axis) whose weights can be stored. They suffice if
+// an image is reduced by up to 7.5. Beyond that, every pixel is computed alone (pixel_alone).
 constexpr int kStoredTaps = 16;
 constexpr int kRing = kStoredTaps;  // a power of two
 constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together
@@ -25,18 +25,16 @@ struct Images {
 };
 
 struct Shared {
-  // Each word has, for one column of the tile and one row of the cut, the weighted sums of up to
-  // four channels.
+  // The weighted sums of one column over rows of the cut. A word has up to four channels.
   std::uint32_t narrowed[kRing][kTileColumns];
-  // For each column, the weights of its taps. The first kTapsAtOnce weights are in registers
-  // instead.
+  // The weights of a column's taps, without the first kTapsAtOnce, which are in registers.
   std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
   std::int32_t row_first[kTileRows], row_taps[kTileRows];  // row_first counts rows of the cut
 };
 
-// Returns whether all weights can be stored. Outputs have at most 2 * scale + 1 taps along an axis,
-// which must not exceed kStoredTaps.
+// Returns whether all weights can be stored. An output has at most 2 * scale + 1 taps along an
+// axis.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
@@ -73,8 +71,8 @@ class Column {
  public:
   __device__ explicit Column(Shared& shared) : shared_(shared) {}
 
-  // Starts a column. `from` is the first pixel of the cut. `output` is the column's number before
-  // mirroring; the column must have pixels.
+  // Starts column `output` (before mirroring), which must have pixels. `from` is the first pixel of
+  // the cut.
   __device__ void open(const std::uint8_t* from, const SampleTransform& transform, int output, int channels) {
     const BilinearTaps taps = bilinear_taps(transform.columns, output);
     taps_ = taps.count;
@@ -86,8 +84,7 @@ class Column {
       shared_.column_weight[tap - kTapsAtOnce][threadIdx.x] = bilinear_weight(taps, tap);
   }
 
-  // Returns the output pixel of this column in a row of the tile. Call it for the rows in ascending
-  // order, because it computes the sums of each row of the cut once.
+  // Returns this column's pixel in a row of the tile. Call it for the rows in ascending order.
   __device__ std::uint32_t down_to(int row, int channels, int lanes) {
     const int first = shared_.row_first[row], taps = shared_.row_taps[row];
     for (next_ = max(next_, first); next_ < first + taps; ++next_)
@@ -103,7 +100,7 @@ class Column {
   }
 
  private:
-  // Returns the horizontal sum for this column over one row of the cut.
+  // Returns this column's weighted sum of one row of the cut.
   __device__ std::uint32_t narrow(int row, int channels, int lanes) const {
     const std::uint8_t* pixel = from_ + row * pitch_;
     Sums<kLanes> sums;
@@ -131,8 +128,8 @@ class Column {
   int next_ = 0;  // the first row of the cut that is not narrowed yet
 };
 
-// Computes one pixel without stored weights, from any number of taps. It is not inlined, so that
-// its caller does not need its registers.
+// Computes one pixel without stored weights, from any number of taps. A call costs its caller fewer
+// registers than inlining would.
 template <int kLanes>
 __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, const SampleTransform& transform,
                                                   int row, int column, int channels, int lanes) {
@@ -151,8 +148,7 @@ __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, cons
   return sums.packed();
 }
 
-// Computes and stores, for row number `row` of the tile, the weights of its taps. Entries after its
-// last tap are 0.
+// Stores the weights of the taps of row `row` of the tile, followed by zeros.
 __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, int output) {
   const BilinearTaps taps = bilinear_taps(rows, output);
   shared.row_first[row] = taps.first - rows.first;
@@ -161,9 +157,8 @@ __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, 
     shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
 }
 
-// Stores one pixel of the output. Four pixels of three channels are three words, which three
-// threads write. They get the pixels from one another, so all threads of a warp must call this
-// function.
+// Stores one pixel of the output. Four pixels of three channels are three words, so the threads of
+// a warp exchange pixels and must all call this.
 template <int kChannels>
 __device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
                       std::uint32_t packed, bool active) {
@@ -188,8 +183,8 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
   }
 }
 
-// Makes a tile of the output. kChannels is the number of channels if that is 1, 3 or 4. Otherwise
-// it is 0, and channels are made in groups of up to four.
+// Makes a tile of the output. kChannels is the number of channels, if it is 1, 3 or 4. Else it is
+// 0, and up to four channels are made at a time.
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
     resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,
@@ -246,8 +241,7 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
   require_layout(operation, request.inputs[1], Layout::row_major);
   require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
-  // The tiles of an image have the same width, rounded up to whole warps, so that a block has at
-  // least one thread per column.
+  // An image's tiles have the same width, in whole warps, so that a block has a thread per column.
   const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);
   const std::int64_t threads = ceil_div(ceil_div(images[3], column_tiles), 32) * 32;
   const std::int64_t tiles = column_tiles * ceil_div(images[2], kTileRows), blocks = images[0] * tiles;

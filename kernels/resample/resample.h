@@ -1,11 +1,11 @@
-// Resizes stored images to the output's size. It is the first operation of a step on a device. A
-// cut is the part of a stored image that a sample's crop needs. The cut is resized with the bits of
-// Pillow's bilinear resizing (kernels/device/bilinear.h), and mirrored if the transform says so.
+// Resizes stored images to the output's size, with the bits of Pillow's bilinear resizing
+// (kernels/device/bilinear.h), and mirrors them if the transform says so. A cut is the part of a
+// stored image that a sample's crop needs.
 //   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]}
 //                     -> {images u8 [N, C, H, W]}
-// A cut may lie anywhere in `cuts`, which is a slot of a ring of batches, or a whole data set on
-// the device. The images are channels_last. Outputs in the padding, and all outputs of a sample
-// that is not valid, get `fill`.
+// A cut may lie anywhere in `cuts`, such as a slot of a ring of batches, or a whole data set on the
+// device. The images are channels_last. Outputs in the padding, and all outputs of a sample that is
+// not valid, get `fill`.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ResampleProblem {
 };
 inline constexpr int kMostImageChannels = 8;
 
-// Describes an operand that holds one SampleTransform per sample.
+// Returns the shape of an operand that holds one SampleTransform per sample.
 TensorDesc transforms_desc(std::int64_t samples);
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_resample(const ResampleProblem& problem, const KernelRequest& request);

@@ -6,8 +6,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The places of a row's elements: blocks of `lanes` neighbours, `pitch` elements apart. A row of a
-// matrix is a single block.
+// The places of a row's elements: blocks of `lanes` neighbours, `pitch` elements apart.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;
 

@@ -12,7 +12,7 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
   return value;
 }
 
-// Returns the row of the thread's warp. If it is beyond the last row, the warp must end.
+// Returns the row of the thread's warp. A warp beyond the last row must end.
 __device__ __forceinline__ std::int64_t row_of_warp() {
   return std::int64_t{blockIdx.x} * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
 }

@@ -1,6 +1,5 @@
-// Softmax cross-entropy on the host. Each thread takes one row at a time and stores the row's
-// metrics in the workspace. They are added in the order of the rows, so that the sums do not depend
-// on the number of threads.
+// Softmax cross-entropy on the host. A thread takes one row at a time and stores the row's metrics
+// in the workspace. They are added in the order of the rows, whatever the number of threads is.
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +11,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Counts the classes that rank before the label: classes with a larger logit, or with an equal
-// logit and a lower index. A class whose logit is NaN ranks before the label, too. If the label's
-// own logit is NaN, all classes rank before it.
+// Counts the classes that rank before the label: those with a larger logit, with an equal logit and
+// a lower index, or with a NaN. If the label's own logit is NaN, all classes rank before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   const float own = logits[label];
   std::int64_t before = 0;

@@ -9,9 +9,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Counts the classes that rank before the label: classes with a larger logit, or with an equal
-// logit and a lower index. A class whose logit is NaN ranks before the label, too. If the label's
-// own logit is NaN, all classes rank before it.
+// Counts the classes that rank before the label: those with a larger logit, with an equal logit and
+// a lower index, or with a NaN. If the label's own logit is NaN, all classes rank before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   std::int64_t before = 0;
   for (std::int64_t j = 0; j < classes; ++j)
@@ -19,8 +18,7 @@ std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t lab
   return before;
 }
 
-// Writes the row's probabilities and returns its loss, which has no meaning for a row without a
-// label.
+// Writes the row's probabilities and returns its loss (meaningless for a row without a label).
 double softmax_row(const float* logits, float* probabilities, std::int64_t classes, const RowTarget& label,
                    double smoothing) {
   const double largest = *std::max_element(logits, logits + classes);

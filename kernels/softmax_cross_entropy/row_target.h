@@ -6,20 +6,20 @@
 
 namespace convoy::kernels {
 
-// Returns the operand `mix`, which is the third input, or null if samples are not mixed. `without`:
-// how many inputs there are if samples are not mixed.
+// Returns the input `mix`, or null if samples are not mixed. `without` is the number of inputs in
+// that case.
 inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t without = 2) {
   return operands.inputs.size() > without ? operands.in<MixParameters>(2) : nullptr;
 }
 
-// Returns the metrics of the main output, to which an auxiliary output adds its loss. Returns null
-// if this output is not auxiliary.
+// Returns the metrics of the main output if this output is auxiliary, which adds its loss to them.
+// Else returns null.
 inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }
 
-// Writes metric k of this output. Metric 0 is the loss: `sum` times the weight, added to `before`
-// if there is one. Other metrics are those of `before` if there is one, else `sum`.
+// Writes metric k of an output. An auxiliary output (`before` is not null) adds its weighted loss,
+// metric 0, to that of the main output, and copies the main output's other metrics.
 CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
                                           float weight) {
   if (k == 0)
@@ -28,8 +28,8 @@ CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before,
     metrics[k] = before == nullptr ? sum : before[k];
 }
 
-// The labels of one row. `share` of the target is on the sample's own label, the rest on the label
-// of its partner (`other`). Without mixing, `other` is `own`.
+// The target of one row, as labels. `share` of it is on the sample's own label, the rest on its
+// partner's (`other`). Without mixing, `other` is `own`.
 struct RowTarget {
   std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;

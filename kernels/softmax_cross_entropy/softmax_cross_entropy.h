@@ -5,13 +5,14 @@
 //                                   -> {probabilities, metrics}
 //   softmax_cross_entropy_backward  {probabilities, labels, [mix]} -> {dlogits}   may be in place
 // logits, probabilities and dlogits are [N, K]. labels is i32 [N], -1 if there is no sample. mix is
-// i32 [kMixWords] and exists if samples are mixed with their partners
-// (kernels/device/mix_parameters.h). Then label_share of the target is on the sample's own label
-// and the rest on its partner's, before smoothing.
+// i32 [kMixWords] and exists if samples are mixed (kernels/device/mix_parameters.h). Then the
+// target before smoothing has label_share on the sample's own label and the rest on its partner's.
+//
 // metrics is f64 [kLossMetrics], with sums over this rank's samples: loss times weight, top-1 hits,
-// top-5 hits, samples. An auxiliary output adds its loss to the metrics of another output, and
-// leaves that output's hits and samples as they are. Hits count for the sample's own label. If
-// logits are equal, the lower class ranks first, and a NaN is never a hit.
+// top-5 hits, samples. An auxiliary output only adds its loss to the metrics of another output.
+// Hits count for the sample's own label. If logits are equal, the lower class ranks first, and a
+// NaN is never a hit.
+//
 // dlogits = weight (probabilities - target) / control->global_valid, so that the sum over ranks is
 // the gradient of the mean loss. A row without a label gets dlogits 0 and counts nowhere.
 #pragma once
@@ -33,7 +34,7 @@ inline std::size_t forward_inputs(const LossProblem& problem) { return problem.a
 Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);
 
-// The backends' makers. They expect requests that the functions above have checked.
+// The backends' makers, which expect checked requests.
 namespace reference {
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);

@@ -1,7 +1,6 @@
-// Measures the memory-bound operations of the CUDA backend on shapes of ResNet-50 or, if ResNet-50
-// lacks the operation, of GoogLeNet or a wide ResNet. Prints a Markdown table with microseconds,
-// bandwidth (the bytes that must move, over that time) and the share of the bandwidth of a
-// device-to-device copy in the same run. Operands rotate through more memory than the L2 cache
+// Measures the memory-bound operations of the CUDA backend on shapes of networks, mostly ResNet-50.
+// Prints a Markdown table with microseconds, bandwidth (the bytes that must move, over that time)
+// and its share of the bandwidth of a copy. Operands rotate through more memory than the L2 cache
 // holds. Usage: kernels_bandwidth [part of an operation's name]
 #include "tests/kernels/bandwidth.h"
 
@@ -97,7 +96,7 @@ void measure(const Measured& m, const StepControl* control, double copy) {
       bytes += request.inputs[i].bytes();
   for (const TensorDesc& output : request.outputs) bytes += output.bytes();
   if (m.name.starts_with("optimizer"))
-    // The optimizer also writes its inputs, all but the gradients.
+    // The optimizer updates its inputs in place, except the gradients, so they are written, too.
     bytes += bytes - request.inputs[1].bytes();
   const std::size_t sets = std::clamp<std::size_t>(kRotate / bytes, 1, kLaunches);
   const DeviceBuffer workspace(std::max<std::size_t>(kernel.workspace_bytes, 1));
@@ -294,7 +293,7 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
                     {},
                     transforms});
   };
-  // Never draws the first operation (none) or the last one (hue).
+  // Skips the first operation (none) and the last one (hue).
   const auto drawn = [](int n, int i) {
     return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
   };

@@ -25,7 +25,7 @@ struct Layer {
   }
 };
 
-// Makes a layer whose values before the ReLU stay away from its kink, where backends may round to
+// Makes a layer whose values before the ReLU are not near zero, where backends may round to
 // different sides: xhat is near -1 or 1, beta is small, and the residual has the sign of x.
 Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& problem, int valid) {
   const std::int64_t c = shape[1];
@@ -153,8 +153,7 @@ TEST(BatchNorm, MatchesTheReference) {
     for (const Shape& shape :
          {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{4, 6, 2, 2}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
-        // A brief run tests every tenth case. These cases still include, for every kernel, a shape
-        // of whole packs and another shape.
+        // A brief run tests every tenth case. These still reach every kernel.
         if (test::brief() && turn++ % 10 != 0) continue;
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
         expect_matches_reference(statistics(l), backends());
@@ -172,10 +171,8 @@ TEST(BatchNorm, MatchesTheReference) {
       }
 }
 
-// Tests images of which CUDA joins two, four or eight pixels, so that a row consists of whole
-// packs. A pack then has elements of two pixels, and the sums of a channel come from several
-// columns. Some rows have more packs than a block, and some shapes need many blocks. Images with an
-// odd number of pixels are tested, too; their pixels cannot be joined.
+// Tests images of which CUDA joins two, four or eight pixels to rows of whole 16-byte packs, so
+// that the sums of a channel come from several columns. In the odd cases it cannot join pixels.
 TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
   if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
   Random random(9);
@@ -241,8 +238,8 @@ TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
       }
 }
 
-// If backward reads the backend's own mask in place of y, the gradient must have the same bits. So
-// must the sums, if one block has all rows; otherwise their order differs.
+// With the backend's own mask in place of y, the gradient must have the same bits. The sums must,
+// too, unless several blocks add them in another order.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
@@ -333,8 +330,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// With running statistics, y is affine in x. So if x changes by d, y must change by what linear
-// inference gives for d.
+// With running statistics, y is affine in x. If x changes by d, y must change by the result of
+// linear inference for d.
 TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
   Random random(8);
   Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);

@@ -27,8 +27,7 @@ Shape with_channels(Shape shape, std::int64_t channels) {
   return shape;
 }
 
-// Tests slices that keep whole blocks and packs together, in words of 1, 2, 4 and 8 channels, and
-// slices that do not.
+// Some slices keep blocks of 1, 2, 4 or 8 channels together, others do not.
 TEST(Slice, MatchesTheReference) {
   Random random(1);
   struct Part {

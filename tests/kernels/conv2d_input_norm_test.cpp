@@ -1,5 +1,5 @@
-// Tests backward_data of a convolution whose input comes from a batch norm with a ReLU. It gives
-// the gradient before that ReLU, and the sums of it that the batch norm needs.
+// Tests backward_data of a convolution whose input comes from a batch norm with a ReLU
+// (input_norm). It gives the gradient before that ReLU, and its sums, which the batch norm needs.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -16,9 +16,8 @@ struct Shapes {
   Shape x, weights;
 };
 
-// Some shapes fill whole blocks, others parts of blocks; some have many images or few channels. No
-// kernel fuses input_norm for the last three, which have a stride, groups, and a channel count that
-// is no multiple of eight, so they test the separate pass.
+// Shapes that fill blocks of channels in whole or in part. The last three test the separate pass:
+// their stride, groups or channel count is one that no kernel fuses.
 const std::vector<Shapes>& shapes() {
   static const std::vector<Shapes> all = {
       {{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
@@ -108,7 +107,7 @@ void expect_that_of_two(Backend backend, bool half, const Operands& o, const Con
     // The separate pass reads a gradient that was rounded to bf16, so its sums differ by more.
     sums_bound = 4e-3, bound = 2e-3;
   else if (plain.tf32)
-    // Tensor cores truncate sums, so the two ways differ by more.
+    // Tensor cores truncate sums, so the two results differ by more.
     sums_bound = 1e-4, bound = 2e-5;
   expect_close(actual.outputs[0], expected.outputs[3], bound, "g");
   for (std::size_t i = 0; i < 3; ++i)

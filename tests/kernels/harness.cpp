@@ -102,7 +102,6 @@ KernelRequest request_of(Backend backend, Layout images, const Case& test) {
   return request;
 }
 
-// The memory of the operands of one bound kernel.
 struct Memory {
   std::vector<Buffer> inputs, outputs;
   Buffer workspace;
@@ -124,8 +123,8 @@ std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vec
 }
 
 // Fills outputs and workspace with NaN, launches once, and returns how often the launch allocated
-// memory. `share` is a pair (input, output) in one buffer: the output's, into which the input is
-// written before.
+// memory. If an input shares the buffer of an output (`share`), the input is written into it
+// before.
 long launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
                  Memory& memory) {
   for (Buffer& output : memory.outputs) output.poison();
@@ -137,8 +136,8 @@ long launch_once(const KernelRequest& request, const Case& test, Share share, co
   return allocations() - before;
 }
 
-// Checks that a launch changed neither guard bytes nor inputs that it must only read, and that
-// channel padding is zero.
+// Checks that a launch changed neither guard bytes nor read-only inputs, and that channel padding
+// is zero.
 void check_surroundings(const KernelRequest& request, const Case& test, const Memory& memory) {
   for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
     EXPECT_TRUE(memory.inputs[i].guard_intact()) << test.name << " wrote beyond input " << i;
@@ -159,9 +158,8 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
-// Returns the bytes of an input for one member. Members get different values, so that a kernel that
-// reads another member's memory fails: numbers are scaled, and data of other types have their
-// samples rotated.
+// Returns the bytes of an input for one member (Members, kernel.h). Members get different values,
+// so that a kernel that reads another member's memory fails.
 std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
   const bool number = desc.dtype == DType::f32 || desc.dtype == DType::bf16 || desc.dtype == DType::f64;
   std::vector<double> values = input.values;
@@ -187,7 +185,7 @@ StepControl control_of_member(StepControl control, int member) {
   return control;
 }
 
-// Checks that one launch for all members gives the bits of one launch for each member.
+// Checks that one launch for all members gives the bits of single launches.
 void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
                    Share share) {
   const std::size_t inputs = request.inputs.size(), outputs = request.outputs.size();
@@ -284,7 +282,7 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   if (share) inputs[share->first] = outputs[share->second];
   Launch launch;
   {
-    // Destroy these vectors before the launch. Binding must copy the addresses from them.
+    // These vectors end before the launch, so binding must copy the addresses.
     const std::vector<void*> in = inputs, out = outputs;
     launch = kernel.bind(
         {in, out, memory.workspace.address(), static_cast<const StepControl*>(control.address())});
@@ -387,7 +385,7 @@ std::vector<double> central_differences(const std::function<double(const std::ve
   std::vector<double> derivative;
   for (double& value : inputs[position].values) {
     const double middle = value;
-    // The step is not exact in float. So divide by the difference of the two stored values.
+    // The step is rounded in float, so the divisor is the difference of the two stored values.
     const auto above = static_cast<float>(middle + step), below = static_cast<float>(middle - step);
     value = above;
     const double up = function(inputs);

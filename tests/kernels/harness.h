@@ -1,8 +1,7 @@
 // Runs a kernel as a step does, under harder conditions: outputs and workspace start as NaN, guard
 // bytes follow every buffer, every launch is done twice and must not allocate, and operands may
-// share a buffer. A kernel that takes members also runs with three members, whose bits must be
-// those of launches of their own. The harness offers the two checks that every operation gets: a
-// backend against the reference, and the reference against central differences.
+// share a buffer. A kernel that takes members (kernel.h) also runs with three of them. Compares
+// backends with the reference, and the reference's gradients with central differences.
 #pragma once
 
 #include <array>
@@ -18,8 +17,8 @@
 
 namespace convoy::kernels::testing {
 
-// A tensor with its values in row-major order of the logical shape. If `bytes` is set, it is the
-// exact content of the buffer, for an output (aux) that only the kernel's own backend can read.
+// A tensor with its values in row-major order. If `bytes` is set, it is the exact content of the
+// buffer instead, as of an output (aux) that only the kernel's own backend can read.
 struct Tensor {
   TensorDesc desc;
   std::vector<double> values;
@@ -28,8 +27,8 @@ struct Tensor {
 
 using Maker = std::function<Kernel(Backend, KernelRequest&)>;
 
-// One operation with its operands. An input of four extents whose layout is open gets the layout
-// under test. Inputs in `free_layout`, such as weights, get the layout that the maker chooses.
+// One operation with its operands. Images whose layout is open get the layout under test. Inputs in
+// `free_layout`, such as weights, get the layout that the maker chooses.
 struct Case {
   std::string name = {};
   Maker maker = {};
@@ -39,8 +38,7 @@ struct Case {
   std::vector<int> free_layout = {};  // positions of inputs whose layout the maker chooses
   std::vector<int> updated = {};      // positions of inputs that the kernel updates
   std::vector<int> ignored = {};      // positions of outputs (aux) that are not compared
-  // The positions of outputs that stay f32 whatever the type of activations is, such as gradients
-  // of weights.
+  // Positions of outputs that are always f32, such as gradients of weights.
   std::vector<int> single = {};
   double tolerance = 2e-6;  // the bound of each output's relative L2 error
   // Set if the CPU backend uses oneDNN, whose primitives allocate a little memory in each launch.
@@ -63,7 +61,7 @@ using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
-// The number of members with which the launch for members (kernel.h) is tested.
+// The members (kernel.h) of a launch that computes several.
 inline constexpr int kMembers = 3;
 // One operand as compare_members() needs it: its bytes before a launch, for each member.
 struct MemberPart {
@@ -71,9 +69,8 @@ struct MemberPart {
   std::array<std::vector<std::byte>, kMembers> bytes;
   bool compared = true;  // false for a workspace, whose content may differ
 };
-// Launches each member alone, then all of them by one launch, with guard bytes after each operand
-// (part). `bind` gets the addresses of the parts. Returns the name of the first part that differs,
-// or an empty string.
+// Launches each member alone, then all of them by one launch. `bind` gets the addresses of the
+// parts. Returns the name of the first part that differs, or an empty string.
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
                             const std::function<Launch(std::vector<void*>, const Members&)>& bind);
 
@@ -101,9 +98,8 @@ void expect_same(const Case& test, const Result& actual, const Result& expected,
 // differences.
 std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
                                         std::vector<Tensor> inputs, int position, double step = 0x1p-7);
-// Differentiates a case's forward pass on the reference backend, by central differences of
-// sum(projection * output). `projection` has a tensor for each output; an empty one leaves the
-// output out of the sum.
+// Differentiates sum(projection * output) of a case's forward pass on the reference backend, by
+// central differences. An output whose projection is empty does not count.
 std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);

@@ -94,8 +94,8 @@ TEST(Harness, SeesALaunchThatAllocates) {
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
-// Makes a case of which the kernel adds its control's step to x. If there are more than `count`
-// members, it wrongly skips the rest.
+// Makes a case whose kernel adds its control's step to x, but wrongly skips members from `count`
+// on.
 Case for_members(int count) {
   Case test = faulty(copy);
   test.maker = [count](Backend, KernelRequest& request) {

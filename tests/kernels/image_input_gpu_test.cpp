@@ -20,8 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Tests copies, and small and large scales in both directions. Some scales are at or beyond 7.5, up
-// to which the kernel stores weights. One window has 65,536 pixels.
+// Tests copies and many scales, some of them beyond 7.5, up to which the kernel stores weights. One
+// window has 65,536 pixels.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;
@@ -42,8 +42,7 @@ TEST_F(CudaImageInput, ResamplesAtAnyScale) {
     }
 }
 
-// A scale of 7.5, that of 120 pixels to 16, is the largest for which the kernel stores weights.
-// Tests scales around it.
+// 7.5, the scale of 120 pixels to 16, is the largest for which the kernel stores weights.
 TEST_F(CudaImageInput, ResamplesAroundTheLimitOfStoredWeights) {
   CutBatch batch(3);
   const std::vector<int> extents = {119, 120, 121, 127, 128, 129};
@@ -60,7 +59,7 @@ TEST_F(CudaImageInput, CentreCropsAndPadding) {
     batch.add(axis_of(50, 36, 4, 0, 32), axis_of(75, 54, 21, 0, 33), true, 7, random_);
     for (const bool flip : {false, true})
       for (const int place : {-40, -32, -5, 0, 4, 39, 45}) {
-        // Returns one axis of a crop of 32 x 33 at `place` of an image of 40 x 40.
+        // Returns one axis of a crop at `place`.
         const auto cropped = [&](int outputs) {
           AxisMap axis{.start = static_cast<double>(std::min(place, 0))};
           axis.begin = std::min(std::max(-place, 0), outputs);

@@ -12,9 +12,8 @@
 
 namespace convoy::kernels::testing {
 
-// Makes the map of one axis. `extent` pixels are resized to `resized` pixels. The first `skipped`
-// of these are cut off, and outputs `begin` to `end` of the rest are wanted. The cut is the pixels
-// that they read.
+// Makes the map of one axis: `extent` pixels are resized to `resized`, `skipped` of these are cut
+// off at the start, and outputs `begin` to `end` of the rest are wanted.
 inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end) {
   AxisMap axis{.scale = static_cast<double>(extent) / resized, .skipped = skipped, .extent = extent};
   axis.begin = begin;

@@ -7,8 +7,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// Some rows consist of whole words and some do not. Images have one or three channels, and some
-// have no pixels but those at the border. Some extents leave parts of blocks and tiles without
+// Images with one or three channels. Rows are whole words or not, and some images have only border
 // pixels.
 const std::vector<Shape> kShapes = {{8, 3, 224, 224}, {8, 3, 37, 50}, {8, 3, 41, 36}, {8, 1, 33, 20},
                                     {8, 1, 19, 23},   {8, 3, 2, 8},   {8, 3, 5, 1},   {8, 1, 1, 4}};

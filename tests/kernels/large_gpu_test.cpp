@@ -39,8 +39,8 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// The rows of these shapes consist of whole packs of 16 bytes, of packs that do not fill the width
-// of a block, of one channel, of an odd number of channels, or of many tiles of columns.
+// Rows of whole packs of 16 bytes, of fewer packs than a block is wide, of one channel, of an odd
+// number of channels, and of many tiles.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},
                                     {2, 2048, 7, 7}, {111, 1000},      {3, 24, 19, 17}};
 
@@ -166,8 +166,8 @@ TEST_F(CudaLarge, BatchNormBackward) {
                                      .write_gradient = residual || second,
                                      .second_input_gradient = second};
       const Norm n = norm(random_, problem, shape);
-      // If backward computes the mask from x, rounding decides which values near zero are masked,
-      // and backends may differ.
+      // If backward computes the mask from x, backends may round values near zero to different
+      // sides.
       const double tolerance = relu && !residual ? 2e-3 : 5e-6;
       const std::string name = "batch_norm " + shape.to_string();
       Case reduce{.name = name + " backward_reduce",
@@ -266,7 +266,7 @@ TEST_F(CudaLarge, LocalResponseNorm) {
                     .tolerance = 4e-6};
           return half ? in_bf16(test) : test;
         };
-        // Give both backends the same y. The reference reads it here; the device does not.
+        // Give both backends the same y, though only the reference reads it here.
         Case reference = backward(expected, expected.outputs[0]);
         reference.inputs[1].values = expected.outputs[0].values;
         const Case device = backward(actual, expected.outputs[0]);
@@ -318,8 +318,7 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
       mixed.inputs.push_back(mix_operand({1, 0.7f}));
       mixed.control = smoothed(all_valid(shape[0] - 1));
       expect_matches(mixed);
-      // If a probability is close to its target of one, their difference is as coarse as bf16's
-      // last bit.
+      // Near a target of one, the difference from the probability is as coarse as bf16's last bit.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},

@@ -11,8 +11,8 @@ namespace convoy::kernels::testing {
 // Returns whether this is a CUDA build on a machine with a GPU.
 bool gpu_present();
 
-// Returns memory that the backend's kernels can use. It is aligned to 64 bytes but not to 128, so
-// that a kernel that needs more fails.
+// Returns memory that the backend's kernels can use, aligned to only 64 bytes, so that a kernel
+// that needs more fails.
 std::shared_ptr<std::byte> allocate(Backend backend, std::size_t bytes);
 // Copy between host memory and a backend's memory, after all work on the default stream.
 void copy_in(Backend backend, std::byte* to, const std::byte* from, std::size_t bytes);

@@ -48,8 +48,7 @@ TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
   const auto bf16_of = [](float value) {
     return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   };
-  // Gives values of which no two in one window are equal, so that each maximum is at one place
-  // only.
+  // Gives values that differ within every window, so that each maximum is at one place only.
   const auto at = [](std::size_t h, std::size_t w, std::size_t c) {
     return static_cast<float>(((h * 512 + w) * 7 + c) % 251);
   };

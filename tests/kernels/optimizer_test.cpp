@@ -171,8 +171,8 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
   }
 }
 
-// The rate of a segment must act as a learning rate that is larger by this factor. If the factor is
-// a power of two, the bits must be equal.
+// A segment's rate must act as a learning rate larger by this factor. For a power of two even the
+// bits are equal.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
   for (Rule rule : rules()) {

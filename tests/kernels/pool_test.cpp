@@ -28,7 +28,7 @@ Case pool(const PoolProblem& problem, Tensor x) {
   return test;
 }
 
-// Returns dx of a backend in a layout. Backward reads the aux of the same backend's forward.
+// Returns dx of a backend in a layout. Backward gets the aux of the same backend's forward.
 Result backward(Backend backend, Layout layout, const PoolProblem& problem, const Case& forward,
                 const Tensor& dy) {
   const Result result = run(backend, layout, forward);

@@ -18,8 +18,7 @@ struct Layer {
   Case forward, backward_data, backward_weights;
 };
 
-// Forward chooses the layout of the weights. Backward must accept this layout, with dx in an open
-// layout or in the layout of x.
+// Forward chooses the layout of the weights, which backward must accept.
 void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) {
   SCOPED_TRACE(layer.forward.name);
   const Result y = run_reference(layer.forward), dx = run_reference(layer.backward_data),
@@ -115,8 +114,8 @@ TEST(Linear, BackwardIsTheDerivative) {
   expect_gradients(linear(random, {2, 5}, 3, false));
 }
 
-// Tests backward with row_major weights, which it gets from a checkpoint or another backend, not
-// from a forward pass that chose their layout.
+// Tests backward with row_major weights, as from a checkpoint, instead of a layout that forward
+// chose.
 TEST(Linear, TakesRowMajorWeights) {
   Random random(3);
   const Layer layer = linear(random, {4, 32, 3, 3}, 24, true);
@@ -129,8 +128,8 @@ TEST(Linear, TakesRowMajorWeights) {
   expect_matches_reference(weights);
 }
 
-// tf32 truncates 13 bits of the operands. This changes a sum of many products by 8e-4, and a short
-// sum by more.
+// tf32 drops 13 bits of the operands, which changes a sum of many products by 8e-4, and a short sum
+// by more.
 void expect_matches_in_tf32(Layer layer) {
   for (Case* test : {&layer.forward, &layer.backward_data, &layer.backward_weights}) {
     test->tolerance = 2e-3;

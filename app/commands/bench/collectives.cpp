@@ -54,8 +54,8 @@ Spread spread_of(const std::vector<double>& samples) {
 struct Row {
   std::string operation;
   std::int64_t bytes;
-  // Times of Convoy's collective (`own`) and of the call of MPI or NCCL (`plain`). A median of 0
-  // means that the time was not measured.
+  // The times of Convoy's collective (`own`) and of the call of MPI or NCCL (`plain`). A median of
+  // 0 means not measured.
   Spread own, plain;
   // The bytes that cross the links per byte of the operands, from bus_factor().
   double factor;
@@ -63,7 +63,7 @@ struct Row {
   double bus(const Spread& time) const { return factor * static_cast<double>(bytes) / time.median * 1e-3; }
 };
 
-// Tells which share of an all-reduce's time is hidden by computation that runs at the same time.
+// The overlap of an all-reduce with computation at the same time.
 struct OverlapRow {
   std::int64_t bytes;
   // Mean microseconds of one operation while nothing is communicated.
@@ -99,8 +99,8 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
-      // Measure one bucket that NCCL sums with thread blocks, and a larger one. If all ranks are on
-      // one host, the copy engines move the larger bucket and take no multiprocessors.
+      // Measure one bucket of gradients that NCCL sums with thread blocks, and a larger one. On one
+      // host, the copy engines move the larger one, which takes no multiprocessors.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }

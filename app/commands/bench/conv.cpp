@@ -112,8 +112,7 @@ class Session {
   std::vector<conv::Plan> contenders(const Task& task) const {
     if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
-    // If some plans fuse the extra work (statistics, ReLU), leave out the plans that run it as a
-    // separate pass, and so compare only plans with the same kernels.
+    // If some plans fuse the extra work (statistics, ReLU), compare only these.
     const bool fuses = std::ranges::any_of(plans, &conv::Plan::fuses_extra);
     std::erase_if(plans, [&](const conv::Plan& plan) { return plan.fuses_extra != fuses; });
     const auto most = static_cast<std::size_t>(options_.candidates);

@@ -96,8 +96,8 @@ class MemoryBench {
     return found;
   }
 
-  // Returns the tensors that forward computes, backward reads, and a schedule may copy to host
-  // memory. With `of_convolutions`, returns only those that a forward convolution reads.
+  // Returns the tensors that a schedule may copy to host memory: those that forward computes and
+  // backward reads. With `of_convolutions`, only those that a forward convolution reads.
   std::vector<int> copied(bool of_convolutions) const {
     std::vector<char> chosen(model_.tensor_bytes.size(), 0), read(model_.tensor_bytes.size(), 0);
     for (std::size_t i = 0; i < model_.operations.size(); ++i)
@@ -112,9 +112,9 @@ class MemoryBench {
     return tensors;
   }
 
-  // Measures two schedules that copy tensors to host memory, as Rhu et al. do ("vDNN", MICRO 2016).
-  // In both a tensor is copied out while its layer runs. "ahead" copies a tensor back during an
-  // earlier convolution of backward. "on demand" copies it back when it is needed.
+  // Measures two schedules that copy tensors to host memory while their layer runs, as Rhu et al.
+  // do ("vDNN", MICRO 2016). "ahead" copies them back during an earlier convolution of backward,
+  // "on demand" when they are needed.
   void compare_copies(const std::string& name, const std::vector<int>& tensors) {
     const partition::StepSchedule once = single_runs(model_);
     const partition::HostCopies copies(model_, once, tensors, link_);

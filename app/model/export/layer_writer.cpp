@@ -144,8 +144,8 @@ void LayerWriter::write(const LayerNorm& norm) {
   if (image) graph_.node("Transpose", {result}, output()).set("perm", Dims{0, 3, 1, 2});
 }
 
-// Writes a group norm as an instance norm in which each group is one channel. ONNX's own group norm
-// came after opset 17, which the file has, and its scale changed its meaning in opset 21.
+// Writes a group norm as an instance norm in which each group is one channel, because ONNX's own
+// group norm came after opset 17.
 void LayerWriter::write(const GroupNorm& norm) {
   const std::vector<float> ones(static_cast<std::size_t>(norm.groups), 1.0f), zeros(ones.size(), 0.0f);
   Dims whole = dims_of(shape());
@@ -268,9 +268,9 @@ void LayerWriter::write(const Pad& pad) {
   graph_.node("Pad", {input(), amounts, graph_.scalar(part("value"), p.value)}, output());
 }
 
-// Returns the padding at the end. With ceil_mode Convoy and PyTorch leave out a last window that
-// would start in the padding, but ONNX keeps it. For a pool with such a window the function turns
-// ceil_mode off and returns padding that gives the same windows.
+// Returns the padding at the end. With ceil_mode, ONNX keeps a last window that starts in the
+// padding, but Convoy and PyTorch leave it out. For such a pool this turns ceil_mode off and
+// returns padding that gives the same windows.
 std::array<std::int64_t, 2> LayerWriter::end_padding(const Pool& pool, bool& ceil_mode) const {
   std::array<std::int64_t, 2> end{pool.padding[0], pool.padding[1]};
   if (!pool.ceil_mode) return end;

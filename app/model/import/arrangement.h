@@ -49,7 +49,7 @@ class Arrangement {
 
   // A range of the layer's channels, and its arrangement in the value.
   struct ChannelRange;
-  // Returns the part of a value that has `count` indices from `begin` on in axis `place`. Returns
+  // Returns the channels that are the indices [begin, begin + count) of axis `place`. Returns
   // nothing if these are not consecutive channels.
   std::optional<ChannelRange> channel_range(int place, std::int64_t begin, std::int64_t count) const;
 

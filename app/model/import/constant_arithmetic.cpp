@@ -91,7 +91,7 @@ std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
   if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
-  // Do not evaluate arithmetic with weights: the result would replace the weights that are trained.
+  // Arithmetic with weights is not evaluated, because its result would replace trained weights.
   if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
     return std::nullopt;
   const bool for_integers = node.op != "Pow",

@@ -17,8 +17,7 @@ const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t ind
 std::int64_t computed_elements(const FileNode& node, const Dims& dims);
 // Returns the extents of a and b after broadcasting as in NumPy.
 Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b);
-// Returns the index into a tensor of dims `of` that broadcasting uses for element i of a tensor of
-// dims `to`.
+// Returns the element of a tensor of dims `of` that becomes element i of dims `to` by broadcasting.
 std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of);
 
 // Evaluate nodes of two inputs, nodes of one input, casts and Where. Return nothing if the

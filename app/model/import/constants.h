@@ -9,10 +9,10 @@
 
 namespace convoy::app::onnx_import {
 
-// Returns the only output of the node. An absent input is null. Returns nothing if the operation is
-// unknown or is arithmetic with weights. The output of arithmetic has no name. The output of an
-// operation that only moves elements keeps the name of its input, so that it is still a known
-// weight. Throws std::runtime_error that names the node if the inputs do not fit together.
+// Returns the only output of the node, or nothing if the operation is unknown or is arithmetic with
+// weights. An absent input is null. An operation that only moves elements keeps the name of its
+// input, so that a weight is still known as such. Throws std::runtime_error that names the node if
+// the inputs do not fit together.
 std::optional<Constant> evaluate(const FileNode& node, const std::vector<const Constant*>& inputs);
 
 // Returns the index of an axis, which may count from the end. Fails if there is no such axis.

@@ -18,8 +18,7 @@ struct Value {
   std::optional<Constant> constant;
   LayerId layer = 0;
   Arrangement view;
-  // A pad that is postponed: no layer does it yet, because the convolution or pool that reads the
-  // value may do it itself.
+  // A pad that is postponed: the convolution or pool that reads the value may do it itself.
   std::optional<kernels::PadProblem> pad = std::nullopt;
 
   // Returns the shape that the value has in the file. Must not be called while `pad` is set.
@@ -67,9 +66,8 @@ class Importer {
   // several nodes read it or if it is an output of the file.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
-  // Looks for a bias: a constant that the only reader of the node's output adds to the output, with
-  // one value per channel on axis `place`. If there is one, returns the constant and takes the
-  // reader as imported, since the caller's layer adds the bias. Else returns null.
+  // Looks for a bias: a constant with one value per channel on axis `place` that the only reader of
+  // the node's output adds. Returns the constant and takes the reader as imported, or returns null.
   const Constant* take_bias(const FileNode& node, int place, int rank, std::int64_t channels);
   // Returns whether only changes of shape come between the node and the file's output.
   bool is_last(const FileNode& node) const;

@@ -18,8 +18,7 @@ void give_reshaped(Importer& importer, const FileNode& node, Value input, const 
   importer.give(node, std::move(input));
 }
 
-// Returns the input of a node. If the input is a channel shuffle, which a file writes as Reshape,
-// Transpose and Reshape, it becomes a layer first.
+// Returns the input of a node. A channel shuffle that was postponed becomes a layer first.
 Value input_of(Importer& importer, const FileNode& node) { return importer.activation(node, 0); }
 
 // Imports a node whose output number `output` is `count` indices from `begin` on along one axis of

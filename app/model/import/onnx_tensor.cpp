@@ -155,8 +155,7 @@ void take_field(const TensorProto& tensor, const Field& field, Values& values, c
     values[static_cast<std::size_t>(i)] = static_cast<typename Values::value_type>(convert(field[i]));
 }
 
-// Reads values from one of the repeated fields of the tensor. A field's type may be wider than the
-// tensor's type.
+// Reads values from one of the tensor's repeated fields, whose type may be wider than the tensor's.
 void take_fields(const TensorProto& tensor, Constant& constant, std::vector<float>& reals) {
   const auto plain = [](auto value) { return value; };
   const auto half = [](std::int32_t bits) { return from_half(static_cast<std::uint16_t>(bits)); };

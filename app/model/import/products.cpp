@@ -7,8 +7,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Sets the padding before and after each axis that auto_pad requires. The output then has
-// ceil(extent / stride) positions.
+// Sets the padding for auto_pad, so that the output has ceil(extent / stride) positions.
 void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool upper) {
   std::array<int, 2> before{}, after{};
   for (std::size_t axis = 0; axis < 2; ++axis) {

@@ -30,9 +30,9 @@ struct FileTensor {
   std::vector<float> values() const;
 };
 
-// Returns the tensors in the order of their places in the file. They refer to the memory of `file`.
-// Throws std::runtime_error in one line that names the wrong part if the header exceeds 16 MiB, or
-// if the tensors do not fill the rest of the file without gap or overlap.
+// Returns the tensors in the order of the file, as references into `file`. Throws
+// std::runtime_error in one line that names the wrong part if the header exceeds 16 MiB, or if the
+// tensors do not fill the rest of the file without gap or overlap.
 std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file);
 
 // A safetensors file that is mapped into memory.

@@ -8,8 +8,8 @@
 namespace convoy::app::zoo {
 namespace {
 
-// Returns the sides s with extent_of(s) == extent as a text such as "224 to 255". extent_of() must
-// not decrease.
+// Returns, as a text such as "224 to 255", the sides of input images for which extent_of(side) is
+// `extent`.
 std::string sides(std::int64_t extent, const std::function<std::int64_t(std::int64_t)>& extent_of) {
   std::int64_t first = 1;
   while (extent_of(first) < extent) ++first;

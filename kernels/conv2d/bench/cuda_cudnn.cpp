@@ -194,7 +194,7 @@ CudnnPlans cudnn_plans(const Task& task, int most) {
       .set<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})
       .finalize();
   for (const Descriptor& config : engine_configs(graph, most)) {
-    // cuDNN's heuristics may name an engine that then refuses the problem. Go on with the next one.
+    // cuDNN's heuristics may name an engine that then refuses the problem, so try the next one.
     try {
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})

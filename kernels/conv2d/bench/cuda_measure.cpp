@@ -104,7 +104,7 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   if (task.input_norm) {
     random(s.dy2, task.type(), sizes.x, 9);
     const auto pack = std::int64_t(16 / type);  // the elements that one byte of the mask covers
-    // The low bits of random floats are random enough for a mask.
+    // Any random bits will do as a mask.
     random(s.mask, DType::f32, (sizes.x / pack + 3) / 4, 10);
     s.dgamma = DeviceBuffer(channels * sizeof(float));
     s.norm_sums = DeviceBuffer(channels * 2 * sizeof(double));
@@ -129,7 +129,8 @@ gemm::Check Bench::check(const Binder& binder, std::size_t workspace_bytes, std:
   gemm::reserve(s.workspace, workspace_bytes);
   const State::Set& set = s.sets.front();
   s.draw(set, seed);
-  // These bytes are NaN as f32 and as bf16. So an element that the plan fails to write is found.
+  // These bytes are NaN as f32 and as bf16, so that an element that the plan fails to write is
+  // found.
   CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), gemm::kBenchStream));
   if (s.workspace.bytes() > 0)
     CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), gemm::kBenchStream));

@@ -16,9 +16,8 @@ struct CudnnPlans {
   std::vector<Bench::Binder> binders;
   std::size_t workspace_bytes = 0;  // enough for every plan
 };
-// Returns up to `most` engines, the first ones that cuDNN's heuristics name for the task and that
-// run. Returns none if cuDNN is missing. These engines write gradients of weights in the type of
-// the images.
+// Returns up to `most` engines that run, in the order of cuDNN's heuristics. Returns none if cuDNN
+// is missing.
 CudnnPlans cudnn_plans(const Task& task, int most);
 
 }  // namespace convoy::kernels::conv

@@ -91,9 +91,8 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
   constexpr int kPack = 16 / sizeof(T);
   if (task.input_norm) {
     if (type == DType::bf16)
-      // dx is rounded to bf16 before dy2 is added, by at most 2^-9 |dx|. The bounds allow at least
-      // 8 * 2^-24 times the magnitude (bounds_of()), so a magnitude larger by 2^12 |dx| covers the
-      // rounding.
+      // The kernel rounds dx to bf16 before it adds dy2. The error is up to 2^-9 |dx|. Adding 2^12
+      // |dx| to the magnitude allows for it, because bounds_of() allows 8 * 2^-24 of the magnitude.
       shared[1][0] += ldexp(fabs(expected), 12);
     expected += cuda::load_element(type, b.norm.dy2, i);
   }

@@ -1,6 +1,5 @@
-// Chooses the plan of a convolution. It is the tuning file's plan; else, if measuring is allowed,
-// the plan that is the fastest when measured here; else the plan that is expected to be the
-// fastest.
+// Chooses the plan of a convolution: the tuning file's plan; else, if measuring is allowed, the
+// plan that is the fastest when measured here; else the plan that is expected to be the fastest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +29,8 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   for (const Plan& plan : all) {
     // If the depthwise engine supports the task, time no other engine: none is nearly as fast.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // Do not time a fallback that is not the expected plan. For a convolution in groups time both
-    // fallbacks, because neither is always the faster one.
+    // A fallback is timed only if it is the expected plan. In a convolution in groups both
+    // fallbacks are timed, because either may be the faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
@@ -44,8 +43,8 @@ Plan chosen(const Task& task) {
   const std::string key = key_of(task);
   if (const auto name = tuning::find(key)) {
     const std::vector<Plan> all = candidates(task);
-    // Ignore tuned plans that were recorded before this fusion existed, because they would run it
-    // as a separate pass.
+    // Ignore a recorded plan that would run fusible work as a separate pass: it is older than the
+    // fusion.
     for (const Plan& plan : all)
       if (plan.to_string() == *name && plan.fuses_extra == all.front().fuses_extra) return plan;
   }

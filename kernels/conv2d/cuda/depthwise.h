@@ -31,19 +31,18 @@ struct DepthwiseShape {
   int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
   __host__ __device__ int taps() const { return filter * filter; }
-  // Returns by how many positions the first strip or tile begins before the first output. In
-  // transposed kernels, output positions are taken in pairs, so that position + padding is even at
-  // the start.
+  // Returns by how many positions the first strip or tile begins before the first output.
+  // Transposed kernels compute outputs in pairs, so they may have to begin one position earlier.
   int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }
 };
 DepthwiseShape depthwise_shape(const Task& task);
 
-// The addresses of a launch, which are those of member 0, and the work on each output element
-// before it is stored.
+// The addresses of a launch, which are those of member 0 (Members, kernel.h), and the work on each
+// output element before it is stored.
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
-  const void* dy = nullptr;              // in backward_weights, the output pixels, which it reads
-  void* output = nullptr;                // in forward and backward_data, what they write
+  const void* dy = nullptr;              // in backward_weights: the output pixels, which it reads
+  void* output = nullptr;                // in forward and backward_data: the output pixels
   const float* bias = nullptr;           // null if there is none
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0
@@ -54,8 +53,8 @@ struct DepthwiseOperands {
   Members members = {};
 };
 
-// The part of a launch that all families have. The channels are divided into slabs. A block has one
-// slab, and the row_blocks blocks of a slab take the strips or tiles of the output in turn.
+// The parts of a launch that all families have. A slab is a range of channels. A block computes one
+// slab, and the row_blocks blocks of a slab take its strips or tiles in turn.
 struct DepthwiseCall : DepthwiseShape {
   DepthwiseOperands operands;
   int slabs, row_blocks;
@@ -69,9 +68,9 @@ inline int even_blocks(std::int64_t items, std::int64_t most) {
   return int((items + turns - 1) / turns);
 }
 
-// Divides the output into tiles. A tile has across x down patches in each of `images` images. A
-// patch is a small rectangle of output pixels. `images` is 1 unless the patches cover a whole
-// image.
+// Divides the output into tiles. A tile has across x down patches, which are small rectangles of
+// output pixels, in each of `images` images. `images` is above 1 only if a tile covers whole
+// images.
 struct DepthwiseTiling {
   int across, down, images;
   int tiles_across, tiles_down, batches;  // tiles of an image, and groups of `images` images
@@ -88,8 +87,8 @@ struct DepthwiseTiling {
 };
 
 // Chooses the cheapest tiling with at most `most` patches of `rows` x `columns` pixels in a tile.
-// complete(call) computes the rest of a call from its tiling, and returns the call's cost, or
-// nothing if a block would need too much shared memory.
+// complete(call) fills in the rest of the call and returns its cost, or nothing if a block would
+// need too much shared memory.
 template <typename Call, typename Complete>
 void choose_tiling(Call& call, int most, int rows, int columns, const Complete& complete) {
   Call best{};
@@ -108,16 +107,15 @@ void choose_tiling(Call& call, int most, int rows, int columns, const Complete& 
   call = best;
 }
 
-// The relation of output and input positions along one axis, for a filter and stride that are
-// compile-time constants.
+// Relates output and input positions along one axis, for a filter and a stride known at compile
+// time.
 template <int filter, int stride, bool transposed>
 struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns the tap with which output position `output` reads input position `input`. The positions
-  // count from the results of output_origin() and input_origin(). There is no such tap if the
-  // result is outside [0, filter).
+  // Returns the tap by which input position `input` contributes to output position `output`. A
+  // result outside [0, filter) means none. Positions count from output_origin() and input_origin().
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }

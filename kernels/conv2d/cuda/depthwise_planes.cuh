@@ -10,11 +10,11 @@ namespace convoy::kernels::conv::products {
 using cuda::bf16;
 using gemm::Word;
 
-// The part of a tensor that a tile reads or writes, and the planes of shared memory that hold it.
+// The part of a tensor that a tile reads, and the planes of shared memory that get it.
 struct Window {
   const bf16* from;
   int height, row_pixels;  // height and width of the tensor
-  int width;               // columns from `width` on become zero
+  int width;               // pixels in columns from `width` on are read as zero
   TilePlace first;         // the tile's first pixel, which may be outside the image
   const Plane& plane;
 };
@@ -34,8 +34,8 @@ __device__ __forceinline__ Window input_window(const Call& call, const TilePlace
 __device__ __forceinline__ uint4 load_pixel(const bf16* at, bool inside) {
   return inside ? __ldg(reinterpret_cast<const uint4*>(at)) : uint4{0, 0, 0, 0};
 }
-// Turns two words that hold two channels of a pixel each into two words that hold two pixels of a
-// channel each, or back.
+// Each word holds two channels of one pixel. Returns words that hold two pixels of one channel
+// each, or does the reverse.
 __device__ __forceinline__ void exchange(Word a, Word b, Word& low, Word& high) {
   low = __byte_perm(a, b, 0x5410), high = __byte_perm(a, b, 0x7632);
 }
@@ -85,8 +85,8 @@ __device__ __forceinline__ void fill_planes(const Call& call, const Window& wind
   }
 }
 
-// Returns the element of a plane at which a patch begins, or 0 for numbers after the tile's last
-// patch, so that a lane without a patch still reads inside the plane.
+// Returns the element of a plane at which a patch begins. For numbers after the last patch it
+// returns 0, so that lanes without a patch read inside the plane.
 __device__ __forceinline__ int patch_offset(const DepthwiseTiling& tiling, const Plane& plane, int patch,
                                             int row_step, int column_step) {
   if (patch >= tiling.patches()) return 0;

@@ -11,8 +11,8 @@ using cuda::ceil_div;
 // Hopper. Every chip has kMostShared.
 constexpr std::size_t kGoodShared = 75 * 1024, kMostShared = 99 * 1024;
 
-// Returns how many of eight neighbouring patches begin in the same banks of shared memory. A load
-// of the eight takes this many turns.
+// Returns how many of eight neighbouring patches begin in the same banks of shared memory. The load
+// of the eight takes as many cycles.
 template <class F>
 int conflicts(const Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -26,8 +26,8 @@ int conflicts(const Call& call) {
   return most;
 }
 
-// Sets the planes of a call for its tiling. The input's rows and pitch may be longer than needed,
-// so that neighbouring patches use different banks.
+// Sets the planes of a call. The input's rows and pitch may be longer than needed, so that
+// neighbouring patches lie in different banks.
 template <class F>
 void choose_planes(Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -83,8 +83,7 @@ void choose_tile_for(Call& call) {
     choose_tile<Form<filter, 1, false>>(call);
 }
 
-// Returns how many blocks the device can run at the same time, divided by the number of slabs of
-// channels.
+// Returns how many blocks per slab of channels the device can run at the same time.
 int resident_blocks(const Call& call) {
   const int by_memory = int(std::size_t{227 * 1024} / (call.shared_bytes() + 1024));
   const int by_registers = call.direction == Direction::backward_weights ? 2 : 3;

@@ -6,8 +6,7 @@
 
 namespace convoy::kernels::conv::products {
 
-// Fills the table with the words of the Toeplitz matrices, which are pairs of weights:
-// [channels][filter's rows][F::kPairs].
+// Fills the table of weight pairs (F::kPairs), [channels][filter's rows][kPairs].
 template <class F, int kSlab>
 __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* table) {
   const auto* const weights = static_cast<const bf16*>(moved(call, call.operands.weights));
@@ -26,8 +25,7 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The outputs of one channel that a lane has: of 32 patches or, if a patch has two output matrices,
-// of 16 patches.
+// The outputs of one channel in a lane's registers.
 using Results = float[2][kPatchRows][4];
 
 template <class F>
@@ -98,9 +96,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // Offsets at which the lane reads its rows of the input matrices (in a plane) and its Toeplitz
-  // words (in the table), and at which it writes its outputs (in a plane; -1 if they belong to no
-  // patch).
+  // Offsets at which this lane reads its input rows (in a plane) and its pairs of weights (in the
+  // table), and writes its outputs (in a plane; -1 if it has none).
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -130,7 +127,7 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
 #pragma unroll 1
   for (int tile = first; tile < call.tiling.tiles(); tile += call.row_blocks) {
     const TilePlace place = place_of<F, kPatchRows, F::kOutputColumns>(call, call.tiling, tile);
-    __syncthreads();  // the planes may be overwritten, and the table is filled
+    __syncthreads();  // the previous tile is done with the planes
     fill_planes<kSlab>(call, input_window<F>(call, place), channel, planes);
     __syncthreads();
 #pragma unroll 1
@@ -161,8 +158,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   }
 }
 
-// Adds, for one channel, the products of a tile's inputs and dy to `sum`, [filter's rows][input
-// column, output column].
+// For one channel, multiplies a tile's inputs by dy and adds the products to `sum`, [filter's
+// rows][input column, output column].
 template <class F>
 __device__ __forceinline__ void add_products(const Call& call, const bf16* input_plane, const bf16* dy_plane,
                                              const int (&input)[2], const int (&dy)[2],
@@ -197,8 +194,9 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* input
   }
 }
 
-// Computes backward_weights: partial sums of the gradient of the filters. The products, [input
-// columns, output columns], are sums over patches. The gradient of a tap is the sum of a diagonal.
+// Computes partial sums of the filters' gradient. A product over patches gives [input columns,
+// output columns]. The elements on a diagonal belong to the same tap, and their sum is its
+// gradient.
 template <class F, int kSlab>
 __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
@@ -208,8 +206,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // Offsets at which the lane's rows of the matrices begin in the planes. `there` masks the lane's
-  // words of dy: it is 0 for patches that the tile does not have.
+  // Offsets in the planes of this lane's rows of the matrices. `there` is a mask that clears the
+  // words of dy that belong to patches outside the tile.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll
@@ -247,8 +245,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // At the end, each warp writes the products of one channel at a time over the planes: [filter's
-  // rows][input columns][8].
+  // Each warp overwrites the planes with its products, one channel at a time: [filter's rows][input
+  // columns][8].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

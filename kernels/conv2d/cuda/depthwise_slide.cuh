@@ -1,5 +1,5 @@
-// How a thread of the strips slides down the image: the steps of a strip, the place of a thread and
-// of a strip, and sums over a block. Device code.
+// The movement of a thread of depthwise_strips.h: it computes a strip of output columns while it
+// slides down the image. Device code.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
@@ -7,10 +7,9 @@
 
 namespace convoy::kernels::conv::strips {
 
-// How a strip is computed in steps. Each step reads kInputRows input rows, which complete
-// kOutputRows output rows. During a step the filter covers kLive output rows, whose sums are in
-// kSlots slots (registers). Slots are used in turn, so after kCycle steps every row is in the same
-// slot again.
+// The steps of a strip. A step reads kInputRows input rows and completes kOutputRows output rows.
+// The sums of the kLive output rows under the filter are in kSlots slots of registers, used in
+// turn: after kCycle steps the slots begin again.
 template <int filter, int stride, bool transposed, int columns>
 struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kColumns = columns;
@@ -18,29 +17,29 @@ struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kLive = !transposed && stride == 2 ? (filter + 1) / 2 : filter;
   static constexpr int kSlots = transposed ? filter + 1 : kLive;
   static constexpr int kCycle = kSlots / kOutputRows;
-  // In the first step, the rows under the filter that lie above the strip. They are not stored.
+  // The output rows above the strip that the filter covers in the first step. They are not stored.
   static constexpr int kLead = kLive - 1;
   static constexpr int kInputColumns =
       transposed ? columns / 2 + (filter - 1) / 2 : (columns - 1) * stride + filter;
   static_assert(!transposed || (stride == 2 && columns % 2 == 0));
 
   static __device__ constexpr int slot(int step, int live) { return (kOutputRows * step + live) % kSlots; }
-  // Returns the row of the filter with which live output row `live` reads input row `input` of a
-  // step. There is no such row if the result is outside [0, filter).
+  // Returns the row of the filter through which input row `input` of a step contributes to live
+  // output row `live`. A result outside [0, filter) means none.
   static __device__ constexpr int row_tap(int input, int live) {
     return transposed ? live : stride == 2 ? input + filter - 1 - 2 * live : filter - 1 - live;
   }
 };
 
-// Returns a bit for each of `count` columns from `first` on that is inside an image of `width`
-// columns.
+// Returns a mask of the `count` columns from `first` on: a bit is 1 if its column is inside the
+// image.
 __device__ __forceinline__ unsigned columns_inside(int first, int count, int width) {
   unsigned bits = 0;
   for (int j = 0; j < count; ++j) bits |= (unsigned(first + j) < unsigned(width) ? 1u : 0u) << j;
   return bits;
 }
 
-// Reads a line of pixels. Pixels whose bit in `inside` is 0 become zero.
+// Reads `count` pixels of a line. Pixels whose bit in `inside` is 0 become zero.
 template <int count, typename T>
 __device__ __forceinline__ void load_line(const T* from, int channels, unsigned inside,
                                           StoredPair<T> (&to)[count]) {
@@ -51,7 +50,6 @@ __device__ __forceinline__ void load_line(const T* from, int channels, unsigned 
   }
 }
 
-// The place of a thread: its lane and strip in the block, and its first channel.
 struct Thread {
   int lane, strip;
   int channel;
@@ -63,7 +61,6 @@ __device__ __forceinline__ Thread thread_of(const Call& call) {
   return {lane, strip, channel, channel < call.channels};
 }
 
-// The place of a strip: its sample, its first output pixel, and its rows.
 struct Strip {
   int sample, row, column;
   int rows;
@@ -77,8 +74,7 @@ __device__ __forceinline__ Strip strip_at(const Call& call, int index) {
           S::output_origin(across, S::kColumns, call.padding[1]), call.rows};
 }
 
-// Adds each thread's pairs over the strips of a block, and writes the sums to [count][channels]
-// from `to` on.
+// Adds up `pairs` over the strips of a block and writes the sums to [count][channels] from `to` on.
 template <int count>
 __device__ __forceinline__ void store_sums(const float2 (&pairs)[count], float2* shared, const Call& call,
                                            const Thread& at, float* to) {

@@ -5,8 +5,8 @@
 
 namespace convoy::kernels::conv::strips {
 
-// Stores a line of outputs. If `counts`, which is set for valid samples, adds them to the sums of
-// batch norm.
+// Stores a line of outputs. If their sample is valid (`counts`), also adds them to batch norm's
+// sums.
 template <typename T, class S, bool sums>
 __device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
                                            std::int64_t offset, unsigned inside, bool counts,
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
     int output_row = strip.row - S::kLead;
     std::int64_t to = output_offset(call, strip.sample, output_row, strip.column) + at.channel;
     const int end = min(strip.row + strip.rows, call.output_h);
-    // fetch() loads one line of input into `next`, before the loop needs it.
+    // The line of input that fetch() loads before the loop needs it.
     StoredPair<T> next[S::kInputColumns];
     const auto fetch = [&] {
       load_line<S::kInputColumns>(from, call.channels,
@@ -126,8 +126,7 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
                   moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels);
 }
 
-// Computes backward_weights: partial sums of the gradient of the filters. The slots hold lines of
-// dy.
+// Computes partial sums of the filters' gradient. The slots hold lines of dy.
 template <typename T, class S>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::backward_weights, S::kFilter))
     depthwise_gradient(const __grid_constant__ Call call) {

@@ -1,8 +1,7 @@
-// The strips of the depthwise engine, which compute forward and both gradients for every filter and
-// stride of the engine. A thread has two channels of a strip of neighbouring output columns and
-// slides down the image. It uses each input pixel that it reads for all outputs under the filter at
-// once. The sums of these outputs stay in registers. Neighbouring strips share pixels through the
-// L1 cache. Sums are fp32, in a fixed order. CUDA builds only.
+// The strips of the depthwise engine serve all its filters and strides, forward and both gradients.
+// A thread computes two channels of a strip of neighbouring output columns, sliding down the image.
+// It reads each input pixel once and adds it to all outputs under the filter, whose sums stay in
+// registers. Sums are fp32, in a fixed order. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise.h"
@@ -38,8 +37,7 @@ constexpr int resident_blocks(Direction direction, int filter) {
 }
 
 Call make_call(const Task& task);
-// Starts the kernel. If `sums` is set, it also computes batch norm's sums of y. Each filter size is
-// instantiated in a source file of its own.
+// Starts the kernel. With `sums`, it also computes batch norm's sums of y.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

@@ -11,8 +11,7 @@ namespace {
 // Hopper. Every chip has kMostShared.
 constexpr std::size_t kGoodShared = 74 * 1024, kMostShared = 99 * 1024;
 
-// Estimates the instructions for a slab of channels: products and accesses of outputs, and copies
-// of inputs.
+// Estimates the instructions for a slab of channels.
 double cost_of(const Call& call) {
   const double outputs = double(call.tiling.patches()) * kRows * kColumns * kChannels;
   const double crowding = call.shared_bytes() > kGoodShared ? 1.5 : 1;
@@ -21,7 +20,7 @@ double cost_of(const Call& call) {
 }
 
 std::optional<double> complete(Call& call) {
-  // Two patches fill a warp. An odd number would leave half a warp idle, so it is never chosen.
+  // Two patches fill a warp. An odd number would leave half a warp idle.
   if (call.tiling.patches() % 2 != 0) return std::numeric_limits<double>::infinity();
   call.input_rows = call.tiling.down * kRows - 1 + call.filter;
   call.input_columns = call.tiling.across * kColumns - 1 + call.filter;
@@ -29,10 +28,9 @@ std::optional<double> complete(Call& call) {
   return cost_of(call);
 }
 
-// Returns how many blocks the device can run at the same time, divided by the number of slabs of
-// channels.
+// Returns how many blocks per slab of channels the device can run at the same time.
 int resident_blocks(const Call& call) {
-  constexpr int kThreadsByRegisters = 512;  // threads of a multiprocessor
+  constexpr int kThreadsByRegisters = 512;
   const int by_memory = int(std::size_t{227 * 1024} / (call.shared_bytes() + 1024));
   const int resident = std::max(1, std::min(kThreadsByRegisters / call.threads(), by_memory));
   return resident * cuda::kMultiprocessors / call.slabs;

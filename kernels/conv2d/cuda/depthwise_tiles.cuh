@@ -9,8 +9,8 @@ namespace convoy::kernels::conv::tiles {
 
 inline constexpr int kLanes = kChannels / 2;  // threads side by side, of two channels each
 
-// Copies the input of a tile to shared memory, [images][input_rows][input_columns][kChannels], with
-// zeros outside the image. `row`, `column`: the first input pixel. A warp copies a line at a time.
+// Copies a tile's input, whose first pixel is (row, column), to shared memory
+// [images][input_rows][input_columns][kChannels]. Pixels outside the image become zero.
 template <int bytes, typename T>
 __device__ __forceinline__ void stage_lines(const Call& call, int sample, int row, int column, int channel,
                                             T* to) {
@@ -41,7 +41,6 @@ __device__ __forceinline__ void stage(const Call& call, int sample, int row, int
     stage_lines<4>(call, sample, row, column, channel, to);
 }
 
-// The place of a thread in its block: its lane, and the place of its patch in the tile.
 struct Thread {
   int lane, x, y, image;
 };
@@ -157,7 +156,7 @@ __global__ void __launch_bounds__(kMostThreads, 2) depthwise_tiles(const __grid_
         }
       }
     }
-    __syncthreads();  // the stage may be overwritten
+    __syncthreads();
     const TilePlace place = place_of<Axis, kRows, kColumns>(call, tiling, tile);
     const int sample = place.sample + at.image;
     const int row = place.row + at.y * kRows, column = place.column + at.x * kColumns;

@@ -21,18 +21,17 @@ struct Call : DepthwiseCall {
   __host__ __device__ std::size_t input_elements() const {
     return std::size_t(tiling.images) * input_rows * input_columns * kChannels;
   }
-  // Shared memory holds the inputs of two tiles and the filters. In the end, the sums of the warps
+  // Shared memory holds the inputs of two tiles and the filters. At the end, the warps' sums
   // overwrite the filters.
   std::size_t shared_bytes() const {
     return 2 * input_elements() * bytes_of(type) + std::size_t(taps()) * kChannels * sizeof(float);
   }
 };
 
-// Returns whether tiles can compute the task. The depthwise engine must support it.
+// Returns whether this family can compute a task that the depthwise engine supports.
 bool supports(const Task& task);
 Call make_call(const Task& task);
-// Starts the kernel. If `sums` is set, it also computes batch norm's sums of y. Each filter size is
-// instantiated in a source file of its own.
+// Starts the kernel. With `sums`, it also computes batch norm's sums of y.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);
 

@@ -80,8 +80,8 @@ __global__ void backward_data(const __grid_constant__ Direct d, const T* dy, con
   }
 }
 
-// Computes the gradient of the filters. A block of 32 x 32 threads has one tap, one channel of a
-// group and 32 filters. The 32 threads of a filter share the pixels.
+// Computes the gradient of the filters. A block of 32 x 32 threads computes one tap and one channel
+// of 32 filters. The 32 threads of a filter divide the pixels among themselves.
 template <typename T>
 __global__ void __launch_bounds__(1024)
     backward_weights(const __grid_constant__ Direct d, const T* x, const T* dy, float* dweights,

@@ -35,8 +35,7 @@ bool writes_bias_gradient(const Task& task) {
   return task.bias && task.direction == Direction::backward_weights;
 }
 
-// Returns the bytes of the workspace that the engine uses. The part for the bias gradient follows
-// them.
+// Returns the bytes of the engine's own workspace. The workspace of the bias gradient follows it.
 std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspace_bytes, 256); }
 
 }  // namespace
@@ -56,8 +55,9 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // The im2col engine reads blocks of 64 channels, mostly zeros if there are 16 or fewer. The
-  // folded engine fills the blocks with the taps of a filter's row, so its plans then come first.
+  // The im2col engine reads channels in blocks of 64. With 16 channels or fewer these are mostly
+  // zeros. The folded engine fills a block with the taps of a row of the filter, so its plans come
+  // first.
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   std::vector<Engine> order{Engine::depthwise, Engine::matrix, first, second,
@@ -66,8 +66,8 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : order)
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // The im2col and folded engines sort their plans by expected time, passes included. If their best
-  // plan fuses the extra work, plans that fuse it come first; else a separate pass is faster.
+  // If the best plan of the im2col or folded engine fuses the extra work, put all plans that fuse
+  // it first. Else a separate pass is expected to be faster.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

@@ -11,8 +11,8 @@ namespace convoy::kernels::conv {
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
                        Stream stream, Members members);
 
-// Sets sums[c][r] to the sum of element [r][c] of `pieces`, [splits][rows][columns], over the
-// splits in their order.
+// Adds up `pieces`, [splits][rows][columns], over the splits in order. Writes the transposed result
+// to sums[columns][rows].
 void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
                     Stream stream, Members members);
 

@@ -1,6 +1,6 @@
-// Reads images through the windows of a filter, as an operand of a product, for kernels that copy
-// by cp.async. It has the map from an element of the im2col matrix to an NHWC tensor, and the
-// carriers that bring pipeline stages to the mma_sync and register_tiles kernels. Device code.
+// Lets mma_sync and register_tiles kernels read the im2col matrix straight from an NHWC tensor.
+// Window says where its elements are. The carriers copy them to shared memory, one pipeline stage
+// at a time, by cp.async. Device code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -10,10 +10,10 @@
 
 namespace convoy::kernels::conv {
 
-// Maps the elements of the im2col matrix to a tensor. Row `pixel` of the matrix is a position
-// (image, i, j), and column k is a tap and a channel. Tap (r, s) reads row (i * step + origin + r *
-// reach) / divide of the tensor, or zero if this is no whole number. The tensor's column follows
-// from j and s in the same way.
+// Maps the elements of the im2col matrix to a tensor. A row of the matrix is an output position
+// (image, i, j), and a column is a tap (r, s) and a channel. The element is in row (i * step +
+// origin + r * reach) / divide of the tensor; it is zero if this is no whole number. The tensor's
+// column follows from j and s in the same way.
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
@@ -21,7 +21,7 @@ struct Window {
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // one of `divide` is above 1
+  bool divides;                     // one of the strides that divide is above 1
   cuda::Divider across, positions;  // divide by the positions of a row and of an image
   cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
   std::int64_t rows;                // the rows of the im2col matrix
@@ -45,7 +45,7 @@ struct Window {
     const int s = int(index - r * tap.divisor);
     return {int(r) * reach[0], s * reach[1], column - int(index) * channels};
   }
-  // Returns the element's index in the tensor, or -1 in the padding.
+  // Returns the element's index in the tensor, or -1 if it is zero.
   __device__ std::int64_t index(const Position& at, const Tap& tap_at) const {
     int i = at.h + tap_at.h, j = at.w + tap_at.w;
     if (divides) {
@@ -59,7 +59,7 @@ struct Window {
   }
 };
 
-// Returns the window of an operation on a tensor whose pixels are `pitch` elements apart.
+// Returns the window of an operation. Pixels of the tensor are `pitch` elements apart.
 inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   const bool back = direction == Direction::backward_data;
   Window window{};
@@ -84,9 +84,8 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// A Carrier of WindowOperand, which brings the im2col matrix to shared memory, for contiguous k. A
-// thread keeps its rows of the matrix, whose positions stay in registers, and goes along the
-// columns.
+// Copies the im2col matrix to shared memory if k (its columns) is contiguous there. A thread keeps
+// the positions of its rows in registers and goes along the columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -146,9 +145,8 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// A Carrier of WindowOperand, which brings the im2col matrix to shared memory, if k is not
-// contiguous. A thread keeps its columns of the matrix, whose taps stay in registers, and goes down
-// the rows.
+// Copies the im2col matrix to shared memory if k is not contiguous there. A thread keeps the taps
+// of its columns in registers and goes down the rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -202,8 +200,8 @@ class TapsCarrier {
   const Window::Tap tap_;
 };
 
-// The im2col matrix as an operand for mma_sync: as A in forward and backward_data (k is
-// contiguous), as B in backward_weights.
+// The im2col matrix as an operand of mma_sync: A in forward and backward_data, where k is
+// contiguous, and B in backward_weights.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;

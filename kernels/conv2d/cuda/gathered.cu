@@ -1,6 +1,5 @@
-// The gathered engine. It chooses the tile shape and the number of splits that the kernels of
-// kernels/gemm expect to be the fastest, and launches. A convolution in groups is one launch per
-// pack of groups (group_packing.h).
+// The gathered engine. A convolution in groups takes one launch per pack of groups
+// (group_packing.h).
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/filters.h"
@@ -33,16 +32,14 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// Several narrow groups are merged into a pack of at most this many filters (in backward_data,
-// channels). This is the width of the narrow tiles.
+// The width of a pack of groups: filters or, in backward_data, channels. Narrow tiles are as wide.
 constexpr int kPackWidth = 64;
 constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
-// The most packs if a pack is less than half as wide as kPackWidth, as when the number of groups is
+// The most packs if they are less than half as wide as kPackWidth, as when the number of groups is
 // prime.
 constexpr int kMostNarrow = 16;
 
-// Merges groups into packs so that all packs are full. Lays out the filters as the kernels read
-// them.
+// Merges groups into packs of equal width, and lays out the filters as the kernels read them.
 PackedFilters filters_of(const Task& task) {
   const Geometry& g = task.geometry;
   const bool back = task.direction == Direction::backward_data;
@@ -54,8 +51,8 @@ PackedFilters filters_of(const Task& task) {
               : PackedFilters{packing, packing.k, packing.c, false};
 }
 
-// The task that the kernels run. It is one pack of groups or, if there are too few channels for
-// 16-byte copies, the task after space_to_depth.
+// The task that the kernels run: one pack of groups, or the task after space_to_depth (if there are
+// too few channels for 16-byte copies), or the task itself.
 struct Inner {
   Task task;
   bool folds = false;
@@ -88,7 +85,7 @@ Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
   const Inner inner = inner_of(task);
   const bool weights = task.direction == Direction::backward_weights;
   const PackedFilters packed = filters_of(task);
-  // Folded filters and packed filters are copies, so they need a workspace.
+  // Folded and packed filters are copies in the workspace.
   const std::size_t changed = inner.folds          ? inner.fold.filter_elements(g)
                               : packed.is_plain(g) ? 0
                                                    : std::size_t(packed.elements(g));
@@ -120,7 +117,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// Returns the call for pack number `index`: `call`, which is that of pack 0, with moved pointers.
+// Returns the call for pack `index`. `call` is that of pack 0.
 GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;

@@ -16,8 +16,8 @@ struct GatheredCall {
   // The second operand. In forward, it is the weights [K, R S C]; in backward_data, their transpose
   // [C, R S K]; in backward_weights, dy [N P Q, K].
   const void* other;
-  int image_pitch;  // channels of a pixel of the images, of which this pack may read only a part
-  int dy_pitch;     // for backward_weights: the filters of a pixel of dy, those of all packs
+  int image_pitch;  // channels of a pixel of the images, in all packs
+  int dy_pitch;     // for backward_weights: filters of a pixel of dy, in all packs
   bool vectors;     // 16-byte copies are possible
   gemm::Epilogue epilogue;
   Members members;

@@ -30,9 +30,7 @@ __global__ void unpack_elements(const __grid_constant__ Geometry g, const Packed
   const int c_group = g.c / g.groups, k_group = g.k / g.groups, taps = g.r * g.s;
   for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const int c = int(i) % c_group, line = int(i) / c_group, k = line / taps;
-    // Returns the gradient of the group that is `later` groups after the filter's group.
     const auto of_group = [&](int later) {
-      // The group's number in its pack.
       const int group = (k + later * k_group) % layout.packing.k / k_group;
       return packed[(std::int64_t{line} + std::int64_t{later} * k_group * taps) * layout.inner +
                     group * c_group + c];

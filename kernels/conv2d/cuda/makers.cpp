@@ -115,7 +115,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
-  // Chosen while task.statistics is set even if the sums are known, so that y gets the same bits.
+  // Sums that are already known (sums_known) do not change the plan, so y has the same bits.
   const conv::Plan plan = conv::chosen(task);
   task.statistics = writes_sums(problem);
   const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
@@ -133,8 +133,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const char* operation = "conv2d_backward_data";
   require_input_norm_counts(operation, problem, request);
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  // If backward_data reads x, this is x. Otherwise it is dy again, for which the checks below
-  // change nothing.
+  // Without input_relu and input_norm there is no x, and dy is checked twice.
   TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
   for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);
   const DType type = common_dtype(operation, {&dy, &weights, &x, &dx});

@@ -1,5 +1,4 @@
-// Adds up the slots of column sums that the blocks of the im2col engine wrote. A block of this
-// kernel has a few channels.
+// Adds up the column sums that blocks of the im2col engine wrote, each to a slot of its own.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_members.cuh"
@@ -8,10 +7,10 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// How many channels a block has, and how many threads share the slots of one channel.
+// A block has kChannels channels. kSlices threads divide the slots of a channel among themselves.
 constexpr int kChannels = 16, kSlices = 64;
 
-// Adds up the slots, in the same order in every run, so that the bits are the same.
+// Adds up the slots in a fixed order, so that all runs give the same bits.
 __global__ void __launch_bounds__(kChannels* kSlices)
     finish(const float* slots, int count, int channels, int pixels, const __grid_constant__ InputNorm norm,
            const StepControl* control, std::ptrdiff_t member_stride) {
@@ -19,7 +18,7 @@ __global__ void __launch_bounds__(kChannels* kSlices)
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
-  float values[kRounds][2];  // filled by loads that are all under way at once
+  float values[kRounds][2];  // all loads are under way at once
 #pragma unroll
   for (int i = 0; i < kRounds; ++i) {
     const int slot = int(threadIdx.y) + i * kSlices;

@@ -1,5 +1,5 @@
-// Finishes a batch norm's backward_reduce after a convolution has written column sums. CUDA builds
-// only.
+// Finishes backward_data with input_norm: adds up the column sums that the convolution's blocks
+// wrote. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,8 +8,8 @@
 
 namespace convoy::kernels::conv {
 
-// Adds `count` slots of [2][channels], at most gemm::kSumSlots of them. A slot has sums of g, and
-// of g times the norm's input. `pixels`: the pixels of one image.
+// Adds up `count` slots, at most gemm::kSumSlots. A slot is [2][channels]: sums of g
+// (Conv2dProblem), and of g times the norm's input. `pixels` are those of one image.
 void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
                       const StepControl* control, cudaStream_t stream, Members members);
 

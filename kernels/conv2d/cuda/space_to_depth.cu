@@ -11,7 +11,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// The offsets in x of a folded pixel's channels. A row below 0 marks a channel that is zero.
+// The origin of each channel of a folded pixel: row, column and channel relative to a pixel of x. A
+// negative row marks a channel that is zero.
 struct FoldTable {
   std::int8_t row[kMostFolded], column[kMostFolded];
   std::int16_t channel[kMostFolded];
@@ -28,21 +29,19 @@ FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   return table;
 }
 
-// For each channel of a folded pixel, its offset in shared memory from the pixel's first element
-// there, or -1 if the channel is zero. Computed from a FoldTable.
+// A FoldTable as offsets in the block's shared memory. -1 stands for a channel that is zero.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
-// Divides the folded images among blocks. A block has `lines` lines, or a segment of a long line.
-// It keeps its rows of x in shared memory, `pitch` elements apart, with zeros outside the image.
+// Divides the folded images among blocks. A block writes `lines` lines, or one segment of a long
+// line. It first copies the rows of x that these need to shared memory, `pitch` elements apart.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  // packs: the 16-byte words of a folded pixel. threads: the threads of a block, a multiple of
-  // packs.
+  // The 16-byte words of a folded pixel, and the threads of a block, a multiple of `packs`.
   int packs, threads;
-  // For divisions by the number of pixels in a segment, of packs in a pitch, of rows in a folded
-  // pixel, and of lines in an image.
+  // For divisions by the pixels of a segment, the packs of a pitch, the rows of a folded pixel and
+  // the lines of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
@@ -51,7 +50,7 @@ struct FoldGrid {
 template <typename T>
 FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  // This is below the 48 KiB that every kernel may use.
+  // Less than the 48 KiB of shared memory that every kernel may use.
   constexpr std::size_t kMostBytes = 40 << 10;
   constexpr std::int64_t kPacks = 2048;  // 16-byte words that a block writes
   FoldGrid grid{};
@@ -86,8 +85,8 @@ FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid
   return offsets;
 }
 
-// Writes folded pixels, 16 bytes per thread at a time. A thread keeps the same channels, so that it
-// loads their offsets only once.
+// Writes folded pixels, 16 bytes at a time. A thread always writes the same channels, so it loads
+// their offsets only once.
 template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
@@ -107,7 +106,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int e = begin - lead + i * V - row * grid.pitch;
     const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
-    if (length % V == 0) {  // then each 16 bytes lie entirely inside a line of x or outside
+    if (length % V == 0) {  // then no 16 bytes cross the end of a line of x
       const bool inside = there && e >= 0 && e < length;
       gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
     } else {
@@ -133,7 +132,8 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-// Returns the index of the filter element that a folded element is a copy of, or -1 if it is zero.
+// Returns the index in the filters of an element of the folded filters, or -1 if the element is
+// zero.
 __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
                                  int element) {
   const int channel = element % fold.channels, j = element / fold.channels % fold.across,
@@ -177,8 +177,7 @@ SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
   return fold;
 }
 
-// Returns the expected microseconds to write and read the folded images, and to multiply the padded
-// windows.
+// Returns the expected microseconds of folding the images and of the product, padding included.
 double cost(const Task& task, const SpaceToDepth& fold, int depth) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));

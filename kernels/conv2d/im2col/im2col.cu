@@ -49,15 +49,15 @@ MemberMap images_map(const MapMaker& maps, const Task& task, const View& view, c
   return maps.im2col(map);
 }
 
-// Maps the pixels of a tensor at the positions of the windows, in TMA boxes of `box_pixels` pixels
-// by `box_channels` channels.
+// Makes the map by which TMA reads the pixels of windows, in boxes of `box_pixels` pixels by
+// `box_channels` channels.
 MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const View& view, const void* data,
                      std::int64_t channels, int box_pixels, int box_channels) {
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  // view.map for a tensor without padding: the additional position after each row is outside, so
-  // TMA reads zeros there.
+  // Reads zeros at the additional position after each row (seen_by), because it is outside the
+  // tensor.
   Im2colMap map = view.map;
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
@@ -85,13 +85,13 @@ PackSteps pack_steps(const Task& task, int tile) {
   throw std::logic_error("unknown direction");
 }
 
-// Maps filters [outer][taps][inner].
+// Makes the map of filters [outer][taps][inner].
 MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std::int64_t outer,
                       std::int64_t taps, std::int64_t inner, unsigned box_inner, unsigned box_outer) {
   return maps.tiled(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
 }
 
-// Collects the arguments of one kernel launch, which computes one view.
+// Returns the arguments of one kernel launch, which computes one view (views.cuh).
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
                       const Workspace& workspace, const MapMaker& maps) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
@@ -236,7 +236,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace, maps));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  gemm::Epilogue epilogue;  // for the kernel that adds up the splits of k, if they are several
+  gemm::Epilogue epilogue;  // of the kernel that adds up the splits, if there are several
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
   epilogue.bias = repeats_bias(task) ? workspace.bias : b.bias;
@@ -244,7 +244,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
   const bool in_norm = norms(task, plan.product.splits);
-  // There is a slot of sums for each of the two consumer warpgroups of every block.
+  // Each of the two consumer warpgroups of a block writes a slot of sums.
   const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),

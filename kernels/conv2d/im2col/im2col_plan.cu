@@ -76,8 +76,8 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // If n is contiguous in the filters, k of each pack of groups is padded to whole blocks, so that
-  // no block of k reaches into the next pack.
+  // Filters that are read with n contiguous have the channels of a pack padded to whole blocks, so
+  // that no block of k belongs to two packs.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};
@@ -203,15 +203,14 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
                               : gemm::sm90_expected_time(product, tile, splits, bytes, has_partials,
                                                          !is_matrix(task, view));
   }
-  // In tiles of 64 filters whose taps share pixels, work on the result adds 13 % to the time,
-  // because shared memory is busy. Not so input_norm, which costs other tiles as much.
+  // Tiles of 64 filters whose taps share pixels keep shared memory busy, so bias, ReLU, mask or
+  // sums add 13 % to the time.
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;
   return leaves_little && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.13 * time : time;
 }
 
-// Returns the expected microseconds of a separate pass over the result: 4 to start it, and the time
-// to read and write its tensors.
+// Returns the expected microseconds of a separate pass over the result.
 double pass_time(const Task& task, const Result& result) {
   const int tensors = task.statistics ? 1 : task.input_relu ? 3 : 4;
   return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / gemm::kCopyBytes;
@@ -224,12 +223,11 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
-    // Skip tiles without a kernel. The tiles of is_mn_major() (tf32, k not contiguous) all have
-    // one.
+    // Skip tiles without a kernel. The tiles of is_mn_major() all have one.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // Skip tiles whose last TMA box is half used, if rows of the result are not next to each other
-    // or a mask is read: threads copy half a box, and support neither.
+    // Skip tiles that end in half a TMA box if rows of the result have gaps or a mask is read.
+    // Threads store the half box, and support neither.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
@@ -250,7 +248,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
                       carve(task, engine, tile, splits, nullptr).bytes, fuses}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    // Keep the three best plans, and the best plan that saves a pass.
+    // Keep the three best plans, and the best plan without splits, which saves a pass.
     const auto rest = own.begin() + std::min<std::ptrdiff_t>(std::ssize(own), 3);
     const auto saving =
         std::find_if(rest, own.end(), [](auto& one) { return one.second.product.splits == 1; });

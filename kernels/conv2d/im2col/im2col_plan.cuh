@@ -9,74 +9,70 @@
 
 namespace convoy::kernels::conv {
 
-// Returns whether the task uses the tiles for tf32 operands whose k is not contiguous.
+// Returns whether the task needs tiles for tf32 operands whose k is not contiguous
+// (sm90_mn_major.h).
 bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
-// Returns whether the tile suits the task. A tile that reads one tap at a time suits every task. A
-// tile that reads several taps together (Sm90Tile::taps) needs filters that are exactly so many
-// taps wide, a stride of 1 and a padding of 1. If the taps are its columns, all channels must be in
-// one stage.
+// Returns whether the tile suits the task. A tile whose taps share pixels (Sm90Tile::taps) needs
+// filters of exactly this width, stride 1 and padding 1.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // Returns the view as the tile reads it. If taps share pixels, each row of positions gets one more
-// position, in the padding, for the taps at the row's end.
+// position, which reads zeros for the last tap of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
-// Returns whether the windows are all pixels of a tensor without gaps. TMA reads boxes of such a
-// plain matrix a little faster than boxes of an im2col map.
+// Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little
+// faster through a plain map than through an im2col map.
 bool is_matrix(const Task& task, const View& view);
-// Returns whether the kernel writes the gradient with filters as columns. The gradient is then
-// transposed while the splits of k are added.
+// Returns whether the kernel writes the filters' gradient transposed. The pass that adds up splits
+// then transposes it back.
 bool gradient_is_transposed(const Task& task, int tile);
-// Return how this tile packs groups (group_packing.h), and the layout in which it reads the filters
-// or writes their gradient.
 GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
-// Returns whether groups require a copy of the filters, or a workspace for the filters' gradient.
+// Returns whether groups require a copy of the filters or a workspace for their gradient.
 bool rearranges_filters(const Task& task, int tile);
-// Return how many channels of the window one tile reads (with groups, those of one pack), and how
-// many channels a row of the filters' gradient has.
+// Return the channels of the images that a tile reads, and the channels in a row of the filters'
+// gradient.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
 // Returns whether backward_data reads a transposed copy of the filters, with k contiguous. tf32
-// must do so, and narrow tiles are faster that way.
+// requires it, and it is faster for narrow tiles.
 bool transposes(const Task& task, int tile);
-// Returns whether the kernel that writes y also computes its statistics. It can do so if k is not
-// split, because it then has whole sums.
+// Returns whether the kernel that writes y also computes its statistics, for which k must not be
+// split.
 bool sums(const Task& task, int splits);
 // Returns whether the kernel that writes dx fuses input_norm. k must not be split, and pixels must
-// not be joined. The tile must satisfy has_norm_kernel(), as the tiles of all candidates do.
+// not be joined.
 bool norms(const Task& task, int splits);
 // Returns whether the kernel that writes dx also applies the mask of input_relu.
 bool masks(const Task& task, int splits);
-// Returns whether the kernel that writes y reads a copy of the bias for each of the joined pixels.
+// Returns whether the kernel reads one copy of the bias per joined pixel.
 bool repeats_bias(const Task& task);
 
-// Returns the product that the kernel runs, whose channels are padded to whole blocks.
+// Returns the product that the kernel runs, with channels padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
-// The extents of the result, or of one split of it, as a matrix without gaps.
+// The rows and columns of the result.
 struct Result {
   std::int64_t m, n;
 };
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  // Parts of the workspace: sums of the splits of k, the gradient of folded or packed filters,
-  // slots of column sums.
+  // partial: sums of the splits of k. gradient: that of folded or packed filters. slots: column
+  // sums.
   float *partial, *gradient, *slots;
-  float* bias;  // one copy of the bias per joined pixel, if repeats_bias()
+  float* bias;  // one copy per joined pixel, if repeats_bias()
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
 Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
 
 bool suits_tma(const Task& task, Engine engine);
-// Returns the plans with the best numbers of splits for each tile shape, the plan that is expected
-// to be the fastest first. The expected times include the pass over the result that a plan needs if
-// it does not fuse the extra work.
+// Returns the best plans for each tile shape, sorted by expected time. The time includes the
+// separate pass that a plan needs if it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

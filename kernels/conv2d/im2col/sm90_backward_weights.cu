@@ -4,8 +4,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The last argument of GradientLoader exchanges A and B, so that filters are columns. Narrow tiles
-// require that.
+// In narrow tiles the filters are the columns of the result, else its rows.
 template <class Config>
 using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
                                   GradientLoader<Config, Config::columns % Config::depth != 0>>;

@@ -14,7 +14,7 @@ struct GradientResult {
   struct Partial {
     const GradientResult& of;
     float* data;
-    // Stores neighbours in one tap. C is a multiple of four.
+    // Stores `count` neighbours of one tap.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       const std::uint32_t block = std::uint32_t(column) / 32, tap = of.blocks(block);

@@ -1,6 +1,5 @@
-// The interface between the host code of the im2col engine and its kernels. There is one
-// translation unit for each operation. The kernels are those of gemm/wgmma, with loaders that read
-// the windows of a filter from NHWC tensors by TMA. Plain C++ but for __device__ marks.
+// The interface between the host code of the im2col engine and its kernels, which are those of
+// gemm/wgmma with loaders that read the windows of a filter from NHWC tensors by TMA.
 #pragma once
 
 #include "kernels/device/cuda_tensor_map.h"
@@ -10,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The image, row and column for which a row of the im2col matrix stands.
+// The output position (image, row, column) of a row of the im2col matrix.
 struct Position {
   int n, i, j;
 };
@@ -20,17 +19,16 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
   return {int(n), int(i), int(inside - i * across.divisor)};
 }
 
-// Finds the pixel of each row of the im2col matrix, and the tap and channels of each block of its
-// columns. A block is one tap and up to 64 (in tf32 32) of its channels.
+// Finds the pixel for a row of the im2col matrix, and the tap and channels for a block of its
+// columns. A block is one tap and up to 64 channels (in tf32, 32).
 struct WindowLoad {
   cuda::Divider across, positions;  // divide by the positions in a row and in an image
-  // Divide by the blocks of channels in a tap, and by the taps in a row of the filter.
+  // For divisions by the blocks of channels in a tap, and by the taps in a row of the filter.
   cuda::Divider blocks, taps;
-  // In height and width: the pixel of a position is first + step * position, and a tap adds reach *
-  // tap.
+  // In height and width: position i reads, for tap r, the pixel first + step * i + reach * r.
   int first[2], step[2], reach[2];
-  int images, columns;  // the images of the tensor, and all blocks of columns
-  // True if the windows are all pixels, and the tensor map is that of a plain matrix.
+  int images, columns;  // images of the tensor, and blocks of columns in all taps
+  // True if the windows are simply all pixels, so that TMA uses the map of a plain matrix.
   bool matrix;
 
   struct Pixel {
@@ -57,12 +55,12 @@ struct WindowLoad {
   }
 };
 
-// The distances from one pack of groups (group_packing.h) to the next. They are zero if there is
-// one pack.
+// The distances from one pack of groups (group_packing.h) to the next, or zeros if there is one
+// pack.
 struct PackSteps {
   cuda::Divider tiles;  // divides by the tiles of a pack
-  // Channels of the images, and rows and columns of the filters if these are read with n
-  // contiguous.
+  // The distances in channels of the images, and in rows and columns of filters that are read with
+  // n contiguous.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
@@ -73,18 +71,17 @@ struct FilterTaps {
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
 };
 
-// Says in which part of the result a box of a tile (64 rows by 128 bytes) is stored.
+// Says where TMA stores a box (64 rows by 128 bytes) of a tile.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix, or of one matrix per split of k
+    matrix,     // rows of a plain matrix (one per split of k)
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
     // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
     transposed_filters,
   };
   Kind kind = Kind::matrix;
-  // For divisions by the number of positions in a row and in an image. Also set for a matrix with
-  // gap rows, which belong to no output.
+  // For divisions by the positions in a row and in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels, for (transposed_)filters
   const StepControl* control = nullptr;  // column sums run over its valid samples
@@ -95,7 +92,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
-  MemberMap half;              // for transposed_filters: dy in boxes of half as many filters
+  MemberMap half;              // for transposed_filters: dy in boxes half as wide
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -106,15 +103,15 @@ struct Sm90ConvCall {
   std::uint8_t* plain;
   const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
   float* sum_slots;
-  MemberMap norm_operands[2];  // for input_norm, as in NormStore::Parameters
-  // In tf32, backward_weights writes this in place of c: [splits][m filters][taps][channels].
+  MemberMap norm_operands[2];  // for input_norm: its x and dy2
+  // In tf32 backward_weights writes its result here, not through the map `c`: [splits][m
+  // filters][taps][channels].
   float* gradient;
   int taps, channels;  // the extents of `gradient`
   Members members;
 };
 
-// Returns whether a tile of kSm90Tiles has a kernel. `weights`: the direction is backward_weights,
-// the only one in which m is contiguous in A.
+// Returns whether a tile of kSm90Tiles has a kernel. `weights`: the direction is backward_weights.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&
@@ -123,27 +120,25 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Returns whether the tile has a kernel that fuses input_norm. In tf32 the 256x64 tiles have none,
-// because ping-pong would need more stages than fit, and 128x160t has none, because its stages are
-// too small.
+// Returns whether the tile has a kernel that fuses input_norm. Some tf32 tiles have too few stages,
+// or too small ones, for its operands.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
 }
 
-// Runs forward. Also runs backward_data if it reads a transposed copy of the filters
-// (transposes()).
+// Runs forward, or backward_data with a transposed copy of the filters (transposes()).
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
-// Run forward and also compute column sums of y.
+// Run forward and write column sums of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // Runs backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data, and write 0 wherever the mask is not above 0.
+// Run backward_data with input_relu (Conv2dProblem).
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data, and write a batch norm's g in place of dx, and its sums.
+// Run backward_data with input_norm (Conv2dProblem).
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

@@ -7,8 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns how many of `m` rows belong to valid samples and so count in column sums. `offset`: the
-// bytes from member 0's memory to the member's.
+// Returns how many of `m` rows belong to valid samples and so count in column sums. `offset` is the
+// distance in bytes from member 0's memory to this member's.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
@@ -34,9 +34,9 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// The placement if taps share pixels. A gap row, which belongs to no output, then follows each row
-// of pixels in a tile. TMA can read gaps as zeros but must not write through a map with gaps
-// (illegal instruction), so threads copy the box.
+// The placement if taps share pixels. After each row of pixels, the tile then has a gap row that
+// belongs to no output. TMA cannot skip gaps when it stores (illegal instruction), so threads
+// store.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a box of 64 rows.
@@ -78,10 +78,8 @@ struct LoaderParameters {
   }
 };
 
-// Loads stages of forward and backward_data. A is windows of the images. B is the channels of one
-// tap of the filters (k contiguous), or one tap of many filters (n contiguous), in the tile's pack
-// of groups. The loading thread divides only when it starts a work item, because a stage may take
-// only 120 cycles.
+// Loads stages of forward and backward_data: A is windows of the images, B is filters. Divisions
+// are slow, so only the constructor divides, once per work item.
 template <class Config>
 class WindowLoader {
  public:
@@ -104,8 +102,7 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // A tile whose taps share A's pixels loads A and B separately, because one box of A serves
-  // several taps.
+  // Loads A alone, because in tiles whose taps share pixels one box of A serves several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w);
@@ -136,11 +133,11 @@ class WindowLoader {
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// A TMA box of windows: positions from `at` on, by one block of columns. After the last block it
-// reads an image number that does not exist, for which TMA gives zeros.
+// One TMA box of windows: positions by one block of columns. After the last block it names an image
+// that does not exist, so that TMA reads zeros.
 struct WindowBox {
   int channel, first_image;
-  std::uint16_t right, down;  // the offsets of the tap
+  std::uint16_t right, down;  // offsets of the tap
   __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
@@ -155,9 +152,9 @@ struct WindowBox {
   }
 };
 
-// Loads stages of backward_weights. A is dy with m contiguous, and B is windows of x, with one
-// block of columns per box. k runs over positions. filters_in_columns exchanges A and B. If the
-// tile ends in half a box, the last box of dy is half as wide, because TMA is slow outside dy.
+// Loads stages of backward_weights: A is dy, B is windows of x, or the reverse with
+// filters_in_columns. If a tile ends in half a box, the last box of dy is half as wide, because TMA
+// is slow outside a tensor.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
@@ -209,10 +206,10 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
-// The loader for tiles whose columns are the taps of a filter's row. Each row of y gets one more
-// position, where dy is zero and the window is padding. Tap s of a position is then the first tap
-// of the position s further, so one box serves all taps. (If a pixel at the end of a row is not
-// finite, the gradients of other taps become NaN, too.)
+// Loads stages of backward_weights for tiles whose columns are the taps of a filter's row. One box
+// of x serves all taps, because tap s of a position reads the pixel of tap 0 of the position s
+// further. Each row of y gets one more position, where dy is zero. So a pixel at the end of a row
+// that is not finite also reaches the gradients of other taps.
 template <class Config>
 class RowGradientLoader {
  public:
@@ -240,7 +237,7 @@ class RowGradientLoader {
   const Parameters& p_;
   const int member_;
   const int filter_;
-  const std::uint16_t down_;  // the offset of the tap
+  const std::uint16_t down_;  // offset of the tap
   int position_;
   WindowLoad::Pixel at_;
 };
@@ -250,8 +247,7 @@ inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
           call.half.others,  call.window,      call.filter_taps, call.packing};
 }
 
-// Launches a tile shape for which has_kernel() is true. Tiles that end in half a TMA box need
-// filters with k contiguous, and no mask.
+// Launches the kernel of a tile for which has_kernel() is true.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {

@@ -1,6 +1,6 @@
-// The epilogue of backward_data with input_norm. It computes g = (dx + dy2) * mask, where dy2 is
-// the other gradient of x. From the stored values, it sums g, and g times the norm's input. dy2 and
-// the norm's input come through the ring of pipeline stages. Device code, sm_90a only.
+// The epilogue of backward_data with input_norm (Conv2dProblem). It writes g = (dx + dy2) * mask,
+// and adds up g, and g times the norm's input, per column. dy2 and the norm's input come through
+// the ring of pipeline stages, like the operands of the product. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// Says where the result goes, and the operands come from, if rows have no gaps.
+// The placement for rows without gaps (GapPlacement).
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -25,13 +25,13 @@ class NormStore {
   using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
   struct Parameters {
     CUtensorMap g;            // [m][n], of the operands' type: bf16 or, in tf32, f32
-    CUtensorMap operands[2];  // the norm's input, and the other gradient
+    CUtensorMap operands[2];  // the norm's input, and dy2
     const CUtensorMap *g_of_others, *operands_of_others[2];
     std::uint8_t* plain;  // the memory of g, for threads that copy
     int m, n;
     const std::uint8_t* mask;  // one bit per element, one byte per 16 bytes of g
-    float* sum_slots;          // [blocks * 2][2][n]
-    // The sums run over rows of the first control->valid samples. g is 0 in all other rows.
+    float* sum_slots;          // one slot per consumer warpgroup: [blocks * 2][2][n]
+    // Rows of samples that are not valid do not count in the sums, and their g is 0.
     Placement placement;
     std::ptrdiff_t member_stride;
     __device__ const CUtensorMap* g_map(int member) const { return sm90::map_of(g, g_of_others, member); }
@@ -40,16 +40,16 @@ class NormStore {
     }
   };
 
-  // How the two operands lie in the ring. A stage has chunks of columns of one operand, each with
-  // all rows of the tile, as many as fit. Stages of the two operands alternate.
+  // The layout of the two operands in the ring. A stage has some chunks of columns of one operand,
+  // with all rows of the tile. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong, a consumer warpgroup still holds a stage of the product while it waits for all
-  // stages of the operands. The ring must have room for all of them.
+  // In ping-pong, a warpgroup holds its last stage of the product while it waits for all stages of
+  // the operands. The ring needs room for all of them.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -75,7 +75,7 @@ class NormStore {
     for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
-  // `block`: the number of the block among the blocks that compute this member.
+  // `block` is the number of this block among those that compute the member.
   __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : p_(parameters),
@@ -87,7 +87,7 @@ class NormStore {
         rows_(parameters.placement.sum_rows(parameters.m, offset_)),
         column_sums_(moved(parameters.sum_slots), block, parameters.n, rows_, consumer) {}
 
-  // Call this before a tile is multiplied, so that its mask arrives in the meantime.
+  // Starts loading the mask of a tile. Call it before the product, which then hides the load.
   __device__ void prefetch_mask(int row, int column) {
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk)
@@ -140,7 +140,8 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address, in the memory of this Store's member, of what member 0 has at `pointer`.
+  // Returns the address in the memory of this Store's member, for an address in the memory of
+  // member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -150,11 +151,9 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // This buffer may be overwritten: one thread waited until TMA had read it, and all threads have
-    // since passed a barrier with that thread.
+    // This buffer is free: thread 0 has waited until TMA had read it, before the last barrier.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    // If only half of the box belongs to this tile, stage and store that half only. The columns of
-    // the other half are the next tile's.
+    // If the box reaches into the next tile, only its first half is this tile's.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
@@ -177,8 +176,7 @@ class NormStore {
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      // TMA's boxes are 64 columns wide. If the tile ends in half a box, TMA would overwrite the
-      // next tile, so threads copy it.
+      // TMA would store the whole box and overwrite the next tile, so threads store the half.
       const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
@@ -195,12 +193,11 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp sums 16 columns. Of half a box, the warps 2 and 3 have none.
+      // Each warp sums 16 columns. In half a box, warps 2 and 3 have none.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
-  // Adds two words, each of two bf16 elements or of one f32, and sets elements of the sum to 0
-  // whose bit in `bits` is 0.
+  // Adds two words of two bf16 elements, or of one f32. Elements whose bit in `bits` is 0 become 0.
   __device__ static std::uint32_t masked_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
     if constexpr (!kHalves) return bits & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =
@@ -211,7 +208,7 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // How many 16-byte words a thread has, one in every 16th row of a box.
+  // The 16-byte words of a thread, one in every 16th row of a box.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;
@@ -223,13 +220,13 @@ class NormStore {
   gemm::ColumnSums<Config> column_sums_;
 };
 
-// Launches a tile shape for which has_norm_kernel() is true.
+// Launches the kernel of a tile for which has_norm_kernel() is true.
 template <gemm::Math math>
 void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
     if constexpr (has_norm_kernel(kTile, math)) {
-      // These kernels read a transposed copy of the filters, as transposes() says.
+      // These kernels read a transposed copy of the filters (transposes()).
       constexpr bool kTransposed = math == gemm::Math::tf32 || gemm::is_narrow(kTile);
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(kTile));

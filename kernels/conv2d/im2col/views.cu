@@ -37,8 +37,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// Returns the view for the pixels of dx whose row and column have these residues modulo the stride.
-// It has no taps if dx is zero there, and no rows if dx has no such pixels.
+// A strided backward_data has a view for each pair of residues of dx's row and column modulo the
+// stride. This returns one of them. It has no taps if dx is zero there.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;
@@ -48,14 +48,14 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
   int first_tap[2], tap_step[2], count[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int stride = g.stride[axis];
-    // Tap r of row i * stride + residue of dx reads row (i * stride + residue + padding - r *
-    // dilation) / stride of dy.
+    // Tap r contributes row (d + padding - r * dilation) / stride of dy to row d of dx, if that is
+    // a whole number. d is i * stride + residue.
     const int start = (residue[axis] + g.padding[axis]) % stride;
     tap_step[axis] = stride;
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
     const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
     view.taps[axis] = taps;
-    // The first tap of the window is the last tap of the filter that meets the residue.
+    // backward_data goes through the taps backwards, so the window begins with the last of them.
     first_tap[axis] = start + stride * (taps - 1);
     view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
     count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));

@@ -1,4 +1,4 @@
-// Describes the im2col matrices of a task as TMA reads them.
+// Views: the im2col matrices of a task, each as TMA reads it in one launch.
 #pragma once
 
 #include <vector>
@@ -13,12 +13,11 @@ namespace convoy::kernels::conv {
 // Returns the elements of a block of channels, which fill 128 bytes.
 inline int depth_of(const Task& task) { return task.math == gemm::Math::bf16 ? 64 : 32; }
 
-// An im2col matrix as TMA reads it.
 struct View {
   Im2colMap map;
   int taps[2] = {1, 1}, reach[2] = {1, 1};
   FilterTaps filter_taps{};
-  // For backward_data: elements of dx before the first one of this residue.
+  // For backward_data: the offset in dx of the first pixel with this view's residues.
   std::int64_t out_offset = 0;
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
@@ -28,9 +27,9 @@ struct View {
   }
 };
 
-// Returns the views of a task. A strided backward_data has one view for each pair of residues of
-// dx's row and column modulo the stride. Such a view is a convolution of dy without stride, with
-// the taps that meet these pixels. Other tasks have one view.
+// Returns the views of a task. There is one, except in a backward_data with stride. That has one
+// for each pair of residues of dx's row and column modulo the stride, a convolution of dy without
+// stride.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

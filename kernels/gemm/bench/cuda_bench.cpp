@@ -40,7 +40,7 @@ std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& conten
   };
   std::vector<Replay> replays;
   for (const std::vector<Launch>& launches : contenders) {
-    launches.front()(Stream(kBenchStream));  // loads the module, which is not timed
+    launches.front()(Stream(kBenchStream));  // loads the module before anything is timed
     const double once = timed([&] { launches.back()(Stream(kBenchStream)); });
     if (once > kSlow) {
       replays.push_back({{}, 1, {once}});

@@ -1,5 +1,4 @@
-// Code that the benches of products and convolutions share: error bounds of sampled elements, and
-// timings in which contenders take turns. CUDA builds only.
+// Error bounds and timings for the benches of products and convolutions. CUDA builds only.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +10,23 @@
 
 namespace convoy::kernels::gemm {
 
-// Benches run on the default stream. Any other stream that has had work, even a destroyed one,
-// slows each node of later graphs: by 0.3 us per node for eight such streams on an H200.
+// Benches run on the default stream, because other streams that have ever had work slow later
+// graphs: eight streams by 0.3 us per node on an H200.
 inline constexpr cudaStream_t kBenchStream = nullptr;
 
-// Returns how many sets of operands, of `bytes` each, exceed the largest L2 cache several times.
+// Returns how many sets of operands, of `bytes` each, are needed to exceed the L2 cache several
+// times.
 int operand_sets(double bytes);
 // Allocates `workspace` anew if it has fewer than `bytes` bytes.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
 
 // The permitted errors. An element may differ by of_products times the sum of its products'
-// absolute values, plus of_result times the element itself. The norm of all differences may be at
-// most of_norm times the norm of the result. A single missing stage of k has a far larger effect.
+// absolute values, plus of_result times the element. The norm of all differences may be of_norm
+// times the norm of the result.
 struct Bounds {
   double of_products, of_result, of_norm;
 };
-// Returns the bounds for sums of k products in fp32, whose rounding error grows like a random walk.
-// tf32 drops the last 13 bits of each factor.
+// Returns the bounds for sums of k products in fp32.
 Bounds bounds_of(Math math, DType output, std::int64_t k);
 
 // Compares the samples with their bounds. A Sample has `expected`, `magnitude` (the sum of the
@@ -51,9 +50,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each of which has one launch per set of operands. Graphs of about `budget`
-// microseconds take turns, so that a change of clocks affects all contenders alike. Returns the
-// medians of `samples` timings.
+// Times contenders, each of which has one launch per set of operands. They take turns with graphs
+// of about `budget` microseconds, so that a change of clocks affects all alike. Returns the medians
+// of `samples` timings.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
 
-// Chooses elements at the corners of C, near its last rows and columns, then random ones.
+// Chooses elements at the corners and edges of C, then random ones.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   std::vector<Sample> samples;
   const auto add = [&](std::int64_t row, std::int64_t column) {
@@ -27,8 +27,7 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   const auto draw = [&](std::int64_t extent) { return std::int64_t(random() % std::uint64_t(extent)); };
-  // The longer k is, the fewer elements are sampled, so that the number of products stays about the
-  // same.
+  // With longer k fewer elements are sampled, so that the number of products stays the same.
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{200'000'000} / p.k, 512, kMostSamples);
   for (const std::int64_t row : {std::int64_t{0}, p.m - 1})
     for (const std::int64_t column : {std::int64_t{0}, p.n - 1}) add(row, column);
@@ -100,7 +99,8 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
     CONVOY_CUDA(
         cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    // These bytes are NaN as f32 and as bf16. So an element that the plan fails to write is found.
+    // These bytes are NaN as f32 and as bf16, so that an element that the plan fails to write is
+    // found.
     CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));
   }
   bind(s.problem, plan, buffers)(Stream(kBenchStream));

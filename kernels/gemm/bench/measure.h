@@ -12,9 +12,9 @@
 namespace convoy::kernels::gemm {
 
 struct Check {
-  // Frobenius norm of the samples' differences over the norm of the result.
+  // The norm of the samples' errors, divided by the norm of the result.
   double relative_error = 0;
-  double worst = 0;  // the largest error of an element over its bound, at most 1 if C is right
+  double worst = 0;  // largest error of an element, divided by its bound: at most 1 if C is right
   std::int64_t samples = 0;
   bool correct = false;
 };
@@ -33,12 +33,11 @@ class Bench {
   Bench(Bench&&) noexcept;
 
   // Runs the plan on new random operands into a C filled with NaN (random if beta != 0). Compares
-  // all elements of a small C, else up to 20,000 elements with corners and edges, with sums in
-  // double precision.
+  // up to 20,000 elements with sums in double precision.
   Check check(const Plan& plan, std::uint64_t seed);
-  // Replays captured graphs of launches over all sets of operands, for about `budget` microseconds
-  // per sample. The plans take turns, so that changes of clocks affect all plans alike. Returns the
-  // medians of `samples`.
+  // Times captured graphs of launches over all sets of operands, about `budget` microseconds per
+  // sample. The plans take turns, so that changes of clocks affect all alike. Returns the medians
+  // of `samples`.
   std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:
@@ -56,8 +55,7 @@ DeviceSummary summarize_device();
 std::string device_name();
 bool device_present();
 // Makes the library treat the current device as one of this compute capability, which has fewer
-// kernels; 0 restores the device's own. Only tests call this. Do not use it with a tuning file,
-// whose keys have the device's name.
+// kernels; 0 restores the device's own. Only for tests without a tuning file.
 void pretend_major(int major);
 
 }  // namespace convoy::kernels::gemm

@@ -17,7 +17,7 @@ struct Sample {
   double expected, magnitude;
   float found;
 };
-// Computes the other fields of samples whose row and column are set. `before`: C before the run, or
+// Computes the fields of samples whose row and column are set. `before` is C before the run, or
 // null if beta is 0.
 void evaluate_samples(const Problem& problem, const Buffers& buffers, const void* before, Sample* samples,
                       std::int64_t count, cudaStream_t stream);

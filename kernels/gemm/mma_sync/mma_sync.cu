@@ -54,8 +54,7 @@ double expected_time(const Problem& p, int columns, int splits) {
   return std::max(compute, memory) + pieces;
 }
 
-// Returns whether 16-byte copies can read the operands. If they cannot, only the narrow tile has a
-// kernel for them.
+// Returns whether 16-byte copies can read the operands. If not, only the narrow tile has a kernel.
 bool vector_pitches(const Problem& p) {
   const auto multiple = std::int64_t(16 / p.element_bytes());
   return p.lda % multiple == 0 && p.ldb % multiple == 0;

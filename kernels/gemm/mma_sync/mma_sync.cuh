@@ -1,10 +1,9 @@
-// The mma_sync kernel. It takes any two operands that can bring their pipeline stages into shared
-// memory: plain matrices (gemm), or images seen through the windows of a filter (convolution).
-// Device code.
+// The mma_sync kernel. Its operands are plain matrices (gemm) or images seen through the windows of
+// a filter (convolution). An operand type brings its pipeline stages into shared memory. Device
+// code.
 //
-// Operands have the same order in shared memory as in device memory: [extent][depth] if k is
-// contiguous, else [depth][extent], where the extent is that of m or n. Rows are padded so that the
-// eight rows that an instruction reads use different banks.
+// In shared memory an operand is [extent][depth] if k is contiguous, else [depth][extent], where
+// the extent is that of m or n. Rows are padded to avoid bank conflicts.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -15,7 +14,7 @@
 
 namespace convoy::kernels::gemm {
 
-// The shape in shared memory of one operand's part of a pipeline stage.
+// The shape of one operand's stage in shared memory.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -91,12 +90,11 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  // How many elements of m or n lie in the matrix, from this thread's first row or column on.
+  // Rows or columns in the matrix from this thread's first one on.
   int left_;
 };
 
-// A plain matrix as an operand. Every operand type has an extent (that of m or n), k_contiguous and
-// a Carrier.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -105,11 +103,10 @@ struct MatrixOperand {
   using Carrier = MatrixCarrier<MatrixOperand, S, threads, vectors>;
   const T* data;
   std::int64_t pitch;
-  std::int64_t extent;  // the extent of m or n
+  std::int64_t extent;  // number of rows (A) or columns (B)
 };
 
-// Loads a fragment of A, 16 rows from `row` on by 32 bytes of k from `k` on, into the words that
-// mma.sync takes.
+// Loads a fragment of A for mma.sync: 16 rows from `row` on, 32 bytes of k from `k` on.
 template <class S, typename T>
 __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -126,7 +123,7 @@ __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, 
   }
 }
 
-// Loads the fragments of B for two groups of 8 columns from `column` on.
+// Loads two fragments of B for mma.sync, of 8 columns each, from `column` on.
 template <class S, typename T>
 __device__ inline void load_b(Word (&words)[4], const T* stage, int column, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -148,8 +145,8 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // A warp computes 64 x 64 if there are enough columns, because this reads the least from shared
-  // memory per product.
+  // A warp computes 64 x 64 elements if the tile is wide enough: that reads shared memory the
+  // least.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };

@@ -29,9 +29,8 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Returns the expected microseconds. A multiprocessor does 128 multiply-adds per cycle. Blocks run
-// in waves of as many as fit on the device at once. A wave takes the time of all blocks that share
-// one multiprocessor.
+// Returns the expected microseconds. Blocks run in waves, and a wave takes the time of all blocks
+// of a multiprocessor, which does 128 multiply-adds per cycle.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;

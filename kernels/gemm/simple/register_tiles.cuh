@@ -1,9 +1,9 @@
-// The register_tiles kernel, over any two operands that bring their pipeline stages into shared
-// memory. Device code.
+// The register_tiles kernel, for operand types that bring their pipeline stages into shared memory.
+// Device code.
 //
-// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand whose k
-// is contiguous is transposed by 4-byte copies. A warp then takes eight values of k of four rows,
-// so that whole sectors are read, and padding spreads the words over all banks.
+// In shared memory both operands are [depth][extent + 4], with m or n contiguous. If k is
+// contiguous in an operand, 4-byte copies transpose it. A warp then reads eight values of k of four
+// rows, to use whole sectors of device memory. Padding avoids bank conflicts.
 #pragma once
 
 #include <tuple>
@@ -111,11 +111,11 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  // How many elements of m or n lie in the matrix, from this thread's first row or column on.
+  // Rows or columns in the matrix from this thread's first one on.
   int left_;
 };
 
-// A plain matrix as an operand. Every operand type has an extent (that of m or n) and a Carrier.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -123,12 +123,12 @@ struct PlaneOperand {
   using Carrier = PlaneCarrier<PlaneOperand, extent, threads, depth>;
   const float* data;
   std::int64_t pitch;
-  std::int64_t extent;  // the extent of m or n
+  std::int64_t extent;  // number of rows (A) or columns (B)
   bool vectors;         // 16-byte copies are possible
 };
 
-// A thread's operands for one value of k: its four neighbouring rows and the four rows 32 further
-// down, and its four neighbouring columns, repeated every 16 columns.
+// A thread's operands for one value of k: eight rows (two runs of four, 32 apart), and runs of four
+// columns, 16 apart.
 template <int columns>
 struct Fragment {
   float a[8], b[columns];
@@ -144,8 +144,8 @@ struct Fragment {
 
 template <int columns>
 __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragment<columns>& fragment) {
-  // Go through the columns back and forth, so that every step finds an operand in the register
-  // file's reuse cache. Otherwise bank conflicts cost a tenth of the rate.
+  // Going back and forth through the columns reuses an operand from the step before, which avoids
+  // register bank conflicts and gains a tenth of the rate.
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll

@@ -1,5 +1,5 @@
 // A block computes 32 x 32 elements of C. Operands pass through 32 x 32 tiles in shared memory, so
-// that each element is read from device memory 1/32 as often.
+// each element is read from device memory 32 times less often.
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/simple/strided.cuh"

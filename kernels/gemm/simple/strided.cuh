@@ -1,5 +1,5 @@
-// Code that the two simplest families share: operands with two strides, so that one kernel serves
-// every order, and host code. Both families compute tf32 problems in plain fp32.
+// Code of the two simplest families. Operands have two strides, so that one kernel serves every
+// order. Both families compute tf32 problems in plain fp32.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -29,13 +29,12 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + finish;
 }
 
-// Returns the expected microseconds: the time of the memory or of the waves of work items,
-// whichever is longer. A stage takes the time of its products or, in small tiles, of its transfer
-// from L2. The constants are fitted to 8,400 timings on an H200 (docs/results/training.md).
+// Returns the expected microseconds: the longer of the time of memory and that of the work items. A
+// stage takes the time of its products or, in small tiles, of its transfer from L2. The constants
+// are fitted to 8,400 timings on an H200 (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  // For each tile, the measured time of a stage's products, in units of one cycle per 32 elements
-  // of the tile.
+  // For each tile, the measured cycles of a stage's products per 32 elements of the tile.
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
                                   1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
@@ -62,8 +61,8 @@ namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));
 
-// An operand as the kernels read it. It is a repacked copy if TMA cannot read the operand's own
-// buffer (its pitch or address is no multiple of 16 bytes), or if tf32 needs k contiguous.
+// An operand as the kernels read it. It is a copy (repacked) if TMA cannot read the original, whose
+// pitch or address is no multiple of 16 bytes, or if tf32 needs k contiguous.
 struct Operand {
   bool mn_major = false;  // m or n, not k, is contiguous in what the kernel reads
   bool repacked = false;
@@ -90,9 +89,9 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Returns whether the kernel stores raw sums and another kernel computes C from them. That is so if
-// k is split, C's old values are needed, or TMA cannot store the rows of C. (If a row ended at an
-// odd bf16 element, TMA was seen to write one element too many.)
+// Returns whether the kernel stores raw sums, from which another kernel computes C: if k is split,
+// if C's old values are needed, or if rows of C are no multiples of 16 bytes, which TMA cannot
+// store.
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
@@ -153,7 +152,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-// Returns the arguments of a launch, all but those of its schedule.
+// Returns the arguments of a launch, without its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
                   const Workspace& workspace, const MapMaker& maps) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;

@@ -1,10 +1,10 @@
-// Computes column sums of C for batch norm while C is in shared memory. A consumer warpgroup stages
-// C as TMA boxes of 64 rows by 128 bytes (sm90_staging.cuh). Each column gets two sums: of the
-// elements of a box, and of their products with the elements of another box. If the other box is
-// the same one, the products are squares.
-// A consumer warpgroup keeps the sums in registers while its tiles are in the same columns of C,
-// and then adds them to its own slot in device memory. The order of additions is fixed, so every
-// run gives the same bits. Device code, sm_90a only.
+// Computes column sums of C for batch norm while C is in shared memory, in TMA boxes of 64 rows by
+// 128 bytes (sm90_staging.cuh). A column gets two sums: of its elements, and of their products with
+// those of another box (with the same box, of their squares).
+//
+// A consumer warpgroup keeps the sums in registers as long as its tiles are in the same columns of
+// C, then adds them to its own slot in device memory. The order of additions is fixed, so every run
+// gives the same bits. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,13 +15,13 @@
 
 namespace convoy::kernels::gemm {
 
-// If `enabled` is false, as in a kernel without column sums, the class does nothing.
+// If `enabled` is false, the class does nothing.
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // Sets the slot that this consumer warpgroup has in `slots`, [blocks * 2][2][n], to zero. `block`
-  // counts the blocks that compute this member. Synchronise the warpgroup before the first add().
-  // Rows of C from `rows` on are left out of the sums.
+  // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]. Synchronise the
+  // warpgroup before the first add(). Rows of C from `rows` on do not count. `block` is the number
+  // of this block among those that compute the member.
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),
@@ -40,8 +40,8 @@ class ColumnSums {
     }
   }
 
-  // Adds a box, which starts at column `chunk` * kWidth of the tile and at row `row` of C. Set
-  // `squares` if `other` is the same box.
+  // Adds a box, whose first element is at column `chunk` * kWidth of the tile and at row `row` of
+  // C. Set `squares` if `other` is the same box.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -58,8 +58,8 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // No other lane adds to this element, so the order is fixed. The atomic operation only
-        // avoids a wait for the old value.
+        // Only this lane adds to the element. The atomic operation saves the wait for the old
+        // value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
@@ -68,7 +68,7 @@ class ColumnSums {
 
  private:
   static constexpr bool kHalves = Config::element_bytes == 2;  // true for bf16, false for f32
-  // Each of the four warps of a warpgroup sums a quarter of a box's columns.
+  // Columns of a box. Each of the four warps sums a quarter of them.
   static constexpr int kWidth = Config::box_columns;
 
   template <bool squares, bool all_count>
@@ -78,15 +78,15 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // Returns to which column of the tile sums_[sum] belongs.
+  // Returns the tile's column to which sums_[sum] belongs.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // Sums a box of bf16 on tensor cores. The left factor has eight columns of the other box as rows,
-  // then rows of ones. The right factor is the box. So the diagonal holds the sums of products, and
-  // the rows of ones hold the sums.
+  // Sums a box of bf16 on tensor cores. The left factor has columns of the other box as rows, and
+  // rows of ones. The right factor is the box. So the sums of products are on the product's
+  // diagonal, and the plain sums in the rows of ones.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -117,14 +117,13 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }
-  // Returns a mask for a word that holds elements of rows `row` and `row` + 1. It has ones for a
-  // row that is summed.
+  // Returns a mask for a word with elements of rows `row` and `row` + 1: ones for rows that count.
   __device__ Word rows_that_count(int row) const {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // Sums a box of f32. Four lanes share a column, and each takes two of every eight rows, so that
-  // the lanes of a warp read from different banks.
+  // Sums a box of f32. Four lanes share a column, and each takes two of every eight rows, which
+  // avoids bank conflicts.
   template <bool squares, bool all_count>
   __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     const int unit = warp_ * 2 + lane_ % 8 / 4;

@@ -1,19 +1,13 @@
-// The wgmma kernel. It is persistent: each block computes many tiles. A producer warpgroup fills a
-// ring of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply them. Two
-// template parameters adapt the kernel. The Loader decides what a stage holds: parts of two
-// matrices (gemm), or im2col columns and filters (convolution). The Store writes the sums. If the
-// Store reads tensors, they come through the ring after the tile's last block of k. If several taps
-// of a filter's row share A's pixels, B has a ring of its own. The structure follows CUTLASS's
-// warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a
-// only.
+// The wgmma kernel is persistent: each block computes many tiles. A producer warpgroup fills a ring
+// of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply them. The Loader
+// decides what a stage holds: parts of two matrices (gemm), or im2col columns and filters
+// (convolution). The Store writes the sums. If it reads tensors, they come through the ring, too.
+// The structure follows CUTLASS's warp-specialised kernels. Device code, sm_90a only.
 //
-// Consumer warpgroups work in one of two ways. cooperative: both share a tile, half of its rows
-// each. ping_pong: each takes every other tile, so that one stores while the other multiplies. They
-// then take turns at the ring, because a thread may wait for a stage's parity only if it has seen
-// the phase before.
-//
-// The two blocks of a cluster compute tiles one above the other. Each of them loads half of their
-// common B and multicasts it to both.
+// Consumer warpgroups are cooperative (they share a tile, half of its rows each) or in ping_pong
+// (they take tiles in turn, so that one stores while the other multiplies). The two blocks of a
+// cluster compute tiles one above the other; each loads half of their common B and multicasts it to
+// both.
 #pragma once
 
 #include "kernels/gemm/wgmma/sm90_launch.h"
@@ -31,21 +25,21 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // The values of k in a stage. They fill one row of TMA's 128-byte swizzle.
+  // Values of k in a stage: one row of the 128-byte swizzle.
   static constexpr int depth = 128 / element_bytes;
   static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
-  // Tiles of 64 columns exchange A and B (swapped). One product of 64 x `rows` then replaces
-  // several of 64 x 64, which reads less shared memory. The accumulators then hold C transposed.
+  // Tiles of 64 columns exchange A and B (swapped), and so compute C transposed. One product of 64
+  // x `rows` reads less shared memory than several of 64 x 64.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // The number of TMA boxes of B if n is contiguous. The last one may be half a box.
+  // TMA boxes of B if n is contiguous. The last one may be half used.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // The pixels of taps that share a box begin one row of the swizzle apart. In gradients of
-  // weights, the taps are columns of B in one box. In other directions, a stage is one box of A,
-  // and each tap is a stage of B's ring.
+  // If several taps of a filter's row share one box of pixels, each tap starts one row further in
+  // it. In gradients of weights these taps are columns of B. Else each tap's B is a stage of a ring
+  // of its own.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -59,12 +53,11 @@ struct TileConfig {
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
   static constexpr int staging_bytes = 64 * 128;  // a staged TMA box of C: 64 rows of 128 bytes
-  static constexpr int box_columns =
-      128 / element_bytes;  // columns of C in a TMA box, if C has the operands' type
+  static constexpr int box_columns = 128 / element_bytes;
   // Each consumer warpgroup has two staged boxes.
   static constexpr int store_bytes = 2 * 2 * staging_bytes;
   static constexpr int barrier_bytes = 256;
-  // A block may have 227 KiB of shared memory, of which aligning the stages may take 1024 bytes.
+  // A block may have 227 KiB of shared memory. Aligning the stages takes up to 1024 bytes of it.
   static constexpr int limit = 227 * 1024 - 1024;
   static constexpr int room = limit - store_bytes - barrier_bytes;
   static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
@@ -72,8 +65,8 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // With 160 instead of 168 registers, a block of copy_all_reduce.cu (128 threads of 32) fits next
-  // to this one. The producer later leaves most of its own to the consumers.
+  // 160 registers leave room on the multiprocessor for a block of copy_all_reduce.cu, which 168
+  // would not. Later the producer gives most of its own to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -111,11 +104,11 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   }
 }
 
-// The ring of pipeline stages, as the producer or a consumer warpgroup sees it from its position.
+// The ring of pipeline stages, with the position of the producer or of a consumer warpgroup in it.
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  std::uint64_t *full, *empty;  // one each per stage: its bytes have come; all warps have read it
+  std::uint64_t *full, *empty;  // two per stage: its bytes have come; all warps have read it
   RingPosition<count> position;
 
   // Call this from one thread. `arrivals`: the number of warps that read a stage.
@@ -127,29 +120,25 @@ struct StageRing {
   }
   __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
-  // The producer calls this. It waits until the stage is free, and announces the bytes that will
-  // come.
+  // The producer calls this to wait until the stage is free, and to announce the bytes to come.
   __device__ void claim(int bytes) const {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // A consumer calls wait() to wait for the bytes of the stage, and release() when its warp has
-  // read them.
+  // A consumer calls wait() for the bytes of the stage, and release() when its warp has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if the taps of a filter's row follow each other in k. Each stage holds one tap. If
-// all of B fits and there is one member, B is loaded once and stays, and every work item starts at
-// the first stage.
+// The ring of B if taps share pixels. A stage holds one tap. `resident`: all of B fits, so it is
+// loaded once and serves all work items.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
 };
 
-// Loads stages of two plain matrices. A loader is made for one work item and called for each of the
-// item's stages in turn.
+// Loads stages of two plain matrices. A loader serves one work item, stage after stage.
 template <class Config>
 class MatrixLoader {
  public:
@@ -191,7 +180,7 @@ class MatrixLoader {
   }
 
  private:
-  // The width and size of a box of an operand whose k is not contiguous.
+  // The width and bytes of a TMA box if k is not contiguous.
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)
@@ -209,8 +198,8 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// Multiplies one stage, or one tap of a stage. It multiplies whole stages, even beyond the
-// operands' end, because a jump between wgmma instructions costs up to half of the rate.
+// Multiplies one stage, or one tap of a stage. Elements beyond the operands' end are zeros and are
+// multiplied, too, because a jump between wgmma instructions costs up to half of the rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {
@@ -222,8 +211,7 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   for (int step = 0; step < Config::steps; ++step) {
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
-      // 64 rows of A take 64 x 128 bytes. Such a row of 128 bytes is 64 elements of k of one row of
-      // A or, if m is contiguous, 64 rows of A at one k.
+      // 64 rows of A are 8192 bytes, whether k or m is contiguous.
       const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
       const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
       const int add = accumulate || step > 0;
@@ -273,8 +261,8 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    // The other consumer warpgroup skips these stages, and could take an old phase of their
-    // barriers for a new one at its next wait. So pass the turn only when they have come.
+    // The turn passes only when the epilogue's operands have come. Else the other consumer
+    // warpgroup, which skips their stages, could take an old phase of the barriers for a new one.
     output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
@@ -284,9 +272,8 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
 }
 
 // Calls work(member, block, blocks) for each share of the work that this block computes. A share is
-// what one block computes in a launch for one member alone: the member's work items block, block +
-// blocks, block + 2 blocks and so on. So the sums of a member have the same order, whatever other
-// members there are. With clusters, "block" means a cluster.
+// what one block would compute in a launch for one member alone. So a member's sums have the same
+// order in every launch. With clusters, "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -298,8 +285,8 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// `several`: the launch computes several members. The kernel for one member does not have the code
-// that moves pointers, because even loading that code makes a short step 3 % longer.
+// `several`: the launch computes several members. A kernel for one member lacks the code that moves
+// pointers, because loading that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,
@@ -314,7 +301,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
-  // The barriers by which the two consumer warpgroups take turns in ping_pong.
+  // In ping_pong, the two consumer warpgroups take turns by these barriers.
   std::uint64_t* turns = ring.empty + Config::stages;
   TapRing<Config> taps{
       {of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
@@ -340,8 +327,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   else
     sm90::cluster_sync();
 
-  // Programmatic dependent launch: this kernel may have started before earlier kernels ended, so
-  // nothing above may read their results. From here on the next kernel may start in the same way.
+  // Programmatic dependent launch: this kernel may start before earlier kernels end, so nothing
+  // above may read their results.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
@@ -383,8 +370,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
     int turn = 0;
-    // A wait for the parity before the first phase returns at once, so the first consumer warpgroup
-    // starts.
+    // The first consumer warpgroup starts: its first wait returns at once.
     std::uint32_t parity = consumer == 0;
     for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
       Store output(store, member, first * Config::cluster + int(rank),
@@ -393,7 +379,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       for (int index = first; index < work_items; index += stride, turn ^= 1) {
         const Schedule::WorkItem item = schedule.at(index);
         if (Config::ping_pong) {
-          // Step over the stages that belong to the other consumer warpgroup's work item.
+          // Skip the stages of the other consumer warpgroup's work item.
           if (turn != consumer) {
             ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
             if constexpr (Config::has_tap_ring)
@@ -414,13 +400,11 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         output.tile(sums, row, column, item.split, ring);
       }
       output.finish();
-      // Wait for all threads: the next share stages its first box where TMA may still be reading
-      // this share's last box.
+      // TMA may still be reading the last box, which the next member's first box would overwrite.
       if constexpr (several) output.sync();
     });
   }
-  // A block must not end while the other block of its cluster still writes into its shared memory
-  // or arrives at its barriers.
+  // The other block of the cluster may still write into this block's shared memory.
   if constexpr (Config::cluster > 1) {
     __syncwarp();
     sm90::cluster_sync();

@@ -57,7 +57,7 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
   }
 }
 
-// Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or
+// Calls start() with the tile's number as a compile-time constant. `tiles` is kSm90Tiles or
 // kMnMajorTiles.
 template <const auto& tiles, class Start>
 void with_tile(int number, const Start& start) {

@@ -1,5 +1,4 @@
-// The interface between the host code of the wgmma kernels and the kernels. There is one
-// translation unit for each order of A and B. Plain C++ but for __device__ marks.
+// The interface between the host code of the wgmma kernels and the kernels.
 #pragma once
 
 #include <cuda.h>
@@ -14,13 +13,13 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape as the host sees it. In names, p stands for ping-pong, t for several taps, and r for
-// an operand that is read into registers (sm90_mn_major.h).
+// A tile shape. In names, p stands for ping-pong, t for several taps, and r for an operand that is
+// read into registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  // How many taps of a filter's row have windows that share the pixels of a stage (see depth_taps).
+  // The taps of a filter's row that share the pixels of a stage.
   int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
@@ -32,12 +31,11 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Returns how many taps of the filter follow each other in the k of a stage. It is 1 in gradients
-// of weights, where taps are columns of the tile instead, 64 columns per tap.
+// Returns how many taps a stage multiplies one after the other. It is 1 in gradients of weights,
+// where each tap is 64 columns of the tile instead.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Returns whether the columns of the tile are no multiple of 64, as suits layers whose filters are
-// no multiple of 64 either. In bf16 the tile's last TMA box, of 128 bytes per row, is then half
-// used.
+// Returns whether the tile's columns are no multiple of 64, to suit layers with such numbers of
+// filters. In bf16 the last TMA box of a row is then half used.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
@@ -48,9 +46,9 @@ constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }
 
-// Deals out work items. A work item is a tile and a range of k. Items go down the rows of a band,
-// then along n, then to the next band, then to the next split of k. L2 can hold the operands of a
-// band. No function divides, because a block waits for at().
+// Deals out work items. A work item is a tile and a range of k. A band is a few rows of tiles,
+// whose operands fit into L2. Items go through a band column by column, then through the next band,
+// then through the next split of k.
 class Schedule {
  public:
   struct WorkItem {
@@ -96,37 +94,33 @@ class Schedule {
 
   int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
   cuda::Divider tiles_, band_tiles_, band_, last_height_;
-  // k_blocks_ need not divide by splits_: the first longer_splits_ splits have one more block of k.
+  // The first longer_splits_ splits have one more block of k than the others.
   int split_blocks_ = 0, longer_splits_ = 0;
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Returns the expected microseconds of a product that moves `bytes`. has_partials: k is split, and
-// another kernel adds the partial sums. windows: A (in gradients of weights, B) is read through an
-// im2col map.
+// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
+// adds partial sums. windows: an operand is read through an im2col map.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
-// Returns the expected microseconds: the longer of `compute` and the time of memory, plus a small
-// part of the shorter, plus the time of the kernel that adds up the splits of k, if there is one.
-// Operands that several tiles share count a little more than once.
+// Returns the expected microseconds of a product: the longer of its arithmetic (`compute`) and its
+// memory traffic, plus a small part of the shorter, plus the time to add partial sums.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond
-// The bytes that a copy moves per microsecond.
+// Bytes read and written by a copy, per microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
-// Work of a kernel besides storing C: column sums of C and of its squares, or a mask. Each variant
-// is a kernel of its own, because the additional code would slow down the plain kernel.
+// Work of a kernel in addition to storing C: column sums of C and of its squares, or a mask. Each
+// variant is a kernel of its own, because more code would slow down the plain kernel.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// How many shares of work a launch has (for_each_share): `blocks` (or clusters of blocks) for each
-// of `members` members.
+// The shares of work in a launch (for_each_share): `blocks` for each of `members` members.
 struct Shares {
   int blocks, members;
 };
 
-// The arguments of a launch, for all tile shapes. The fields from `c` on become
-// TileStore::Parameters.
+// The arguments of a launch.
 struct Sm90Call {
   int tile, blocks;
   Schedule schedule;
@@ -139,8 +133,7 @@ struct Sm90Call {
   Members members;
 };
 
-// Starts the kernel. Only products with k contiguous in both operands and C in bf16 have a kernel
-// that computes column sums itself. Others need a separate pass.
+// Starts the kernel. Extra::sums needs k contiguous in both operands and C in bf16.
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 

@@ -1,15 +1,11 @@
-// The wgmma kernel for tf32 operands whose k is not contiguous. These are gradients of weights, of
-// plain matrices or of images seen through the windows of a filter. The instruction takes such an
-// operand from registers in any order, but from shared memory only with k contiguous. A tile has a
-// longer side x and a shorter side y. TMA loads stages of 32 values of k, in boxes of 32 columns in
-// the 128-byte swizzle. Two warps transpose the boxes of y in place. Two warpgroups multiply, and
-// read their part of x into registers. (CUTLASS also transposes in shared memory.) Device code,
-// sm_90a only.
+// The wgmma kernel for tf32 operands whose k is not contiguous, as in gradients of weights. The
+// instruction takes such an operand from registers, but not from shared memory. A tile has a longer
+// side x and a shorter side y. TMA loads stages of 32 values of k. Two warps transpose the boxes of
+// y in place. Two warpgroups read x into registers and multiply. Device code, sm_90a only.
 //
-// The order of k within a sum is free if both sides have the same one. The order of x and y within
-// the tile is free if sums are stored accordingly. The orders are chosen so that accesses to shared
-// memory are 16 bytes wide (8 for tiles of 128 rows) and have no bank conflicts, and so that a lane
-// has neighbours of a row of C.
+// A sum may take its values of k in any order, if x and y have the same one. The orders are chosen
+// so that accesses to shared memory are wide and have no bank conflicts, and so that a lane has
+// neighbours of a row of C.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -28,7 +24,7 @@ struct MnMajorConfig {
   // The loaders call x A, even where x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  // How many blocks of 64 rows (the height of a wgmma instruction) each consumer warpgroup has.
+  // The 64-row blocks of x that a consumer warpgroup multiplies.
   static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // neighbours of x that a lane holds
   static constexpr int warp_x = 8 * run;
@@ -37,20 +33,18 @@ struct MnMajorConfig {
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // A thread starts with 168 registers. The producer's warps keep 104, because they hold the boxes
-  // that they transpose.
+  // All threads start with 168. The producer's warps keep 104, because they transpose in registers.
   static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Transposes a box of y, [32 of k][32 columns], so that a row gets all k of one column. The order
-// within a row is that in which lanes read x: of every eight k, first the even ones. Of every 16
-// columns, column 4 i + 2 j + l becomes row 8 j + 2 i + l, so that a lane's accumulators are four
-// neighbouring columns.
+// Transposes a box of y, [32 of k][32 columns], so that a row has all k of one column. Within a
+// row, k is in the order in which lanes read x. Columns are permuted so that a lane's accumulators
+// are four neighbouring columns.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
-  const int chunk = lane % 8;  // which 16 bytes of each transposed row this lane writes
+  const int chunk = lane % 8;  // the 16 bytes that this lane writes of each transposed row
   const int mixed = (chunk * 2 & 7) | chunk / 4;
   float4 from[2][4];
 #pragma unroll
@@ -75,13 +69,11 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// The part of x that a lane has in registers. Of each block of 64 rows, the lane has rows l / 4 and
-// l / 4 + 8 of its warp's 16 rows, at two values of k; l is the lane's number.
+// A lane's part of x: of each 64-row block, two rows at two values of k.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
-// Reads the part of x that a lane needs for one step. `from`: the offset in the stage of the lane's
-// neighbours of x, at the lane's first k.
+// Reads a lane's part of x for one step, from byte `from` of the stage on.
 template <int row_blocks>
 __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::uint8_t* stage, int from) {
   using Run = std::conditional_t<row_blocks == 2, uint4, uint2>;
@@ -93,8 +85,8 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Makes the compiler believe that the registers change here. It then cannot reuse them while a
-// product that is still running reads them.
+// Makes the compiler believe that the registers change here, so that it does not reuse them while a
+// product still reads them.
 template <int row_blocks>
 __device__ inline void keep(Fragments<row_blocks>& words) {
 #pragma unroll
@@ -108,8 +100,7 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item. While the products of a step run, the parts of x for the next three
-// steps are read.
+// Multiplies one work item. While the products of a step run, x is read for the steps that follow.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -144,8 +135,7 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   release_stage<1>(empty + previous, lane);
 }
 
-// Stores the sums of a lane. `x`: the lane's first row of x. `y`: of every 16 columns of y, the
-// first of the lane's four.
+// Stores a lane's sums. `x` is its first row of x, `y` its first column of y.
 template <class Config, class Target>
 __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Target& target, int x, int y) {
   const auto at = [&](int i, int four, int j) {
@@ -172,9 +162,8 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Multiplies all work items. Loader is one of those of wgmma_kernel, for one block per cluster, and
-// its A is x. result.with_split(split, visit) calls visit with an object that has store(neighbours
-// of a row, row, column) and lists its pointers, as cuda_members.cuh says.
+// Multiplies all work items. Loader is one of those of wgmma_kernel, and its A is x. Result stores
+// the sums of each split.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -198,8 +187,8 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     sm90::barrier_init_fence();
   }
   __syncthreads();
-  // Programmatic dependent launch: this kernel may have started before earlier kernels ended, so
-  // nothing above may read their results.
+  // Programmatic dependent launch: this kernel may start before earlier kernels end, so nothing
+  // above may read their results.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 

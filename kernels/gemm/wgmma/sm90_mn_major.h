@@ -1,5 +1,5 @@
-// The interface between the host code of the wgmma tiles for tf32 operands whose k is not
-// contiguous and their kernels (sm90_mn_major.cuh). Plain C++ but for __device__ marks.
+// The interface between host code and kernels of the wgmma tiles for tf32 operands whose k is not
+// contiguous (sm90_mn_major.cuh).
 #pragma once
 
 #include <iterator>
@@ -20,21 +20,19 @@ inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
 // Returns whether the longer side x is n.
 constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-// Returns whether the plans of a problem use these tiles. TMA reads the operands as they are, so
-// their rows must start at multiples of 16 bytes. If they do not, the plans use kSm90Tiles, and
-// another kernel first transposes both operands.
+// Returns whether the plans of a problem use these tiles. Rows of the operands must start at
+// multiples of 16 bytes; else both operands are transposed first and use kSm90Tiles.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Returns the expected microseconds of a product that moves `bytes`. has_partials: k is split, and
-// another kernel adds the partial sums.
+// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
+// adds partial sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
-// Stores the results of a plain product. Whole stores elements of C with their epilogue, Partial
-// stores raw sums. Each gets a kernel of its own, because one kernel for both took 15 microseconds
-// longer for the largest tile.
+// Stores the results of a plain product: Whole stores elements of C, Partial raw sums. Each has a
+// kernel of its own, because one kernel for both took 15 microseconds longer.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;
@@ -55,8 +53,7 @@ struct MatrixResult {
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       using Vector = std::conditional_t<count == 4, float4, float2>;
-      // A vector may end beyond column n, because the pitch of partial sums has room for whole
-      // vectors.
+      // A vector may end beyond column n, because rows of partial sums are whole vectors.
       if (row < of.m && column < of.n)
         *reinterpret_cast<Vector*>(data + row * of.partial_pitch + column) =
             *reinterpret_cast<const Vector*>(values);

@@ -17,8 +17,7 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-// Stages bf16, a pair of groups of eight columns at a time. Eight columns of eight rows are one
-// stmatrix matrix.
+// Stages bf16, 16 columns (a pair of 8x8 matrices side by side) at a time.
 template <int pairs>
 __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int row = warp * 16 + lane % 16;
@@ -32,8 +31,7 @@ __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer,
   }
 }
 
-// Stages bf16 if A and B are exchanged. A pair is then eight rows of 16 columns, which the store
-// instruction transposes.
+// Stages bf16 if A and B are exchanged. The store instruction transposes the accumulators.
 __device__ inline void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int unit = warp * 2 + lane / 8 % 2, row = lane / 16 * 8 + lane % 8;
   const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);

@@ -1,9 +1,8 @@
-// The epilogue of the wgmma kernels. Accumulators are scaled and get their bias and ReLU in
-// registers. They are staged in shared memory as TMA boxes of 64 rows by 128 bytes. TMA stores the
-// boxes, without elements outside C. If TMA cannot store C, or if C's old values are needed, raw
-// fp32 sums are stored and another kernel finishes them. Column sums are computed from the staged,
-// rounded values. A mask is applied while threads copy the staged box to C. Device code, sm_90a
-// only.
+// The epilogue of the wgmma kernels. It scales the accumulators, adds the bias, applies the ReLU,
+// stages the result in shared memory as TMA boxes of 64 rows by 128 bytes, and lets TMA store them.
+// If TMA cannot store C, or C's old values are needed, it stores raw fp32 sums, and another kernel
+// finishes them. Column sums are those of the staged, rounded values. A mask is applied by threads,
+// which then store the box instead of TMA. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,18 +14,15 @@
 
 namespace convoy::kernels::gemm {
 
-// Says to which part of C a staged box of 64 rows is stored. This placement is for a plain matrix;
-// convolutions have placements of their own.
+// The place in C of a staged box, for a plain matrix. Convolutions have placements of their own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
-  // Returns how many of `m` rows count in column sums: all of them. The second argument is the
-  // offset of the member's memory, in bytes.
+  // Returns how many of `m` rows count in column sums: all of them.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
-  // True if the tile has gap rows, which belong to no output. TMA would write them, so threads copy
-  // the box instead. The placement then has first_gap(row) and next_gap(), the distances to the
-  // next gap, and element_row(row), which returns the row of C or -1.
+  // True if the tile has gap rows, which belong to no output and which TMA would store, so threads
+  // store the box. The placement then also has first_gap(row), next_gap() and element_row(row).
   static constexpr bool has_gaps = false;
 };
 
@@ -41,15 +37,14 @@ class TileStore {
     const float* bias;  // null if there is no bias
     bool relu, bf16;
     std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
-    // For Extra::mask, a tensor of C's type without gaps between rows. C is 0 wherever the mask is
-    // not above 0.
+    // For Extra::mask, a mask of C's type: C is 0 wherever it is not above 0.
     const std::uint8_t* mask;
-    float* sum_slots;  // for Extra::sums, if C has the operands' type: [blocks * 2][2][n]
+    float* sum_slots;  // for Extra::sums: [blocks * 2][2][n]
     Placement placement;
     std::ptrdiff_t member_stride;
   };
 
-  // `block`: the number of the block among the blocks that compute this member.
+  // `block` is the number of this block among those that compute the member.
   __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : parameters_(parameters),
@@ -64,7 +59,7 @@ class TileStore {
         column_sums_(moved(parameters.sum_slots), block, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
-  // This Store reads no tensors through the ring of pipeline stages.
+  // This Store reads no tensors.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p, int member) {
     sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others, member));
@@ -82,7 +77,7 @@ class TileStore {
       store_staged<false>(sums, row, column, split);
   }
 
-  // Call this before a tile is multiplied, so that its mask is in the L2 cache in time.
+  // Starts loading a tile's mask into L2. Call it before the product, which then hides the load.
   __device__ void prefetch_mask(int row, int column) const {
     if constexpr (with_mask) {
       const int bytes = parameters_.bf16 ? 2 : 4, across = Config::columns * bytes / 128;
@@ -103,11 +98,13 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
-  static constexpr bool copied = with_mask || Placement::has_gaps;  // threads copy the box, not TMA
+  // Threads, not TMA, store the box.
+  static constexpr bool copied = with_mask || Placement::has_gaps;
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
-  using Mask = uint4[4];  // a thread's part of a box's mask
+  using Mask = uint4[4];  // a thread's part of the mask of a box
 
-  // Returns the address, in the memory of this Store's member, of what member 0 has at `pointer`.
+  // Returns the address in the memory of this Store's member, for an address in the memory of
+  // member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -117,9 +114,9 @@ class TileStore {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
                                                                  : 0.0f;
   }
-  // Applies alpha, bias and ReLU to a chunk of columns or, with A and B exchanged, to 64 rows. Of
-  // every four accumulators, 0 and 2 are in one column, and 1 and 3 in the next. If exchanged, 0
-  // and 1 are in one column, and 2 and 3 eight columns further.
+  // Applies alpha, bias and ReLU to `count` accumulators. In every group of four, 0 and 2 are in
+  // one column, and 1 and 3 in the next. If A and B are exchanged, 0 and 1 are in one column, and 2
+  // and 3 eight columns further.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -153,16 +150,15 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // With A and B exchanged (swapped), a warp holds 16 columns of all rows. It applies the
-        // epilogue to all of them once, and stages its part of each chunk.
+        // With A and B exchanged, a warp holds 16 columns of all rows, and adjusts them all at
+        // once.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // This buffer may be overwritten: one thread waited until TMA had read it, and all threads
-        // have since passed a barrier with that thread.
+        // This buffer is free: thread 0 has waited until TMA had read it, before the last barrier.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -181,7 +177,8 @@ class TileStore {
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, masks[box % 2]);
         } else if (copied || narrow) {
-          // TMA's boxes are 64 columns wide. In a narrow tile they would overwrite the next tile.
+          // The last box of a narrow tile is half full. TMA would store all of it and overwrite the
+          // next tile, so threads store the half.
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
@@ -190,24 +187,23 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp sums 16 columns. Of half a box, the warps 2 and 3 have none.
+        // Each warp sums 16 columns, so half a box leaves nothing for warps 2 and 3.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
 
-  // Returns whether this row of a tile is in C. If so, sets `row` to the row in C.
+  // Returns whether this row of a tile is in C. Sets `row` to its row in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Sets gap rows (rows of the tile that belong to no output) to zero, so that they do not count in
-  // column sums. A warp clears what it has staged: 16 rows or, with A and B exchanged, 16 columns
-  // of all rows.
+  // Sets gap rows, which belong to no output, to zero before columns are summed. A warp clears what
+  // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // A warp staged this many 16-byte words of each row.
+    // The 16-byte words of a row that a warp has staged.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
@@ -218,8 +214,8 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(i, word, offset) for each of this thread's 16-byte words that is in C. `units`: the
-  // words in a row of the box. `offset`: the word's distance in bytes from the start of C.
+  // Calls use(i, word, offset) for each 16-byte word of this thread that is in C. `units` is the
+  // number of words in a row of the box. `offset` is the word's place in C in bytes.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;

@@ -1,4 +1,4 @@
-// Instantiates the wgmma kernels for tf32 operands neither of which has k contiguous.
+// Instantiates the wgmma kernels for tf32 operands whose k is not contiguous.
 #include "kernels/gemm/wgmma/sm90_mn_major.cuh"
 
 namespace convoy::kernels::gemm {

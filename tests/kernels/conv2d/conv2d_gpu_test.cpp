@@ -64,7 +64,7 @@ std::vector<Layer> layers() {
       {{3, 64, 14, 14}, {128, 64, 3, 3}, kSame},
       {{5, 128, 7, 7}, {256, 128, 3, 3}, kSame},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, kSame},  // channels that do not fill a block
-      // The channels fill one whole block and a part of a second one.
+      // One whole block of channels, and a part of a second one.
       {{3, 72, 5, 6}, {40, 72, 3, 2}, {.padding = {2, 0}}},
       {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},  // a stride of two, and odd extents
       {{2, 64, 16, 16}, {64, 64, 3, 3}, kHalf},  //
@@ -74,7 +74,7 @@ std::vector<Layer> layers() {
       {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
       {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
       {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
-      // These two layers are plain matrix products, whose channels fill one whole block and a part.
+      // These two layers are plain matrix products.
       {{2, 72, 9, 9}, {40, 72, 1, 1}},
       {{2, 72, 9, 8}, {40, 72, 1, 1}, {.stride = {2, 2}}},  //
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
@@ -82,19 +82,17 @@ std::vector<Layer> layers() {
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
-      // These layers have few channels and are folded (space_to_depth). Blocks that copy a segment
-      // of a line do so by 16 bytes or by single elements.
+      // These layers have few channels, so they are folded (space_to_depth).
       {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles per thread block
-      // These layers need half a block of channels and tiles of 160 columns. Some have one such
-      // tile, some two and a part.
+      // 160 channels are two and a half blocks, for which there are tiles of 160 columns.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
       {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles per thread block
       {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
-      // backward_data masks dx: in whole tiles, in parts of tiles, with many tiles per thread
+      // backward_data applies a mask: in whole tiles, in parts of tiles, with many tiles per thread
       // block, and with k split.
       {{3, 64, 14, 14}, {128, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
@@ -103,9 +101,8 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channel counts that are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // In these layers taps share pixels. Some rows are longer or shorter than a TMA box, or one
-      // pixel. Some layers have more padding or dilation in height, two channel blocks, one filter
-      // row, or a mask.
+      // In these layers the taps of a filter's row share pixels. Some rows are longer than a TMA
+      // box.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -113,8 +110,7 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // Here thread blocks compute two or three tiles. In some layers, filters stay in shared
-      // memory (tiles of 64 or 160 columns). In others, taps begin anywhere in their ring.
+      // Taps share pixels here, too, and each thread block computes two or three tiles.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
@@ -124,8 +120,7 @@ std::vector<Layer> layers() {
 }
 
 // Layers in groups, several of which are packed into one tile. A pack may be half empty, wider than
-// a tile, no divisor of a tile, or no multiple of a vector. Other layers here are depthwise,
-// strided or masked, or need too many launches.
+// a tile, no divisor of a tile, or no multiple of a vector.
 std::vector<Layer> layers_in_groups() {
   return {
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
@@ -158,9 +153,8 @@ std::vector<Layer> layers_in_groups() {
   };
 }
 
-// Layers whose pixels are joined by two, four or eight, in one element type or in both. A joined
-// row may fill a block in part, have one pack per group, or hold the pixels of two image lines.
-// Some layers have a bias and a ReLU, or a mask, or two tiles per thread block.
+// Layers whose pixels are joined by two, four or eight (joined_pixels.h). A joined row may fill a
+// block in part, or hold the pixels of two image lines.
 std::vector<Layer> layers_of_joined_pixels() {
   return {
       {{2, 58, 8, 8}, {58, 58, 1, 1}},
@@ -180,22 +174,18 @@ std::vector<Layer> layers_of_joined_pixels() {
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
                                      Direction::backward_weights};
 
-// Each direction is a test of its own, so that the three can run in parallel under tools that make
-// kernels slow.
+// The three directions are tests of their own, so that they can run in parallel under slow tools.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Returns which case of the taps that share pixels a layer is, so that a brief run tests each case:
-// 0 if taps share none, else a number that depends on the filter's height and padding and on the
-// row's length. A TMA box has 64 pixels.
+// Returns a number for each case of taps that share pixels, so that a brief run tests each case; 0
+// if taps share none. A TMA box has 64 pixels.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;
   return g.r != 3 ? 1 : g.padding[0] != 1 ? 2 : g.q == 1 ? 3 : g.q < 64 ? 4 : 5;
 }
 
-// Names the path that a plan takes through its kernel. Plans with the same name test the same code.
-// The paths of wgmma kernels differ by parts of blocks, tiles per thread block, row lengths and
-// joined pixels; those of other kernels by the width of their copies.
+// Names the path that a plan takes through its kernel. A brief run tests one plan of each name.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -221,8 +211,7 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   return kind;
 }
 
-// Checks that one launch for all members gives the bits of launches of their own. The operands are
-// random, of magnitudes 0.5 to 1.
+// Checks that one launch for all members (kernel.h) gives the bits of single launches.
 void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
   const conv::Geometry& g = task.geometry;
   const bool weights = task.direction == Direction::backward_weights;
@@ -288,7 +277,7 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (task.input_relu && !plan.fuses_extra) continue;
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
-        // Test each kernel with members only once, because with members only addresses change.
+        // Members change only addresses, so each kernel is tested with them only once.
         if (with_members
                 .insert(plan.to_string() + (task.input_relu ? " masked" : "") + (task.bias ? " bias" : ""))
                 .second)
@@ -324,7 +313,7 @@ TEST(Conv2dPlans, KeepNaN) {
   const Layer layers[] = {
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
-      // The pixels of this layer are joined, so zeros stand between the weights of its filters.
+      // The pixels of this layer are joined, so its filters get zeros between their weights.
       {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},
       {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)
@@ -359,7 +348,7 @@ TEST(Conv2dPlans, KeepNaN) {
     }
 }
 
-// The layers of which the networks of the zoo consist must not fall back to the gathered engine.
+// Convolutions of the zoo's networks must not fall back to the slow gathered engine.
 class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
 
 TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
@@ -377,8 +366,8 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// Joined pixels must come first if they save passes over unaligned rows. They must not if an image
-// does not divide into such rows, or if the zeros in joined filters cost more than the passes.
+// Joining pixels must be the first choice if it saves passes over unaligned rows, unless an image
+// does not divide into such rows or the zeros in joined filters cost more.
 TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   for (const Direction direction : kDirections)
@@ -399,8 +388,8 @@ TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
     }
 }
 
-// A 3x3 layer of 64 filters waits for its loads, so a tile whose taps share pixels is expected to
-// be the fastest.
+// A 3x3 layer of 64 filters waits for its loads, so a tile whose taps share pixels must be the
+// first choice.
 TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer layer{{128, 64, 56, 56}, {64, 64, 3, 3}, kSame};
@@ -450,7 +439,7 @@ class Conv2dChoice : public ::testing::Test {
 // measured itself.
 TEST_F(Conv2dChoice, IsKeptInTheTuningFile) {
   const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
-  // This plan is not the one that is expected to be fastest, so it can only come from the file.
+  // This plan is not expected to be the fastest, so it can only come from the file.
   const std::string other = conv::candidates(task).back().to_string();
   replace(measure(task), other);
   EXPECT_EQ(conv::chosen(task).to_string(), other);

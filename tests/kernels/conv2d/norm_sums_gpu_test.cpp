@@ -1,7 +1,6 @@
-// Tests every plan that adds up a batch norm's sums while it writes its result, in bf16 and tf32.
-// In forward, y must have the bits that the same plan gives without sums. In backward_data, the
-// gradient must have the bits that the same plan gives plus the other gradient, masked. The sums
-// must be those of the written values. Outputs and workspaces start as NaN.
+// Tests every plan that adds up a batch norm's sums while it writes its result. y of forward must
+// have the bits that the plan gives without sums. backward_data must give the bits of the plan's dx
+// plus the other gradient, masked. The sums must be those of the written values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +74,7 @@ class OnDevice {
 
 class NormSums : public ::testing::Test {
  protected:
-  std::set<std::pair<Engine, int>> tiles_;  // engines and tiles of the plans that were checked
+  std::set<std::pair<Engine, int>> tiles_;  // engines and tiles that were checked
 
   std::ptrdiff_t tiles_of(Engine engine) const {
     return std::ranges::count_if(tiles_, [&](const auto& tile) { return tile.first == engine; });
@@ -202,8 +201,7 @@ class NormSums : public ::testing::Test {
   }
 
  private:
-  // Launches often and compares bits. A kernel that forgets to wait for a value may be lucky in one
-  // launch.
+  // Launches often and compares bits, because a race may go unnoticed in one launch.
   static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
     const std::vector<double> found = sums.read();
     for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
@@ -267,8 +265,7 @@ struct Sample {
 };
 
 std::vector<Sample> samples() {
-  // These shapes leave tiles partly empty, or give more tiles than thread blocks. Some have a
-  // single block of k.
+  // Some of these shapes leave tiles partly empty, others give more tiles than thread blocks.
   std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1},           {{90, 160, 14, 14, 32, 1}, 89},
                              {{180, 32, 14, 14, 160, 1}, 179},    {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
                              {{7, 64, 9, 10, 64, 3}, 5},          {{3, 64, 5, 70, 72, 3, 1, 1, 2}, 2},

@@ -1,6 +1,6 @@
-// Compares every rung (kernel family of the GEMM) with loops in double precision on the host: all
-// orders, odd extents, row pitches that 16-byte copies cannot use, split k and all epilogues.
-// Checks that nothing is written outside C. Skips without a GPU.
+// Compares every rung (kernel family of the GEMM) with double precision on the host: all orders,
+// odd extents, row pitches that 16-byte copies cannot use, split k and all epilogues. Checks that
+// nothing is written outside C.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ float through_bf16(float value) {
   return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
 }
 
-// A matrix on the host whose rows are `pitch` elements apart, and its copy on the device. The gaps
-// between the rows and 64 elements after the end hold canaries.
+// A matrix on the host, whose rows are `pitch` elements apart, and its copy on the device. Gaps and
+// the end hold canaries.
 class Matrix {
  public:
   Matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t pitch)
@@ -124,9 +124,8 @@ class Case {
   }
 
  private:
-  // Checks that one launch for several members gives the bits of one launch per member. The
-  // operands of each member are the bytes of this case's operands, rotated by an offset that
-  // differs from member to member.
+  // Checks that one launch for several members (kernel.h) gives the bits of single launches. Each
+  // member has this case's operands, rotated by another offset.
   void expect_members(const Plan& plan) const {
     const auto part = [](const char* name, const std::vector<std::byte>& bytes) {
       testing::MemberPart made{name, {}};
@@ -201,8 +200,7 @@ class Case {
     }
   }
 
-  // Compares column sums with sums of C as it is stored. The bound then need not cover C's own
-  // rounding.
+  // Compares column sums with those of C as it is stored, so that C's own rounding does not count.
   void expect_sums(const std::vector<float>& found) const {
     for (std::int64_t column = 0; column < problem_.n; ++column) {
       double sum = 0, square = 0, magnitude = 1e-9;
@@ -230,8 +228,8 @@ class GemmOnGpu : public ::testing::TestWithParam<Rung> {
   void SetUp() override {
     if (!device_present()) GTEST_SKIP() << "no CUDA device";
   }
-  // In a brief run, shrinks problems for the simple rungs, which start a thousand threads per
-  // block. They have one kernel for all extents, so small problems test the same code.
+  // In a brief run, shrinks problems for the simple rungs, whose single kernel is slow on large
+  // ones.
   static Problem sized(Problem problem) {
     if (!convoy::test::brief() || GetParam() > Rung::shared_tiles) return problem;
     problem.m = std::min<std::int64_t>(problem.m, 37);
@@ -275,8 +273,7 @@ TEST_P(GemmOnGpu, EveryPlanIsRightInEveryOrder) {
         }
 }
 
-// There are many more tiles than multiprocessors. So persistent blocks compute several tiles each,
-// and in ping-pong their consumer warpgroups take turns.
+// With many more tiles than multiprocessors, each block computes several tiles.
 TEST_P(GemmOnGpu, ManyTilesABlock) {
   for (const Math math : kMaths) {
     Problem problem = problem_of(math, false, true, 9000, 520, 72);
@@ -287,19 +284,17 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
-// Launches on several streams share the multiprocessors, so some of their blocks start late. Each
-// launch must still give the same bits.
+// Launches on several streams delay each other's blocks. Each must still give the same bits.
 TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
   problem.output = DType::bf16;
   const std::size_t c_bytes = std::size_t(problem.m * problem.n) * 2;
   const DeviceBuffer a(9000 * 264 * 4), b(520 * 264 * 4);
-  // Numbers of these bytes are near a hundredth in f32 and in bf16.
+  // These bytes are a small number, in f32 and in bf16.
   CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));
   CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
-  // Wait for the two cudaMemset: the streams below do not wait for the null stream, on which they
-  // run.
+  // The streams below do not wait for the null stream, on which cudaMemset runs.
   CONVOY_CUDA(cudaDeviceSynchronize());
   struct Lane {
     CudaStream stream;
@@ -361,15 +356,15 @@ TEST_P(GemmOnGpu, Epilogues) {
         check(problem, 52);
         problem.bias = problem.relu = true;
         check(problem, 53);
-        // With one more row, the last tile has rows beyond C, to which the kernel adds the bias.
-        // They must not count in the sums.
+        // Now the last tile has rows beyond C, to which the kernel adds the bias. They must not
+        // count in the sums.
         problem.m += 1, problem.beta = 0;
         check(problem, 54);
       }
 }
 
-// Tests the shapes of weight gradients, in which k is contiguous in neither operand: odd extents,
-// rows at every distance from a multiple of 16 bytes, split k and every epilogue.
+// Tests weight gradients, in which k is contiguous in neither operand: odd extents, unaligned rows,
+// split k and every epilogue.
 TEST_P(GemmOnGpu, NeitherKContiguous) {
   struct Sizes {
     std::int64_t m, n, k, lda, ldb;
@@ -402,8 +397,7 @@ TEST_P(GemmOnGpu, LongK) {
   for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
 }
 
-// Captures before any launch. A step whose choices come from a tuning file does the same, because
-// nothing is measured.
+// Captures before any launch, as a step does whose choices come from a tuning file.
 TEST_P(GemmOnGpu, CanBeCaptured) {
   Problem problem = sized(problem_of(Math::bf16, false, false, 256, 128, 4096));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
@@ -419,15 +413,15 @@ TEST_P(GemmOnGpu, CanBeCaptured) {
   EXPECT_NO_THROW(stream.synchronize());
 }
 
-// Returns whether the plan chosen without timing reads both operands as they are, without a
-// transposed copy. The names of such tiles contain "r".
+// Returns whether the plan expected to be fastest reads both operands without a transposed copy.
+// The names of such tiles contain "r".
 bool reads_as_they_are(const Problem& problem) {
   const Plan best = plan(problem);
   return best.rung == Rung::wgmma && best.to_string().find("r", 5) != std::string::npos;
 }
 
-// Gradients of weights in tf32 must use tiles that read the operands as they are, not transposed
-// copies or mma.sync. Other problems must not.
+// Weight gradients in tf32 must use tiles that read the operands without transposed copies. Other
+// problems must not.
 TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";
   const Problem aligned = problem_of(Math::tf32, true, false, 256, 2304, 50176);

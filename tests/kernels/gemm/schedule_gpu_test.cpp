@@ -28,8 +28,7 @@ TEST(Divider, Divides) {
   }
 }
 
-// The schedule must deal out every block of k of every tile exactly once, and all of one band of
-// rows before the next band.
+// The schedule must deal out every tile and block of k exactly once, band after band.
 TEST(Sm90Schedule, DealsOutEverythingOnce) {
   for (const int m_tiles : {1, 3, 16, 17, 48, 100})
     for (const int n_tiles : {1, 2, 5})

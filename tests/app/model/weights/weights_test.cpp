@@ -175,8 +175,8 @@ TEST(ForeignNames, AreThoseOfTheSameTensors) {
   EXPECT_EQ(translated_names({endless}, small()), std::vector{endless});
 }
 
-// timm numbers the blocks of a MobileNet within each stage, so our number of a block follows from
-// its order among all layers. The list has all layers of mobilenetv2_100.
+// timm numbers the blocks of a MobileNet within each stage, so our numbers follow from the order of
+// all layers. These are all layers of mobilenetv2_100.
 TEST(ForeignNames, OfMobileNetsFollowTheOrderOfTheLayers) {
   std::vector<std::string> names{"classifier.bias", "conv_stem.weight", "bn1.weight", "conv_head.weight",
                                  "bn2.running_var"};
