@@ -26,4 +26,36 @@ void add_execution_flags(CLI::App& verb, EvaluationOptions& options) {
       ->type_name("S");
 }
 
+void add_evaluate_flags(CLI::App& verb, EvaluateOptions& options) {
+  TrainOptions& run = options.evaluation.run;
+  run.global_batch = 256;
+  const auto add = [&verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
+    return verb.add_option(flag, value, what)->capture_default_str()->check(check);
+  };
+  verb.option_defaults()->group("Model and data");
+  CLI::Option* checkpoint = add_checkpoint_flags(verb, options.evaluation);
+  CLI::Option* model =
+      verb.add_option("--model", run.model, "FILE.onnx to test with the weights that it holds")
+          ->check(not_empty())
+          ->excludes(checkpoint)
+          ->type_name("FILE");
+  add("--size", run.size, "pixels a side that the network sees; 0: as the data", whole_number(0, 1 << 14))
+      ->needs(model);
+  add("--test-resize", run.test_resize, "short side before the centre is cut out; 0: as stored",
+      whole_number(0, 1 << 14))
+      ->needs(model);
+  add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required()->type_name("FILE");
+  add("--limit-test", run.limit_test, "test on N images, as many of every class; 0: all", whole_number(0));
+  add_choice(verb, "--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters");
+  verb.option_defaults()->group("Execution");
+  add("--global-batch", run.global_batch, "images of all ranks together", whole_number(1, 1 << 30))
+      ->type_name("B");
+  add_execution_flags(verb, options.evaluation);
+  verb.option_defaults()->group("Output");
+  add("--report", options.report,
+      "write the confusion matrix and the accuracy of every class to this folder; jobs/report draws them",
+      not_empty())
+      ->type_name("DIR");
+}
+
 }  // namespace convoy::app

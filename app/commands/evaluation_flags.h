@@ -1,10 +1,10 @@
-// Adds the flags that `evaluate` and `predict` have in common.
+// Adds the flags of `evaluate`, and those that it has in common with `predict`.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "app/training/evaluation.h"
+#include "app/training/evaluate.h"
 
 namespace convoy::app {
 
@@ -12,5 +12,8 @@ namespace convoy::app {
 CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options);
 // Adds --backend, --precision, --threads and --timeout. `options` must outlive the verb.
 void add_execution_flags(CLI::App& verb, EvaluationOptions& options);
+
+// Adds the flags of `convoy evaluate` but --json. `options` must outlive the verb.
+void add_evaluate_flags(CLI::App& verb, EvaluateOptions& options);
 
 }  // namespace convoy::app

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/config_file.h"
+#include "app/commands/evaluation_flags.h"
 #include "app/commands/member_options.h"
 #include "app/commands/train_flags.h"
 #include "app/commands/validators.h"
@@ -36,13 +37,17 @@ JobSpec job_of(const ConfigRow& row, const std::string& file, std::size_t number
   }
   const std::string source = fmt::format("{}: job {}", file, job.name);
   CLI::App verb;
-  add_train_flags(verb, job.train);
+  if (job.kind == JobKind::train)
+    add_train_flags(verb, job.train);
+  else
+    add_evaluate_flags(verb, job.evaluation);
   for (const auto& [key, values] : flags) {
     if (key == "out" || key == "config")
       throw UsageError(fmt::format("{}: found the key {}, expected none: the folder of a job is --out/NAME", source, key));
     apply_values(verb, key, values, source);
   }
-  job.train.out = job.name;
+  job.train.out = job.name;  // a path until the job's folder is known
+  if (job.kind == JobKind::evaluate) check_evaluated(job.evaluation);
   if (!job.train.members.empty()) job.members = member_options(job.train.members, job.train);
   return job;
 }

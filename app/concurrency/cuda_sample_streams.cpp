@@ -8,6 +8,7 @@
 #include "app/concurrency/sample_streams.h"
 #include "kernels/device/arena.h"
 #include "kernels/device/cuda_runtime.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 namespace {
@@ -48,7 +49,7 @@ class CudaSampleStreams final : public SampleStreams {
     const auto start = std::chrono::steady_clock::now();
     for (std::int64_t step = 0; step < steps; ++step)
       for (const Work& work : work_) run(work);
-    CONVOY_CUDA(cudaDeviceSynchronize());
+    kernels::synchronize(kernels::Backend::cuda);
     const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
     return passed.count() / static_cast<double>(steps);
   }

@@ -53,7 +53,10 @@ class CudaExecutor final : public Executor {
 
   // Waits for the steps in flight, because their memory is freed next. Ignores errors, since a
   // destructor cannot report them.
-  ~CudaExecutor() override { cudaDeviceSynchronize(); }
+  ~CudaExecutor() override {
+    for (const kernels::CudaStream* stream : {&streams_.compute(0), &streams_.to_device()})
+      cudaStreamSynchronize(stream->get());
+  }
 
   kernels::StepControl& control(int member) override { return input_of(member).control; }
   std::span<std::int32_t> labels(int member) override { return input_of(member).labels; }

@@ -9,22 +9,26 @@
 #include "app/errors.h"
 #include "app/sharing/job_log.h"
 #include "app/training/trainer.h"
+#include "data/atomic_file.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 
-kernels::Backend backend_of(const JobSpec& spec) {
-  return spec.kind == JobKind::train ? spec.train.backend : spec.evaluation.run.backend;
+const TrainOptions& common_options(const JobSpec& spec) {
+  return spec.kind == JobKind::train ? spec.train : spec.evaluation.evaluation.run;
 }
 
-Job::Job(JobSpec spec, comm::MpiEnvironment& environment, const StopRequest& process, SharedDevice& device,
-         int number, int threads)
+Job::Job(JobSpec spec, const std::filesystem::path& folder, comm::MpiEnvironment& environment,
+         const StopRequest& process, SharedDevice& device, int number, int threads)
     : spec_(std::move(spec)),
+      folder_(folder),
       environment_(environment),
       device_(device),
       number_(number),
-      threads_(spec_.train.threads > 0 ? static_cast<int>(spec_.train.threads) : threads),
-      stop_(process) {}
+      threads_(common_options(spec_).threads > 0 ? static_cast<int>(common_options(spec_).threads) : threads),
+      stop_(process) {
+  spec_.train.out = folder.string();
+}
 
 Job::~Job() {
   stop();
@@ -59,10 +63,9 @@ void Job::run() noexcept {
   try {
     if (backend_of(spec_) == kernels::Backend::cuda) kernels::use_gpu(environment_.device().index);
     omp_set_num_threads(threads_);
-    const std::filesystem::path folder(spec_.train.out);
-    std::filesystem::create_directories(folder);
-    log_.open(folder / "log.txt", std::ios::app);
-    if (!log_) throw std::runtime_error(fmt::format("{}: cannot write", (folder / "log.txt").string()));
+    std::filesystem::create_directories(folder_);
+    log_.open(folder_ / "log.txt", std::ios::app);
+    if (!log_) throw std::runtime_error(fmt::format("{}: cannot write", (folder_ / "log.txt").string()));
     exit_status_ = spec_.kind == JobKind::train ? run_training() : run_evaluation();
   } catch (const UsageError& error) {
     fail(2, error.what());
@@ -90,6 +93,14 @@ int Job::run_training() {
   return Trainer(spec_.train, host, spec_.members).run();
 }
 
-int Job::run_evaluation() { throw UsageError("evaluation jobs are not supported yet"); }
+int Job::run_evaluation() {
+  EvaluateOptions options = spec_.evaluation;
+  options.evaluation.gate = &device_.gate(number_);
+  options.evaluation.run.threads = threads_;
+  const EvaluationResult result = evaluate(std::move(options), environment_);
+  log_ << result.text << std::endl;
+  data::write_file_atomically(folder_ / "evaluation.json", result.json + "\n");
+  return 0;
+}
 
 }  // namespace convoy::app

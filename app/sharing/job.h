@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <string>
@@ -12,7 +13,7 @@
 
 #include "app/choices.h"
 #include "app/sharing/shared_device.h"
-#include "app/training/evaluation.h"
+#include "app/training/evaluate.h"
 #include "app/training/run_host.h"
 #include "app/training/train_options.h"
 #include "comm/placement/environment.h"
@@ -31,9 +32,11 @@ struct JobSpec {
   double arrival = 0;  // seconds after the start of `convoy share`
   TrainOptions train;
   std::vector<TrainOptions> members;  // of a training with --members
-  EvaluationOptions evaluation;
+  EvaluateOptions evaluation;
 };
-kernels::Backend backend_of(const JobSpec& spec);
+// Returns the options that jobs of every kind have: backend, threads and tuning file.
+const TrainOptions& common_options(const JobSpec& spec);
+inline kernels::Backend backend_of(const JobSpec& spec) { return common_options(spec).backend; }
 
 enum class JobStatus : std::uint8_t { waiting, running, finished, stopped, failed };
 template <>
@@ -51,8 +54,9 @@ class Job {
 
   // `environment`, `process` (the stop request of the whole process) and `device` must outlive the
   // job. `number` is the job's number in `device`.
-  Job(JobSpec spec, comm::MpiEnvironment& environment, const StopRequest& process, SharedDevice& device,
-      int number, int threads);
+  // The job leaves its files in `folder`.
+  Job(JobSpec spec, const std::filesystem::path& folder, comm::MpiEnvironment& environment,
+      const StopRequest& process, SharedDevice& device, int number, int threads);
   // Asks the job to stop and waits for it.
   ~Job();
   Job(const Job&) = delete;
@@ -92,7 +96,8 @@ class Job {
   int run_evaluation();
   void fail(int status, const std::string& message);
 
-  const JobSpec spec_;
+  JobSpec spec_;
+  const std::filesystem::path folder_;
   comm::MpiEnvironment& environment_;
   SharedDevice& device_;
   const int number_, threads_;

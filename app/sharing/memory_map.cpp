@@ -32,16 +32,25 @@ class Placing {
   }
 
   // Gives the part the lowest free bytes. Returns false if there are none.
-  bool place_free(std::size_t job, int part) { return place(job, part, 0); }
-  // Gives the part the bytes with the lowest cost of sharing them.
-  void place_shared(std::size_t job, int part) {
-    if (!place(job, part, std::numeric_limits<std::int64_t>::max())) throw DoesNotFit(jobs_[job], capacity_);
+  bool place_free(std::size_t job, int part) { return place(job, {part}, 0); }
+  // Gives the part the bytes with the lowest cost of sharing them. Returns false if there are none.
+  bool place_shared(std::size_t job, int part) { return place(job, {part}, kAnyCost); }
+  // Gives state and scratch memory of the job shared bytes, one after the other if need be.
+  void place_both(std::size_t job) {
+    if (placed_[job][kState] && place_shared(job, kScratch)) return;
+    forget(job);
+    if (!place(job, {kState, kScratch}, kAnyCost)) throw DoesNotFit(jobs_[job], capacity_);
   }
-  void forget(std::size_t job, int part) { placed_[job][part] = false; }
+  void forget(std::size_t job) { placed_[job][kState] = placed_[job][kScratch] = false; }
 
  private:
-  bool place(std::size_t job, int part, std::int64_t most_cost) {
-    const std::int64_t bytes = aligned(jobs_[job].need.bytes[part]);
+  static constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
+
+  // Places the parts one after the other, where they cost the least. States fill the memory from its
+  // start and scratch memory from its end.
+  bool place(std::size_t job, const std::vector<int>& parts, std::int64_t most_cost) {
+    std::int64_t bytes = 0;
+    for (const int part : parts) bytes += aligned(jobs_[job].need.bytes[part]);
     std::vector<std::int64_t> candidates{0, capacity_ - bytes};
     for (std::size_t other = 0; other < jobs_.size(); ++other)
       for (int its = 0; its < kMemoryParts; ++its) {
@@ -49,21 +58,35 @@ class Placing {
         candidates.push_back(range_of(jobs_[other], its).end);
         candidates.push_back(range_of(jobs_[other], its).begin - bytes);
       }
-    // States fill the memory from its start and scratch memory from its end.
     std::ranges::sort(candidates);
-    if (part == kScratch && most_cost > 0) std::ranges::reverse(candidates);
+    if (parts.front() == kScratch && most_cost > 0) std::ranges::reverse(candidates);
     std::optional<std::int64_t> best;
     std::int64_t best_cost = 0;
     for (const std::int64_t offset : candidates) {
       if (offset < 0 || offset + bytes > capacity_) continue;
-      const std::optional<std::int64_t> cost = cost_of(job, part, {offset, offset + bytes});
+      const std::optional<std::int64_t> cost = cost_at(job, parts, offset);
       if (!cost || *cost > most_cost || (best && *cost >= best_cost)) continue;
       best = offset, best_cost = *cost;
     }
     if (!best) return false;
-    jobs_[job].offset[part] = *best;
-    placed_[job][part] = true;
+    for (const int part : parts) {
+      jobs_[job].offset[part] = *best;
+      placed_[job][part] = true;
+      *best += aligned(jobs_[job].need.bytes[part]);
+    }
     return true;
+  }
+
+  std::optional<std::int64_t> cost_at(std::size_t job, const std::vector<int>& parts, std::int64_t offset) const {
+    std::int64_t sum = 0;
+    for (const int part : parts) {
+      const std::int64_t end = offset + aligned(jobs_[job].need.bytes[part]);
+      const std::optional<std::int64_t> cost = cost_of(job, part, {offset, end});
+      if (!cost) return std::nullopt;
+      sum += *cost;
+      offset = end;
+    }
+    return sum;
   }
 
   // Returns how dear it is to put the part there; nothing if that is not allowed. What costs time
@@ -127,26 +150,22 @@ void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs) {
   std::vector<std::size_t> fresh;
   for (std::size_t job = 0; job < jobs.size(); ++job)
     if (!jobs[job].placed) fresh.push_back(job);
-  for (const std::size_t job : fresh) placing.place_shared(job, kInputs);
-  // Jobs that stay choose first. An empty part has a place anywhere.
-  std::ranges::stable_partition(fresh, [&](std::size_t job) { return jobs[job].stays; });
+  for (const std::size_t job : fresh)
+    if (!placing.place_shared(job, kInputs)) throw DoesNotFit(jobs[job], capacity);
+  // Jobs that stay choose before the others.
+  for (const std::size_t job : fresh)
+    if (jobs[job].stays && !(placing.place_free(job, kState) && placing.place_free(job, kScratch)))
+      throw DoesNotFit(jobs[job], capacity);
+  std::erase_if(fresh, [&](std::size_t job) { return jobs[job].stays; });
   bool free = true;
   for (const int part : {kState, kScratch})
-    for (const std::size_t job : fresh) {
-      if (jobs[job].stays && part == kState) {
-        placing.place_shared(job, kState), placing.place_shared(job, kScratch);
-      } else if (!jobs[job].stays) {
-        free = free && placing.place_free(job, part);
-      }
-    }
+    for (const std::size_t job : fresh) free = free && placing.place_free(job, part);
   if (!free) {
-    for (const std::size_t job : fresh)
-      if (!jobs[job].stays) placing.forget(job, kState), placing.forget(job, kScratch);
-    for (const int part : {kState, kScratch})
-      for (const std::size_t job : fresh)
-        if (!jobs[job].stays) placing.place_shared(job, part);
+    for (const std::size_t job : fresh) placing.forget(job);
+    for (const std::size_t job : fresh) placing.place_shared(job, kState);
+    for (const std::size_t job : fresh) placing.place_both(job);
   }
-  for (const std::size_t job : fresh) jobs[job].placed = true;
+  for (MappedJob& job : jobs) job.placed = true;
 }
 
 }  // namespace convoy::app

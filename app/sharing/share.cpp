@@ -76,9 +76,10 @@ void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>
     if (job.train.partition > 1)
       throw UsageError(fmt::format("job {}: partition: found {}, expected 1; jobs share one device", job.name,
                                    job.train.partition));
-    if (job.train.tuning_file != jobs[0].train.tuning_file)
-      throw UsageError(fmt::format("job {}: tuning-file: found '{}', but job {} has '{}'", job.name,
-                                   job.train.tuning_file, jobs[0].name, jobs[0].train.tuning_file));
+    const std::string &file = common_options(job).tuning_file, &other = common_options(jobs[0]).tuning_file;
+    if (file != other)
+      throw UsageError(fmt::format("job {}: tuning-file: found '{}', but job {} has '{}'", job.name, file,
+                                   jobs[0].name, other));
   }
 }
 
@@ -102,14 +103,13 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
   sharing.hold = options_.hold;
   device_ = std::make_unique<SharedDevice>(sharing);
   const int per_job = std::max(threads_ / std::max(static_cast<int>(jobs.size()), 1), 1);
-  for (JobSpec& job : jobs) add(std::move(job), per_job);
+  for (const JobSpec& job : jobs) add(job, per_job);
 }
 
-void Share::add(JobSpec spec, int threads) {
-  spec.train.out = (fs::path(options_.out) / spec.name).string();
+void Share::add(const JobSpec& spec, int threads) {
   const int number = device_->add({spec.name, spec.priority, false}, spec.arrival <= seconds());
   jobs_.push_back(
-      std::make_unique<Job>(std::move(spec), environment_, stop_, *device_, number, threads));
+      std::make_unique<Job>(spec, fs::path(options_.out) / spec.name, environment_, stop_, *device_, number, threads));
   reported_.push_back(false);
 }
 
@@ -157,12 +157,12 @@ void Share::read_inbox() {
         std::vector<JobSpec> specs = read_jobs_(path);
         check_jobs(specs, names);
         if (backend_of(specs[0]) != backend_of(jobs_[0]->spec()) ||
-            specs[0].train.tuning_file != jobs_[0]->spec().train.tuning_file)
+            common_options(specs[0]).tuning_file != common_options(jobs_[0]->spec()).tuning_file)
           throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
         for (JobSpec& spec : specs) {
           spec.arrival += seconds();
           const int count = static_cast<int>(std::ranges::count_if(jobs_, [](const auto& job) { return !job->ended(); }));
-          add(std::move(spec), std::max(threads_ / (count + 1), 1));
+          add(spec, std::max(threads_ / (count + 1), 1));
         }
       } catch (const std::exception& failure) {
         spdlog::error("--add: {}", failure.what());

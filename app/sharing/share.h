@@ -50,7 +50,7 @@ class Share {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void add(JobSpec spec, int threads);
+  void add(const JobSpec& spec, int threads);
   void start_arrived();
   void read_inbox();
   void report_ended();

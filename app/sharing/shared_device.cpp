@@ -22,8 +22,6 @@ constexpr double kCopiedBytesPerMs = 40e6;
 constexpr std::int64_t kMostStepsOfTurn = 256;
 // The pieces of a step that a training may have launched while there are services.
 constexpr std::size_t kPiecesAhead = 2;
-// A group whose jobs launch nothing for so long loses its turn.
-constexpr auto kIdle = std::chrono::milliseconds(2);
 
 std::int64_t free_memory(kernels::Backend backend) {
   if (backend == kernels::Backend::cuda) return kernels::free_gpu_memory() / 100 * 95;
@@ -163,14 +161,15 @@ void SharedDevice::place_waiting() {
   changed_.notify_all();
 }
 
-// Reserves the memory of the jobs that start together.
+// Reserves the memory limit, or what the jobs that start together need.
 void SharedDevice::reserve_first(const std::vector<Job*>& asked) {
-  std::int64_t bytes = 0;
-  for (const Job* job : asked) bytes += bytes_side_by_side({&job->map, 1});
-  const std::int64_t most =
-      options_.memory_limit > 0 ? options_.memory_limit : free_memory(options_.backend);
+  std::int64_t bytes = options_.memory_limit;
+  if (bytes == 0) {
+    for (const Job* job : asked) bytes += bytes_side_by_side({&job->map, 1});
+    bytes = std::min(bytes, free_memory(options_.backend));
+  }
   arenas_.clear();
-  arenas_.emplace_back(options_.backend, static_cast<std::size_t>(std::min(bytes, most)));
+  arenas_.emplace_back(options_.backend, static_cast<std::size_t>(bytes));
 }
 
 void SharedDevice::place(const std::vector<Job*>& asked) {
@@ -278,7 +277,7 @@ void SharedDevice::enter(int number, DeviceGate::Use use, kernels::Stream stream
   if (use == DeviceGate::Use::step && job.traits.service) ++urgent_, ++job.urgent;
   job.waiting = use;
   // The time limit lets a waiting job see that a group has become idle.
-  while (!admits(number, use)) changed_.wait_for(lock, kIdle);
+  while (!admits(number, use)) changed_.wait_for(lock, options_.idle);
   job.waiting.reset();
   job.inside = true;
   if (use == DeviceGate::Use::alone) alone_ = number;
@@ -365,8 +364,9 @@ bool SharedDevice::has_turn(const Job& job) {
   return turn_ == job.group;
 }
 
-// Returns whether another group may have its turn: all jobs of the current group have done their
-// steps or launch nothing, or a job of higher priority waits between steps.
+// Returns whether another group may have its turn: a job of higher priority waits, or a job of the
+// same priority waits and all jobs of the current group have done their steps, or all jobs of the
+// current group launch nothing.
 bool SharedDevice::turn_is_over() {
   if (turn_ < 0) return true;
   const Clock::time_point now = Clock::now();
@@ -383,9 +383,9 @@ bool SharedDevice::turn_is_over() {
   if (highest > own) return true;
   for (const auto& job : jobs_) {
     if (job->ended || job->traits.service || job->group != turn_ || left_out(*job)) continue;
-    if (job->turn_steps >= steps_of_turn(*job)) continue;
+    if (highest == own && job->turn_steps >= steps_of_turn(*job)) continue;
     while (!job->flight.empty() && queue_->reached(job->flight.front())) job->flight.pop_front();
-    const bool idle = !job->waiting && job->flight.empty() && now - job->last_active > kIdle;
+    const bool idle = !job->waiting && job->flight.empty() && now - job->last_active > options_.idle;
     if (!idle) return false;
   }
   return true;

@@ -34,6 +34,8 @@ struct SharingOptions {
   double longest_piece_ms = 2;    // the longest piece of a training's step
   bool prefetch = true;           // copies the next job's state in while the current job computes
   bool hold = true;               // trainings wait while a service has work
+  // A group whose jobs launch nothing for so long loses its turn.
+  std::chrono::milliseconds idle{2};
 };
 
 class SharedDevice {

@@ -28,7 +28,8 @@ Evaluation::Evaluation(EvaluationOptions options, const comm::MpiEnvironment& en
   if (has_checkpoint())
     require_same_data(ranks_, options_.checkpoint,
                       {{"SHA-256 of the parameters", parameters_sha256(state_.parameters)}});
-  threads_ = use_cores(environment, options_.run.threads);
+  threads_ = options_.gate != nullptr ? static_cast<int>(options_.run.threads)
+                                      : use_cores(environment, options_.run.threads);
   run_on_all_ranks(ranks_, [&] {
     check_precision(options_.run.backend, options_.run.precision);
     collectives_ = comm::make_collectives(options_.run.backend, ranks_);
@@ -115,6 +116,8 @@ void Evaluation::prepare() {
     step_.input = input_of(options_.run.backend, *dataset_, capacity, false);
     step_.training = false;
     step_.keep_probabilities = options_.keep_probabilities;
+    step_.gate = options_.gate;
+    const Admission admitted(step_.gate, DeviceGate::Use::alone);
     steps = compile_steps(*network, step_, groups);
   });
   run_on_all_ranks(ranks_, [&] {

@@ -24,6 +24,9 @@ struct EvaluationOptions {
   // Only these options are used: data, global batch, backend, precision, feed, threads and timeout.
   // Without a checkpoint, which has its own, size and test_resize are used, too.
   TrainOptions run;
+  // Not null if other sessions of this process use the device, too. The evaluation then uses
+  // run.threads threads, and the process has bound them to cores.
+  DeviceGate* gate = nullptr;
 };
 
 class Evaluation {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
+#include "kernels/device/cuda_capture_lock.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/device_memory.h"
 
@@ -49,7 +51,7 @@ GpuInfo use_gpu(int index) {
 std::byte* reserve_gpu_memory(std::size_t bytes) {
   std::byte* data = DeviceBuffer(bytes).release();
   CONVOY_CUDA(cudaMemset(data, 0, bytes));
-  CONVOY_CUDA(cudaDeviceSynchronize());
+  synchronize(Backend::cuda);
   return data;
 }
 void release_gpu_memory(std::byte* data) noexcept { cudaFree(data); }
@@ -64,10 +66,10 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
-  CONVOY_CUDA(cudaDeviceSynchronize());
+  synchronize(backend);
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
   // A copy from pageable memory may return before its last part has arrived. So wait for it.
-  CONVOY_CUDA(cudaDeviceSynchronize());
+  synchronize(backend);
 }
 
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {
@@ -75,7 +77,7 @@ void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
-  CONVOY_CUDA(cudaDeviceSynchronize());
+  synchronize(backend);
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
 }
 
@@ -107,7 +109,9 @@ void clear(Backend backend, void* data, std::size_t bytes, Stream stream) {
 }
 
 void synchronize(Backend backend) {
-  if (backend == Backend::cuda) CONVOY_CUDA(cudaDeviceSynchronize());
+  if (backend != Backend::cuda) return;
+  const std::unique_lock lock(capture_lock());
+  CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
 std::pmr::memory_resource& pinned_memory() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::kernels::cuda {
 namespace {
@@ -24,7 +25,7 @@ class Pool {
     CONVOY_CUDA(cudaMalloc(&memory, kPool * sizeof(unsigned)));
     base_ = static_cast<unsigned*>(memory);
     CONVOY_CUDA(cudaMemset(base_, 0, kPool * sizeof(unsigned)));
-    CONVOY_CUDA(cudaDeviceSynchronize());
+    synchronize(Backend::cuda);
   }
 
   unsigned* take(int count) {

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/device/cuda_capture_lock.h"
+
 namespace convoy::kernels {
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
@@ -101,7 +103,13 @@ void CapturedGraph::join(cudaStream_t stream) {
   streams_to_join->clear();
 }
 
+std::shared_mutex& capture_lock() {
+  static std::shared_mutex lock;
+  return lock;
+}
+
 CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record) {
+  const std::shared_lock lock(capture_lock());
   // In this mode, a call that is forbidden during a capture fails only if this thread makes it.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;

@@ -2,6 +2,7 @@
 
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_stamps.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::kernels {
 namespace {
@@ -19,7 +20,7 @@ DeviceStamps::DeviceStamps(int count)
   if (count == 0) return;
   CONVOY_CUDA(cudaMemset(times_.data(), 0, times_.bytes()));
   // The zeros must be written before another stream writes a stamp.
-  CONVOY_CUDA(cudaDeviceSynchronize());
+  synchronize(Backend::cuda);
 }
 
 void DeviceStamps::take(Stream stream, int index) const {

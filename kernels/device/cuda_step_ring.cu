@@ -6,6 +6,7 @@
 
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_step_ring.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::kernels {
 namespace {
@@ -111,7 +112,7 @@ StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> pub
   std::memset(pinned_.data(), 0, pinned_.bytes());
   number_ = DeviceBuffer(sizeof(std::uint64_t));
   CONVOY_CUDA(cudaMemset(number_.data(), 0, number_.bytes()));
-  CONVOY_CUDA(cudaDeviceSynchronize());
+  synchronize(Backend::cuda);
 }
 
 void StepRing::fetch(Stream stream) const {

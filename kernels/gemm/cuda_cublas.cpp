@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 
+#include "kernels/device/cuda_capture_lock.h"
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
@@ -21,12 +23,15 @@ void check(cublasStatus_t status, const char* expression) {
 }
 #define CONVOY_CUBLAS(expression) check(expression, #expression)
 
-// Makes the handle when the first plan is bound, because cuBLAS cannot be started inside a capture.
+// Makes the calling thread's handle when its first plan is bound, because cuBLAS cannot be started
+// inside a capture. A handle has one stream, so threads that capture at the same time need handles of
+// their own.
 cublasHandle_t handle() {
   struct Destroy {
     void operator()(cublasContext* handle) const { cublasDestroy(handle); }
   };
-  static const std::unique_ptr<cublasContext, Destroy> owner = [] {
+  thread_local const std::unique_ptr<cublasContext, Destroy> owner = [] {
+    const std::unique_lock lock(capture_lock());
     cublasHandle_t made = nullptr;
     CONVOY_CUBLAS(cublasCreate(&made));
     return std::unique_ptr<cublasContext, Destroy>(made);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <mutex>
 #include <stdexcept>
 
 #include "kernels/device/cuda_error.h"
@@ -31,9 +32,11 @@ const RungEntry& entry_of(Rung rung) {
 }
 
 DeviceFacts& known_facts() {
+  static std::mutex mutex;
   static std::array<DeviceFacts, 64> known{};
   int device = 0;
   CONVOY_CUDA(cudaGetDevice(&device));
+  const std::scoped_lock lock(mutex);
   DeviceFacts& facts = known.at(std::size_t(device));
   if (facts.multiprocessors == 0) {
     CONVOY_CUDA(cudaDeviceGetAttribute(&facts.major, cudaDevAttrComputeCapabilityMajor, device));

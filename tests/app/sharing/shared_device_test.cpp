@@ -1,0 +1,195 @@
+// Tests how jobs share a device, with threads that play jobs on host memory.
+#include "app/sharing/shared_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <thread>
+
+namespace convoy::app {
+namespace {
+
+using Use = DeviceGate::Use;
+constexpr int kState = static_cast<int>(MemoryPart::state), kScratch = static_cast<int>(MemoryPart::scratch);
+constexpr std::int64_t kPage = kMapAlignment;
+
+MemoryNeed need(std::int64_t state, std::int64_t scratch) { return {{kPage, state * kPage, scratch * kPage}}; }
+
+// Runs the jobs in threads; body(job, gate) is a thread's work.
+void run_jobs(SharedDevice& device, int jobs, const std::function<void(int job, DeviceGate& gate)>& body) {
+  std::vector<std::thread> threads;
+  for (int job = 0; job < jobs; ++job) device.add({std::string(1, char('a' + job))}, true);
+  for (int job = 0; job < jobs; ++job)
+    threads.emplace_back([&, job] {
+      body(job, device.gate(job));
+      device.end(job);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+SharingOptions limited(std::int64_t pages, bool prefetch = true) {
+  SharingOptions options;
+  options.memory_limit = pages * kPage;
+  options.prefetch = prefetch;
+  return options;
+}
+
+// Each job counts its steps in every byte of its state and spoils its scratch memory. With 14 pages
+// for three jobs of 5 + 4, the states wait in host memory in turn and must come back unchanged.
+void expect_states_survive(const SharingOptions& options, std::int64_t* swapped) {
+  SharedDevice device(options);
+  std::atomic<int> wrong = 0;
+  std::barrier all(3);
+  run_jobs(device, 3, [&](int job, DeviceGate& gate) {
+    const MemoryPlace place = gate.reserve(need(5, 4));
+    auto* const state = place.start[kState];
+    all.arrive_and_wait();
+    const auto value = [job](int step) { return std::byte(job * 80 + step % 80); };
+    for (int step = 0; step < 300; ++step) {
+      const Admission admitted(&gate, step % 7 == 3 ? Use::memory : Use::step);
+      const bool same = std::all_of(state, state + 5 * kPage, [&](std::byte one) {
+        return one == (step == 0 ? std::byte(0) : value(step - 1));
+      });
+      wrong += same ? 0 : 1;
+      std::fill_n(state, 5 * kPage, value(step));
+      std::fill_n(place.start[kScratch], 4 * kPage, std::byte(0xff));
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  for (int job = 0; job < 3; ++job) *swapped += device.progress(job).swapped_bytes;
+}
+
+TEST(SharedDevice, StatesSurviveInTooLittleMemory) {
+  std::int64_t swapped = 0;
+  expect_states_survive(limited(3 + 14), &swapped);
+  EXPECT_GT(swapped, 3 * 5 * kPage) << "the states must have been copied";
+}
+
+TEST(SharedDevice, StatesSurviveWithoutPrefetching) {
+  std::int64_t swapped = 0;
+  expect_states_survive(limited(3 + 9, false), &swapped);
+  EXPECT_GT(swapped, 3 * 5 * kPage) << "the states must have been copied";
+}
+
+TEST(SharedDevice, StatesStayWhereThereIsRoom) {
+  std::int64_t swapped = 0;
+  expect_states_survive(limited(3 + 27), &swapped);
+  EXPECT_EQ(swapped, 0);
+}
+
+// Jobs that share scratch memory must never be between the pieces of a step at the same time.
+TEST(SharedDevice, AStepIsNotInterruptedByAJobThatSharesItsMemory) {
+  SharedDevice device(limited(3 + 3 * 1 + 6));
+  std::atomic<int> in_step = 0, most = 0;
+  run_jobs(device, 3, [&](int, DeviceGate& gate) {
+    gate.reserve(need(1, 6));
+    for (int step = 0; step < 100; ++step)
+      for (int piece = 0; piece < 3; ++piece) {
+        const Admission admitted(&gate, Use::step, {0, piece == 2});
+        if (piece == 0) most = std::max<int>(most, ++in_step);
+        if (piece == 2) --in_step;
+      }
+  });
+  EXPECT_EQ(most, 1);
+}
+
+TEST(SharedDevice, NobodyEntersWhileAJobIsAlone) {
+  SharedDevice device({});
+  std::atomic<int> inside = 0, met = 0, together = 0;
+  run_jobs(device, 3, [&](int job, DeviceGate& gate) {
+    gate.reserve(need(1, 1));
+    if (job == 0) device.arrange({{0, 1, 2}});
+    for (int step = 0; step < 200; ++step) {
+      const bool alone = step % 50 == 10 * job;
+      const Admission admitted(&gate, alone ? Use::alone : Use::memory);
+      const int others = inside++;
+      if (alone && others > 0) ++met;
+      if (!alone && others > 0) ++together;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (alone && inside != 1) ++met;
+      --inside;
+    }
+  });
+  EXPECT_EQ(met, 0);
+  EXPECT_GT(together, 0) << "jobs without common memory may be inside together";
+}
+
+// The job of low priority gets only the time that the other leaves.
+TEST(SharedDevice, AJobOfHigherPriorityGoesFirst) {
+  SharingOptions patient;
+  patient.idle = std::chrono::milliseconds(500);
+  SharedDevice device(patient);
+  device.add({"low", 0}, true);
+  device.add({"high", 5}, true);
+  std::atomic<int> low_steps = 0, low_when_high_ended = -1;
+  const auto work = [&](int job) {
+    DeviceGate& gate = device.gate(job);
+    gate.reserve(need(1, 1));
+    for (int step = 0; step < 100; ++step) {
+      {
+        const Admission admitted(&gate, Use::step);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+      if (job == 0) ++low_steps;
+    }
+    if (job == 1) low_when_high_ended = low_steps.load();
+    device.end(job);
+  };
+  std::thread low(work, 0), high(work, 1);
+  low.join(), high.join();
+  EXPECT_LT(low_when_high_ended, 10);
+  EXPECT_EQ(low_steps, 100);
+}
+
+TEST(SharedDevice, TurnsGoRoundStepByStep) {
+  SharedDevice device({});
+  std::vector<int> order;
+  run_jobs(device, 2, [&](int job, DeviceGate& gate) {
+    gate.reserve(need(1, 1));
+    for (int step = 0; step < 50; ++step) {
+      const Admission admitted(&gate, Use::step);
+      order.push_back(job);  // groups take turns, so only one job is here
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  });
+  ASSERT_EQ(order.size(), 100u);
+  int changes = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) changes += order[i] != order[i - 1] ? 1 : 0;
+  EXPECT_GT(changes, 50);
+}
+
+TEST(SharedDevice, OnlyTheJobThatDoesNotFitFails) {
+  SharedDevice device(limited(20));
+  std::atomic<int> failed = -1, done = 0;
+  run_jobs(device, 3, [&](int job, DeviceGate& gate) {
+    try {
+      gate.reserve(job == 1 ? need(30, 1) : need(2, 4));
+      const Admission admitted(&gate, Use::step);
+      ++done;
+    } catch (const kernels::OutOfMemory&) {
+      failed = job;
+    }
+  });
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(done, 2);
+}
+
+// A job that comes later takes the memory of a job that has ended.
+TEST(SharedDevice, ALateJobGetsMemoryThatIsFree) {
+  SharedDevice device(limited(12));
+  const int first = device.add({"first"}, true);
+  device.gate(first).reserve(need(5, 5));
+  const int second = device.add({"second"}, false);
+  device.end(first);
+  const MemoryPlace place = device.gate(second).reserve(need(6, 5));
+  const Admission admitted(&device.gate(second), Use::step);
+  EXPECT_TRUE(std::all_of(place.start[kState], place.start[kState] + 6 * kPage,
+                          [](std::byte one) { return one == std::byte(0); }));
+}
+
+}  // namespace
+}  // namespace convoy::app
