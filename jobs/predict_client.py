@@ -96,7 +96,10 @@ def main():
     due = due_times(flags) if flags.rate is not None else [0.0] * len(flags.images)
     requests = [fields_of(image, flags) for image in flags.images]
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(flags.socket)
+    try:
+        connection.connect(flags.socket)
+    except OSError as error:
+        sys.exit(f"predict_client.py: {flags.socket}: cannot connect: {error.strerror or error}")
     reader = Replies(connection, len(due))
     reader.start()
     begin = time.monotonic()
