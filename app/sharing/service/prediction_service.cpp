@@ -78,7 +78,12 @@ class EverySecond {
 
 std::unique_ptr<Session> PredictionService::make_session(const Network& network, StepOptions options,
                                                          const RankGroups& rank) {
-  return std::make_unique<Session>(compile_steps(network, options, rank), options, rank);
+  std::optional<CompiledSteps> steps;
+  {
+    const Admission admitted(options.gate, DeviceGate::Use::alone);
+    steps = compile_steps(network, options, rank);
+  }
+  return std::make_unique<Session>(std::move(*steps), options, rank);
 }
 
 // What brings requests into the queue. When it is destroyed, everything that waits is refused first.
@@ -97,6 +102,7 @@ PredictionService::PredictionService(ServiceOptions options, const MakeSession& 
                                     : static_cast<int>(comm::allowed_cores().size())),
       queue_(nanoseconds(options_.latency_goal_ms)),
       began_(std::chrono::steady_clock::now()) {
+  if (!options_.warn) options_.warn = [](const std::string& message) { spdlog::warn("{}", message); };
   if (options_.socket.empty() && options_.watch.empty())
     throw UsageError("a prediction service has neither socket nor watch, expected at least one of them");
   check_precision(options_.backend, options_.precision);
@@ -135,6 +141,7 @@ void PredictionService::load() {
   step_.training = false;
   step_.keep_probabilities = true;
   step_.tuning_file = options_.tuning_file;
+  step_.gate = options_.gate;
 }
 
 void PredictionService::make_loader() {
@@ -166,7 +173,7 @@ void PredictionService::run(const std::function<bool()>& stop) {
                            .classes = classes_,
                            .top = options_.top,
                            .most_queued = 2 * static_cast<std::size_t>(options_.batch)};
-    watcher.warn = [](const std::string& message) { spdlog::warn("{}", message); };
+    watcher.warn = options_.warn;
     outlets.watcher.emplace(std::move(watcher), queue_);
   }
   if (!options_.socket.empty())

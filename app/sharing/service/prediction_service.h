@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/execute/device_gate.h"
 #include "app/execute/session.h"
 #include "app/sharing/service/folder_watcher.h"
 #include "app/sharing/service/request_queue.h"
@@ -35,6 +36,10 @@ struct ServiceOptions {
 
   std::filesystem::path socket, watch;  // at least one of both; empty: none
   double latency_goal_ms = 0;           // latencies above it are counted; 0: none is
+  // Not null if other sessions of this process use the device, too.
+  DeviceGate* gate = nullptr;
+  // Receives a line about each image of the folder that cannot be read, from any thread; null: the log.
+  std::function<void(const std::string&)> warn;
   // The folder of the job, which must exist. The service writes service.json there, and appends the
   // results of the watched folder to predictions.csv.
   std::filesystem::path out;

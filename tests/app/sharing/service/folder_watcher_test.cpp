@@ -29,6 +29,11 @@ class FolderWatcherOf : public FolderTest {
     queue_.emplace();
     WatcherOptions options{folder_ / "in", folder_ / "out.csv", {"cat", "dog, big"}, 1, most_queued};
     options.warn = [this](const std::string& message) {
+      if (message.find("pause.webp") != std::string::npos) {
+        paused_ = 1;
+        paused_.notify_all();
+        paused_.wait(1);
+      }
       const std::lock_guard lock(mutex_);
       warnings_.push_back(message);
     };
@@ -102,6 +107,7 @@ class FolderWatcherOf : public FolderTest {
   std::optional<FolderWatcher> watcher_;
   std::thread predictor_;
   std::atomic<bool> predicting_ = false;
+  std::atomic<int> paused_ = 0;  // 1 while the watcher waits, since pause.webp has come
   std::mutex mutex_;
   std::vector<std::string> warnings_;
   std::string failure_;
@@ -193,17 +199,21 @@ TEST_F(FolderWatcherOf, AFullFolderFillsTheQueueOnlyToItsLimit) {
   EXPECT_GT(most_waiting_, 5u);
 }
 
-// More events than the system keeps make it drop some, so the folder is read again.
+// More events than the system keeps (16,384) make it drop some, so the folder is read again.
 TEST_F(FolderWatcherOf, NoFileIsLostInAFlood) {
   start();
-  constexpr int kFiles = 20'000;
+  constexpr int kFiles = 18'000;
   write("0.png");
+  write("pause.webp");
+  paused_.wait(0);
   for (int i = 1; i < kFiles; ++i)
     std::filesystem::create_hard_link(folder_ / "in/0.png", folder_ / ("in/.hidden" + std::to_string(i)));
   for (int i = 1; i < kFiles; ++i)
     std::filesystem::rename(folder_ / ("in/.hidden" + std::to_string(i)),
                             folder_ / ("in/" + std::to_string(i) + ".png"));
-  EXPECT_TRUE(wait_for(kFiles, 0)) << watcher_->counts().predicted;
+  paused_ = 2;
+  paused_.notify_all();
+  EXPECT_TRUE(wait_for(kFiles, 1)) << watcher_->counts().predicted;
   EXPECT_EQ(std::ssize(rows()), kFiles + 1);
 }
 

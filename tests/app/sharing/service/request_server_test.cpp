@@ -268,6 +268,22 @@ TEST_F(RequestServerOf, TheEndRefusesWhatWaitsAndRemovesTheSocket) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+TEST_F(RequestServerOf, RepliesThatWaitAreSentAtTheEnd) {
+  start();
+  predict();
+  Client client(path_);
+  constexpr int kRequests = 8000;  // their replies do not fit into the socket's buffer
+  std::string many;
+  for (int i = 0; i < kRequests; ++i) many += request(i);
+  ASSERT_TRUE(client.send(many));
+  ASSERT_TRUE(wait_until([&] { return queue_.counts().predicted == kRequests; }));
+  stop_predicting();
+  std::thread ending([this] { server_.reset(); });
+  for (int i = 0; i < kRequests; ++i) EXPECT_EQ(client.reply()["id"], i);
+  EXPECT_EQ(client.line(), "closed");
+  ending.join();
+}
+
 TEST_F(RequestServerOf, OtherUsersAreRefused) {
   start();
   struct stat status {};
