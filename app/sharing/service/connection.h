@@ -1,4 +1,5 @@
-// One client of the prediction service: the lines that it sends and the replies that it has not read.
+// One client of the prediction service: the lines that it sends and the replies that it has not
+// read.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ class Connection {
 
   // Returns the events for poll(): input if `may_read`, output if a reply waits.
   short events(bool may_read) const;
-  // Reads what has arrived, at most `most` bytes, or sends what waits. Return false if the client has
-  // gone.
+  // Reads what has arrived, at most `most` bytes, or sends what waits. Return false if the client
+  // has gone.
   bool receive(std::size_t most);
   bool flush();
 
-  // Returns the next line without its line end. When the client has sent all, its last line needs no
-  // line end. The line is valid until the next receive().
+  // Returns the next line without its line end. When the client has sent all, its last line needs
+  // no line end. The line is valid until the next receive().
   std::optional<std::string_view> next_line();
   // Returns how many bytes have arrived of a line that is not complete.
   std::size_t incomplete_bytes() const { return incoming_.size() - taken_; }

@@ -37,14 +37,15 @@ struct FolderCounts {
   std::int64_t waiting = 0;
 };
 
-// Takes JPEG and PNG files directly in the folder, by the rules of `convoy predict` for names. They are
-// noticed when a writer closes them or when they are moved in. Each is predicted once, also over
-// several runs with the same table. An image that could not be read is tried again when it is written
-// again, because it may have been incomplete.
+// Takes JPEG and PNG files directly in the folder, by the rules of `convoy predict` for names. They
+// are noticed when a writer closes them or when they are moved in. Each is predicted once, also
+// over several runs with the same table. An image that could not be read is tried again when it is
+// written again, because it may have been incomplete.
 class FolderWatcher {
  public:
-  // Watches in one thread. `queue` must outlive the watcher. Throws std::runtime_error in one line that
-  // names the folder or the table. If the folder is removed later, RequestQueue::fail() gets the error.
+  // Watches in one thread. `queue` must outlive the watcher. Throws std::runtime_error in one line
+  // that names the folder or the table. If the folder is removed later, RequestQueue::fail() gets
+  // the error.
   FolderWatcher(WatcherOptions options, RequestQueue& queue);
   ~FolderWatcher();  // no request may be in the queue any more
 

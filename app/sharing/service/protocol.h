@@ -15,7 +15,8 @@ namespace convoy::app {
 inline constexpr std::size_t kLongestLine = std::size_t{32}
                                             << 20;  // bytes of a request, without its line end
 
-// A request as its client wrote it. `id` is JSON text, "null" if the request has none that can be read.
+// A request as its client wrote it. `id` is JSON text, "null" if the request has none that can be
+// read.
 struct ParsedRequest {
   std::string id = "null";
   std::string path;                 // absolute; empty if the request has the image's bytes
@@ -24,7 +25,8 @@ struct ParsedRequest {
   std::string error;  // one line that says what is wrong; empty if nothing is
 };
 
-// Never throws: a line that is no request gives an error, and the other fields but `id` are then empty.
+// Never throws: a line that is no request gives an error, and the other fields but `id` are then
+// empty.
 ParsedRequest parse_request(std::string_view line);
 
 // Return a reply as one line with its line end. `names`: the names of the network's classes.

@@ -26,8 +26,8 @@ struct Answer {
 
 struct Request {
   using Clock = std::chrono::steady_clock;
-  // A client waits for the answer, so its requests come first and only their latencies count. Files of
-  // a watched folder fill the rest of a batch.
+  // A client waits for the answer, so its requests come first and only their latencies count. Files
+  // of a watched folder fill the rest of a batch.
   enum class Origin : std::uint8_t { client, folder };
 
   Origin origin = Origin::client;
@@ -54,12 +54,12 @@ class RequestQueue {
 
   void push(Request request);
   // Returns the oldest requests, at most `capacity`, as soon as there is one. While a batch is
-  // predicted, the next one gathers, so batches grow with the load. Returns none if there is none for
-  // `wait`. Throws what fail() got.
+  // predicted, the next one gathers, so batches grow with the load. Returns none if there is none
+  // for `wait`. Throws what fail() got.
   std::vector<Request> next_batch(std::size_t capacity, std::chrono::milliseconds wait);
 
-  // Answer a request that next_batch() returned: with its most probable classes, or with a line that
-  // says why there are none. Return after its `reply`, and throw what that throws.
+  // Answer a request that next_batch() returned: with its most probable classes, or with a line
+  // that says why there are none. Return after its `reply`, and throw what that throws.
   void answer(const Request& request, std::span<const float> probabilities);
   void refuse(const Request& request, const std::string& error);
   // Counts a request that was refused before it came into the queue.
@@ -67,8 +67,8 @@ class RequestQueue {
 
   // Forgets the waiting requests of a client that has gone.
   void drop(std::int64_t client);
-  // Refuses all waiting requests of clients, and all that come later, for this reason. Forgets files of
-  // the folder.
+  // Refuses all waiting requests of clients, and all that come later, for this reason. Forgets
+  // files of the folder.
   void close(const std::string& reason);
   // Makes the thread that predicts throw this exception.
   void fail(std::exception_ptr failure);

@@ -35,8 +35,8 @@ class RequestServer {
   // Listens, and serves all clients in one thread. `queue` must outlive the server. Throws
   // std::runtime_error in one line that names the path (unix_listener.h).
   RequestServer(ServerOptions options, RequestQueue& queue);
-  // Sends the replies that wait, for a second at most, and removes the socket. All requests must have
-  // been answered (RequestQueue::close).
+  // Sends the replies that wait, for a second at most, and removes the socket. All requests must
+  // have been answered (RequestQueue::close).
   ~RequestServer();
 
  private:

@@ -13,8 +13,8 @@ namespace convoy::app {
 class UnixListener {
  public:
   // Makes the socket with mode 0600. Replaces a socket on which nobody listens any more, as a dead
-  // process leaves it. Throws std::runtime_error in one line that names the path if a process listens
-  // there, if something else has this name, or if the path is too long for a socket.
+  // process leaves it. Throws std::runtime_error in one line that names the path if a process
+  // listens there, if something else has this name, or if the path is too long for a socket.
   explicit UnixListener(const std::filesystem::path& path);
   ~UnixListener();  // removes the socket, unless another one has its name meanwhile
   UnixListener(const UnixListener&) = delete;

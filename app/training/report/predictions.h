@@ -36,9 +36,9 @@ class PredictionTable {
   PredictionTable(const std::string& out, Form form, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
 
-  // Appends to a CSV file, which may have lines of an earlier run. If its last line is incomplete, as
-  // after a crash, cuts that line off. Lines appear with flush(). Throws std::runtime_error that names
-  // the file if it cannot be opened or is no such table of the same header.
+  // Appends to a CSV file, which may have lines of an earlier run. If its last line is incomplete,
+  // as after a crash, cuts that line off. Lines appear with flush(). Throws std::runtime_error that
+  // names the file if it cannot be opened or is no such table of the same header.
   PredictionTable(Appended, const std::string& out, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
   // Returns the images of the lines that an appended table had when it was opened.

@@ -160,8 +160,8 @@ TEST_F(FolderWatcherOf, DamagedFilesAreNamedAndTriedAgainWhenTheyAreWritten) {
   EXPECT_EQ(warnings(2).size(), 2u);
 }
 
-// A file may be noticed while its writer has not finished. The verdict on the incomplete file must not
-// count.
+// A file may be noticed while its writer has not finished. The verdict on the incomplete file must
+// not count.
 TEST_F(FolderWatcherOf, AFileThatIsWrittenWhileItIsReadIsReadAgain) {
   write("1.png", "bad");
   before_answer_ = [this](const std::string& path) {

@@ -1,4 +1,5 @@
-// Compares the prediction service with `convoy predict`, through jobs/predict_client.py and a folder.
+// Compares the prediction service with `convoy predict`, through jobs/predict_client.py and a
+// folder.
 #include <sys/stat.h>
 
 #include <atomic>

@@ -91,7 +91,8 @@ TEST(Protocol, RepliesAreOneLineOfJson) {
             "{\"id\": null, \"error\": \"/a\\nb: no file\"}\n");
 }
 
-// Lines that are almost requests: pieces of requests in any order, and requests with a few wrong bytes.
+// Lines that are almost requests: pieces of requests in any order, and requests with a few wrong
+// bytes.
 class RandomLines {
  public:
   std::string next() {

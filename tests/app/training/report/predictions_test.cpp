@@ -126,7 +126,7 @@ TEST_F(PredictionTables, NothingIsAppendedToAnotherTable) {
   EXPECT_NE(message("path,class_1\na,b\n").find("out.csv: found the header 'path,class_1', expected 'path,"),
             std::string::npos);
   EXPECT_NE(message("my notes").find("found the header 'my notes'"), std::string::npos);
-  EXPECT_NE(message("path,class_1,probability_1\n\"a\"b,c,1\nd,c,1\n").find("out.csv: line 2: found 'b'"),
+  EXPECT_NE(message("path,class_1,probability_1\n\"a\"b,c,1\nxyz,c,1\n").find("out.csv: line 2: found 'b'"),
             std::string::npos);
 }
 
