@@ -19,6 +19,7 @@
 #include "app/training/evaluation.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/predictions.h"
+#include "app/training/trained_network.h"
 #include "data/atomic_file.h"
 #include "data/image_files.h"
 #include "data/store/store.h"
@@ -118,13 +119,8 @@ class Prediction {
   }
 
   OpenedData opened_files() {
-    const std::int64_t channels = checkpoint().input_shape[0];
-    if (channels != 1 && channels != 3)
-      throw std::runtime_error(
-          fmt::format("{}: was trained on images of {} channels, expected 1 or 3 of JPEG and PNG files",
-                      checkpoint_name(), channels));
     data::ImageFilesOptions rules;
-    rules.channels = static_cast<int>(channels);
+    rules.channels = encoded_channels(checkpoint(), checkpoint_name());
     rules.skip_bad = flags_.skip_bad;
     if (ranks_.rank() == 0) rules.warn = [](const std::string& message) { spdlog::warn("{}", message); };
     const auto files = std::make_shared<data::ImageFiles>(flags_.data, rules);

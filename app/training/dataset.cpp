@@ -45,13 +45,6 @@ data::Augmentation train_augmentation(const TrainOptions& options) {
   return augmentation;
 }
 
-data::Augmentation test_augmentation(const TrainOptions& options) {
-  data::Augmentation augmentation;
-  augmentation.height = augmentation.width = static_cast<int>(options.size);
-  augmentation.resize_short = static_cast<int>(options.test_resize);
-  return augmentation;
-}
-
 void check_size(const TrainOptions& options, const data::StoreInfo& info) {
   if (info.format == data::ImageFormat::encoded && options.size == 0)
     throw UsageError(
@@ -89,6 +82,13 @@ data::StoreInfo synthetic_info(const TrainOptions& options) {
 }
 
 }  // namespace
+
+data::Augmentation test_augmentation(const TrainOptions& options) {
+  data::Augmentation augmentation;
+  augmentation.height = augmentation.width = static_cast<int>(options.size);
+  augmentation.resize_short = static_cast<int>(options.test_resize);
+  return augmentation;
+}
 
 OpenedData open_data(const TrainOptions& options) {
   OpenedData opened;

@@ -23,6 +23,9 @@ struct OpenedData {
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // indexed by data::Split
 };
 
+// Says how the network sees a test image: resized, and its centre cut out.
+data::Augmentation test_augmentation(const TrainOptions& options);
+
 // Opens the store that --data names, or makes the synthetic set.
 OpenedData open_data(const TrainOptions& options);
 

@@ -2,18 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/import/model_file.h"
-#include "app/model/zoo/zoo.h"
-#include "app/training/checkpoint/folder.h"
 #include "app/training/checkpoint/session_state.h"
 #include "app/training/rank_setup.h"
 #include "app/training/run_network.h"
+#include "app/training/trained_network.h"
 #include "comm/make_collectives.h"
 
 namespace convoy::app {
@@ -33,7 +31,7 @@ Evaluation::Evaluation(EvaluationOptions options, const comm::MpiEnvironment& en
   run_on_all_ranks(ranks_, [&] {
     check_precision(options_.run.backend, options_.run.precision);
     collectives_ = comm::make_collectives(options_.run.backend, ranks_);
-    if (has_checkpoint()) take_over();
+    if (has_checkpoint()) take_over_options(state_, options_.checkpoint, options_.run);
   });
 }
 
@@ -41,28 +39,9 @@ void Evaluation::load() {
   if (options_.run.global_batch < ranks_.size())
     throw UsageError(fmt::format("--global-batch: found {}, expected at least the number of ranks, {}",
                                  options_.run.global_batch, ranks_.size()));
-  if (!has_checkpoint()) return;
-  options_.checkpoint = checkpoint_file(options_.checkpoint);
-  state_ = load_checkpoint(options_.checkpoint);
-  if (options_.ema) use_averages(state_, options_.checkpoint);
+  if (has_checkpoint()) state_ = load_trained(options_.checkpoint, options_.ema);
 }
 
-// Takes over those options of the checkpoint's run that decide what the network sees of an image.
-// Synthetic images are drawn from the seed, so it is one of them.
-void Evaluation::take_over() {
-  TrainOptions& run = options_.run;
-  const TrainOptions saved =
-      options_from_json(nlohmann::json::parse(state_.options_json), options_.checkpoint);
-  run.model = state_.model;
-  run.size = saved.size;
-  run.test_resize = saved.test_resize;
-  run.loss_weights = saved.loss_weights;
-  run.classes = state_.classes;
-  run.seed = static_cast<std::int64_t>(state_.seed);
-}
-
-// Opens the data. Encoded images need a size. If neither the options nor the checkpoint's run name
-// one, they get the size of the network's input in the checkpoint, if that is square.
 Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& open) {
   OpenedData opened;
   run_on_all_ranks(ranks_, [&] {
@@ -71,9 +50,7 @@ Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& 
   const std::int32_t encoded =
       ranks_.all_reduce(std::int32_t{opened.info.format == data::ImageFormat::encoded}, comm::ReduceOp::max,
                         "format of the data");
-  const kernels::Shape& image = state_.input_shape;
-  if (encoded != 0 && options_.run.size == 0 && has_checkpoint() && image[1] == image[2])
-    options_.run.size = image[1];
+  if (encoded != 0 && has_checkpoint()) take_over_size(state_, options_.run);
   dataset_.emplace(options_.run, ranks_, threads_, [&](const TrainOptions&) { return std::move(opened); });
   return *dataset_;
 }
@@ -84,11 +61,8 @@ Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
   const data::ImageShape image = dataset_->input_shape();
   const Shape input{capacity, image.channels, image.height, image.width};
   const TrainOptions& run = options_.run;
-  if (has_checkpoint()) {
-    Network network = make_network(run.model, input, dataset_->classes());
-    check_structure(state_, options_.checkpoint, structure_sha256(network));
-    return with_outputs(std::move(network), run.loss_weights.size());
-  }
+  if (has_checkpoint())
+    return make_trained_network(state_, options_.checkpoint, run, input, dataset_->classes());
   const ModelFile file(run.model);
   if (file.classes() != dataset_->classes())
     throw std::runtime_error(fmt::format("{}: found {} classes, but {} is for {}", run.data,
@@ -135,9 +109,7 @@ StepMetrics Evaluation::run(const Session::VisitBatch& visit, std::function<void
 }
 
 std::string Evaluation::describe() const {
-  if (!has_checkpoint()) return options_.run.model;
-  return fmt::format("{}{} after step {}", options_.ema ? "moving average of " : "", state_.model,
-                     state_.step);
+  return has_checkpoint() ? describe_trained(state_, options_.ema) : options_.run.model;
 }
 
 }  // namespace convoy::app

@@ -57,7 +57,6 @@ class Evaluation {
 
  private:
   void load();
-  void take_over();
   Network make_evaluated_network(std::int64_t capacity) const;
 
   EvaluationOptions options_;

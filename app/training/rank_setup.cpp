@@ -21,20 +21,28 @@ comm::LocalDevice device_of(kernels::Backend backend) {
   }
 }
 
-InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
-                      bool on_device) {
+InputOptions streamed_input(kernels::Backend backend, const data::StoreInfo& info, data::ImageShape image,
+                            std::int64_t capacity) {
   InputOptions input;
   if (backend != kernels::Backend::cuda) return input;
+  input.kind = InputOptions::Kind::streamed;
+  input.mean = info.mean;
+  input.std = info.std;
+  input.batch_bytes = data::cut_capacity(info.shape, image, capacity);
+  input.stored = info.shape;
+  return input;
+}
+
+InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
+                      bool on_device) {
   const data::StoreInfo& info = dataset.info();
+  InputOptions input = streamed_input(backend, info, dataset.input_shape(), capacity);
+  if (backend != kernels::Backend::cuda) return input;
   if (on_device && info.format == data::ImageFormat::encoded)
     throw UsageError(
         "--data-on-device: the data set holds encoded images, expected pixels (convoy data convert --encode "
         "raw)");
-  input.kind = on_device ? InputOptions::Kind::resident : InputOptions::Kind::streamed;
-  input.mean = info.mean;
-  input.std = info.std;
-  input.batch_bytes = data::cut_capacity(info.shape, dataset.input_shape(), capacity);
-  input.stored = info.shape;
+  if (on_device) input.kind = InputOptions::Kind::resident;
   input.resident_images = dataset.train_size() + dataset.test_size();
   input.most_image_ops = dataset.most_image_ops();
   return input;

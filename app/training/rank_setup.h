@@ -24,6 +24,10 @@ comm::LocalDevice device_of(kernels::Backend backend);
 // cannot be kept on the device.
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device);
+// Describes the input of a session whose batches bring the stored pixels of their images, of which
+// the network gets `image`.
+InputOptions streamed_input(kernels::Backend backend, const data::StoreInfo& info, data::ImageShape image,
+                            std::int64_t capacity);
 // Says in which form the loader delivers batches to a session with this input and memory. A stage
 // of a partitioned step gets only the inputs for which its memory has a region.
 Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory);

@@ -15,6 +15,8 @@ class CsvReader {
   // Reads the next record and ignores empty lines; returns false after the last record. Throws
   // std::runtime_error that begins with the number of the line.
   bool next(std::vector<std::string>& fields);
+  // Returns the number of bytes up to the end of the last record, with its line end.
+  std::size_t position() const { return at_; }
   // number of the line on which the last record began, from 1 on
   std::int64_t line() const { return record_line_; }
 

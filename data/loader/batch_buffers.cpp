@@ -1,7 +1,10 @@
 #include "data/loader/batch_buffers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 namespace convoy::data {
@@ -98,6 +101,16 @@ void BatchBuffers::begin(const BatchSchedule& schedule, Position position, int r
   batch_.global_valid = static_cast<std::int32_t>(schedule.global_valid(position));
   batch_.first = slice.first;
   batch_.mix = draw_mix(mix_, seed_, position.epoch, position.step, output_.height, output_.width);
+  batch_.cut_bytes = cuts_ = 0;
+}
+
+void BatchBuffers::begin(Position position, std::int64_t valid) {
+  if (valid < 0 || valid > batch_.capacity)
+    throw std::invalid_argument(
+        fmt::format("a batch of {} samples, expected at most {}", valid, batch_.capacity));
+  batch_.position = position;
+  batch_.valid = static_cast<std::int32_t>(valid);
+  batch_.global_valid = std::max(batch_.valid, 1);
   batch_.cut_bytes = cuts_ = 0;
 }
 

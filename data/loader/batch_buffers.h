@@ -54,6 +54,9 @@ class BatchBuffers {
   Cut take_cut(std::int64_t bytes);
   // Prepares the entries for the batch at `position`, before they are filled.
   void begin(const BatchSchedule& schedule, Position position, int rank);
+  // Prepares the entries for `valid` samples of a single rank. Throws std::invalid_argument if
+  // there are fewer entries.
+  void begin(Position position, std::int64_t valid);
   // Marks entry i as empty: label and sample are -1.
   void fill_empty(std::int64_t i) const;
 

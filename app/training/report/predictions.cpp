@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -50,9 +53,49 @@ PredictionTable::PredictionTable(const std::string& out, Form form, std::string 
     if (!stream_) throw std::runtime_error(fmt::format("{}: cannot open: {}", out_, std::strerror(errno)));
   }
   if (form_ == Form::json) return;
+  write(header(top));
+}
+
+PredictionTable::PredictionTable(Appended, const std::string& out, std::string key,
+                                 const std::vector<std::string>& classes, std::size_t top)
+    : out_(out), form_(Form::csv), key_(std::move(key)) {
+  for (const std::string& name : classes) classes_.push_back(quoted(name, form_));
+  const bool has_header = read_earlier(header(top));
+  stream_.reset(std::fopen(out.c_str(), "ab"));
+  if (!stream_) throw std::runtime_error(fmt::format("{}: cannot open: {}", out_, std::strerror(errno)));
+  if (!has_header) write(header(top));
+  flush();
+}
+
+std::string PredictionTable::header(std::size_t top) const {
   std::string header = key_;
   for (std::size_t k = 1; k <= top; ++k) header += fmt::format(",class_{0},probability_{0}", k);
-  write(header + "\n");
+  return header + "\n";
+}
+
+// Reads the complete lines of the file, if there is one, and cuts off what follows them. Returns
+// whether they begin with the header.
+bool PredictionTable::read_earlier(const std::string& header) {
+  std::ifstream file(out_, std::ios::binary);
+  if (!file) return false;
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!text.starts_with(header) && !header.starts_with(text))
+    throw std::runtime_error(fmt::format("{}: found the header '{}', expected '{}'", out_,
+                                         text.substr(0, std::min(text.find('\n'), header.size())),
+                                         header.substr(0, header.size() - 1)));
+  std::size_t complete = 0;
+  data::CsvReader reader(text);
+  try {
+    for (std::vector<std::string> fields; reader.next(fields) && text[reader.position() - 1] == '\n';) {
+      if (complete > 0) earlier_.push_back(std::move(fields.front()));
+      complete = reader.position();
+    }
+  } catch (const std::runtime_error& error) {
+    // A quote that is open at the end of the file is part of an incomplete line.
+    if (reader.position() < text.size()) throw std::runtime_error(fmt::format("{}: {}", out_, error.what()));
+  }
+  if (complete < text.size()) std::filesystem::resize_file(out_, complete);
+  return complete > 0;
 }
 
 void PredictionTable::add(const std::string& image, std::span<const RankedClass> top) {
@@ -83,9 +126,13 @@ void PredictionTable::write(const std::string& text) {
     throw std::runtime_error(fmt::format("{}: cannot write: {}", out_, std::strerror(errno)));
 }
 
-void PredictionTable::finish() {
+void PredictionTable::flush() {
   if (std::fflush(stream_ ? stream_.get() : stdout) != 0)
     throw std::runtime_error(fmt::format("{}: cannot write: {}", out_, std::strerror(errno)));
+}
+
+void PredictionTable::finish() {
+  flush();
   if (!file_) return;
   stream_.reset();
   file_->commit();

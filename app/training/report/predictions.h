@@ -29,21 +29,33 @@ void rank_classes(std::span<const float> probabilities, std::span<RankedClass> t
 class PredictionTable {
  public:
   enum class Form : std::uint8_t { csv, json };
+  struct Appended {};  // selects the constructor that appends
   // Writes to standard output if `out` is "-"; else to a file, which appears when finish() is
   // called. `key` is the name of the column with the images, such as "path". Throws
   // std::runtime_error that names the file if it cannot be opened.
   PredictionTable(const std::string& out, Form form, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
 
+  // Appends to a CSV file, which may have lines of an earlier run. If its last line is incomplete,
+  // as after a crash, cuts that line off. Lines appear with flush(). Throws std::runtime_error that
+  // names the file if it cannot be opened or is no such table of the same header.
+  PredictionTable(Appended, const std::string& out, std::string key, const std::vector<std::string>& classes,
+                  std::size_t top);
+  // Returns the images of the lines that an appended table had when it was opened.
+  const std::vector<std::string>& earlier() const { return earlier_; }
+
   // Add a line. Throw std::runtime_error that names the file if it cannot be written.
   void add(const std::string& image, std::span<const RankedClass> top);
   void add(std::int64_t image, std::span<const RankedClass> top);
+  void flush();
   void finish();
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  std::string header(std::size_t top) const;
+  bool read_earlier(const std::string& header);
   void add_quoted(const std::string& image, std::span<const RankedClass> top);
   void write(const std::string& text);
 
@@ -51,6 +63,7 @@ class PredictionTable {
   const Form form_;
   const std::string key_;
   std::vector<std::string> classes_;  // the names, quoted as CSV or JSON needs
+  std::vector<std::string> earlier_;
   std::optional<data::AtomicFile> file_;
   std::unique_ptr<std::FILE, Close> stream_;  // null if standard output is used
 };

@@ -86,5 +86,49 @@ TEST_F(PredictionTables, AFileAppearsWhole) {
   EXPECT_EQ(text(), "index,class_1,probability_1\n7,\"dog, big\",0.75\n");
 }
 
+TEST_F(PredictionTables, LinesAreAppendedAfterCompleteOnes) {
+  const std::string header = "path,class_1,probability_1,class_2,probability_2\n";
+  const auto append = [&](const std::string& image) {
+    PredictionTable table(PredictionTable::Appended(), out(), "path", classes_, 2);
+    table.add(image, top_);
+    table.flush();
+    return table.earlier();
+  };
+  const std::string rest = ",\"dog, big\",0.75,\"the \"\"fox\"\"\",1e-07\n";
+  EXPECT_EQ(append("a, \"b\"\nc.png"), std::vector<std::string>());
+  const std::string first = header + "\"a, \"\"b\"\"\nc.png\"" + rest;
+  EXPECT_EQ(text(), first);
+  EXPECT_EQ(append("d.png"), std::vector<std::string>{"a, \"b\"\nc.png"});
+  const std::string whole = first + "d.png" + rest;
+  EXPECT_EQ(text(), whole);
+  // Wherever a crash has cut the file off, the complete lines stay.
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    std::ofstream(out(), std::ios::binary) << whole.substr(0, size);
+    const std::size_t lines = size < first.size() ? 0 : 1;
+    ASSERT_EQ(append("e.png").size(), lines) << size;
+    ASSERT_EQ(text(), (lines == 0 ? header : first) + "e.png" + rest) << size;
+  }
+}
+
+TEST_F(PredictionTables, NothingIsAppendedToAnotherTable) {
+  const auto message = [&](const std::string& content) {
+    std::ofstream(out(), std::ios::binary) << content;
+    std::string found;
+    try {
+      PredictionTable(PredictionTable::Appended(), out(), "path", classes_, 1);
+    } catch (const std::runtime_error& error) {
+      found = error.what();
+    }
+    EXPECT_EQ(text(), content);
+    EXPECT_EQ(found.find('\n'), std::string::npos);
+    return found;
+  };
+  EXPECT_NE(message("path,class_1\na,b\n").find("out.csv: found the header 'path,class_1', expected 'path,"),
+            std::string::npos);
+  EXPECT_NE(message("my notes").find("found the header 'my notes'"), std::string::npos);
+  EXPECT_NE(message("path,class_1,probability_1\n\"a\"b,c,1\nxyz,c,1\n").find("out.csv: line 2: found 'b'"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace convoy::app

@@ -1,0 +1,37 @@
+// Counts latencies in constant memory, so that a service can run for months.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace convoy::app {
+
+// A histogram with 64 buckets for every power of two. A percentile is therefore at most 1/64 too
+// large, and never too small.
+class Latencies {
+ public:
+  using Duration = std::chrono::nanoseconds;
+
+  // goal: latencies above it are counted; 0: none is.
+  explicit Latencies(Duration goal = Duration(0)) : goal_(goal) {}
+  void add(Duration latency);
+
+  std::int64_t count() const { return count_; }
+  std::int64_t over_goal() const { return over_goal_; }
+  Duration max() const { return max_; }
+  // Returns the smallest latency that at least `share` of all do not exceed (the nearest rank); 0
+  // without any. share: above 0 and at most 1.
+  Duration percentile(double share) const;
+
+ private:
+  static constexpr int kDigits = 6;               // bits of a latency that choose its bucket
+  static constexpr int kBuckets = 58 << kDigits;  // as many as 63 bits need
+
+  Duration goal_;
+  Duration max_{0};
+  std::int64_t count_ = 0, over_goal_ = 0;
+  std::array<std::int64_t, kBuckets> counts_{};
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,105 @@
+// A service that predicts the classes of images: those that clients send over a socket, and those
+// that come into a folder. It needs no MPI, so it can run in a thread of a process with other jobs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/execute/device_gate.h"
+#include "app/execute/session.h"
+#include "app/sharing/service/folder_watcher.h"
+#include "app/sharing/service/request_queue.h"
+#include "app/training/checkpoint/checkpoint.h"
+#include "app/training/train_options.h"
+#include "comm/single_rank.h"
+#include "data/loader/request_loader.h"
+
+namespace convoy::app {
+
+struct ServiceOptions {
+  // As for `convoy predict`.
+  std::string checkpoint;
+  bool ema = false;
+  kernels::Backend backend = kernels::Backend::cpu;
+  Precision precision = Precision::fp32;
+  std::int64_t batch = 8;    // the most images of a step; every step computes as many
+  std::int64_t threads = 0;  // that compute and that decode; 0: one per core of the calling thread
+  std::size_t top = 5;       // classes of an image, unless its request says how many
+  // StepOptions::tuning_file. `convoy predict` has none, so with one the last bits may differ from
+  // its.
+  std::string tuning_file;
+
+  std::filesystem::path socket, watch;  // at least one of both; empty: none
+  double latency_goal_ms = 0;           // latencies above it are counted; 0: none is
+  // Not null if other sessions of this process use the device, too.
+  DeviceGate* gate = nullptr;
+  // Receives a line about each image of the folder that cannot be read, from any thread; null: the
+  // log.
+  std::function<void(const std::string&)> warn;
+  // The folder of the job, which must exist. The service writes service.json there, and appends the
+  // results of the watched folder to predictions.csv.
+  std::filesystem::path out;
+};
+
+class PredictionService {
+ public:
+  // Makes the session for the network, and may change the options before.
+  using MakeSession = std::function<std::unique_ptr<Session>(const Network& network, StepOptions options,
+                                                             const RankGroups& rank)>;
+  static std::unique_ptr<Session> make_session(const Network& network, StepOptions options,
+                                               const RankGroups& rank);
+
+  // Loads the checkpoint, makes the session and runs a first step, so that the first request need
+  // not wait for that. With --backend cuda the calling thread must have chosen its device. Throws
+  // std::runtime_error, or UsageError that names an option.
+  explicit PredictionService(ServiceOptions options, const MakeSession& make = make_session);
+  ~PredictionService();
+
+  // Opens the socket, watches the folder, and predicts on the calling thread until `stop` returns
+  // true. Then answers what is being predicted and refuses what waits. The probabilities are those
+  // of `convoy predict` with the same batch and threads, to the bit. Throws what makes it
+  // impossible to go on: a device that fails, a table that cannot be written, a watched folder that
+  // is gone. Call it once.
+  void run(const std::function<bool()>& stop);
+
+  // May be called by any thread.
+  const RequestQueue& queue() const { return queue_; }
+  std::string describe() const;  // for example "resnet18 after step 300"
+
+ private:
+  struct Outlets;
+
+  void load();
+  void make_loader();
+  void warm_up();
+  void serve_once();
+  void finish();
+  void decode_next(std::chrono::milliseconds wait);
+  void compute(data::BatchLease batch, std::span<const Request> requests);
+  static std::span<const std::uint8_t> read(const Request& request, std::vector<std::uint8_t>& scratch);
+  void write_report(const FolderWatcher* watcher) const;
+
+  ServiceOptions options_;
+  int threads_ = 1;
+  comm::SingleRank rank_;
+  CheckpointState state_;
+  TrainOptions run_;  // the options of the checkpoint's run that decide what the network sees
+  std::vector<std::string> classes_;
+  StepOptions step_;
+  data::ImageShape image_;  // what the network sees of an image
+  std::unique_ptr<Session> session_;
+  // The requests of the batch that the loader fills. Its threads read them, so it is destroyed
+  // first.
+  std::vector<Request> decoding_;
+  std::unique_ptr<data::RequestLoader> loader_;
+  RequestQueue queue_;
+  std::chrono::steady_clock::time_point began_;
+};
+
+}  // namespace convoy::app

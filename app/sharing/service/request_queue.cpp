@@ -1,0 +1,105 @@
+#include "app/sharing/service/request_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace convoy::app {
+
+void RequestQueue::push(Request request) {
+  request.arrival = Request::Clock::now();
+  std::string closed;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = closed_;
+    if (closed.empty()) queue_of(request.origin).push_back(std::move(request));
+  }
+  if (closed.empty())
+    arrived_.notify_one();
+  else if (request.origin == Request::Origin::client)
+    refuse(request, closed);
+}
+
+void RequestQueue::take(std::deque<Request>& from, std::size_t capacity, std::vector<Request>& to) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(capacity - to.size(), from.size()));
+  std::move(from.begin(), from.begin() + count, std::back_inserter(to));
+  from.erase(from.begin(), from.begin() + count);
+}
+
+std::vector<Request> RequestQueue::next_batch(std::size_t capacity, std::chrono::milliseconds wait) {
+  std::vector<Request> batch;
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, wait, [&] { return failure_ || !of_clients_.empty() || !of_folder_.empty(); });
+  if (failure_) std::rethrow_exception(failure_);
+  take(of_clients_, capacity, batch);
+  take(of_folder_, capacity, batch);
+  if (!batch.empty()) ++counts_.batches;
+  counts_.rows += std::ssize(batch);
+  return batch;
+}
+
+void RequestQueue::finish(const Request& request, Answer answer) {
+  const auto latency = Request::Clock::now() - request.arrival;
+  answer.ms = std::chrono::duration<double, std::milli>(latency).count();
+  if (request.origin == Request::Origin::client) {
+    const std::lock_guard lock(mutex_);
+    if (answer.error.empty()) {
+      ++counts_.predicted;
+      counts_.latencies.add(latency);
+    } else {
+      ++counts_.refused;
+    }
+  }
+  request.reply(answer);
+}
+
+void RequestQueue::answer(const Request& request, std::span<const float> probabilities) {
+  std::vector<RankedClass> classes(std::min(request.top, probabilities.size()));
+  rank_classes(probabilities, classes);
+  finish(request, {classes, {}, 0});
+}
+
+void RequestQueue::refuse(const Request& request, const std::string& error) {
+  finish(request, {{}, error, 0});
+}
+
+void RequestQueue::count_refused() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.refused;
+}
+
+void RequestQueue::drop(std::int64_t client) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(of_clients_, [&](const Request& request) { return request.client == client; });
+}
+
+void RequestQueue::close(const std::string& reason) {
+  std::deque<Request> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = reason;
+    of_folder_.clear();
+    waiting.swap(of_clients_);
+  }
+  for (const Request& request : waiting) refuse(request, reason);
+}
+
+void RequestQueue::fail(std::exception_ptr failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+  }
+  arrived_.notify_one();
+}
+
+std::size_t RequestQueue::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return of_clients_.size() + of_folder_.size();
+}
+
+RequestQueue::Counts RequestQueue::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,37 @@
+// Sets up the network of a checkpoint to be evaluated. Nothing here communicates with other ranks.
+#pragma once
+
+#include <string>
+
+#include "app/model/network.h"
+#include "app/training/checkpoint/checkpoint.h"
+#include "app/training/train_options.h"
+
+namespace convoy::app {
+
+// Loads a checkpoint for evaluation. If `checkpoint` is the folder of a run, it becomes the path of
+// the folder's best checkpoint. With `ema` the parameters and statistics are the moving averages.
+// Throws std::runtime_error that names the file.
+CheckpointState load_trained(std::string& checkpoint, bool ema);
+
+// Takes over those options of the checkpoint's run that decide what the network sees of an image.
+// Synthetic images are drawn from the seed, so it is one of them.
+void take_over_options(const CheckpointState& state, const std::string& checkpoint, TrainOptions& run);
+
+// Chooses the size of encoded images if the options name none: the size of the network's input in
+// the checkpoint, if that is square.
+void take_over_size(const CheckpointState& state, TrainOptions& run);
+
+// Returns the number of channels that JPEG and PNG files are decoded to. Throws std::runtime_error
+// that names the checkpoint unless its network takes images of 1 or 3 channels.
+int encoded_channels(const CheckpointState& state, const std::string& checkpoint);
+
+// Makes the network for a batch `input` of shape [N, C, H, W]. `run` must have the options of the
+// checkpoint's run. Throws std::runtime_error if the model file has changed since the training.
+Network make_trained_network(const CheckpointState& state, const std::string& checkpoint,
+                             const TrainOptions& run, const Shape& input, int classes);
+
+// Returns the name of the network for messages, for example "resnet18 after step 300".
+std::string describe_trained(const CheckpointState& state, bool ema);
+
+}  // namespace convoy::app
