@@ -33,7 +33,7 @@ void share(const ShareFlags& flags) {
   const StopSignals signals;
   int status = 0;
   {
-    comm::MpiEnvironment environment(std::chrono::seconds(0), device_of(backend_of(jobs[0])));
+    comm::MpiEnvironment environment(std::chrono::seconds(0), device_of(common_options(jobs[0]).backend));
     if (environment.world().size() > 1)
       throw UsageError(fmt::format("found {} ranks, expected one: a process shares one device",
                                    environment.world().size()));

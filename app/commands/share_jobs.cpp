@@ -23,6 +23,24 @@ void add_job_keys(CLI::App& keys, JobSpec& job) {
   keys.add_option("--arrival", job.arrival)->check(number_in("[0, 1e9]"));
 }
 
+// Adds the keys of a prediction service, which are spelled as the flags of `convoy predict`.
+void add_service_keys(CLI::App& keys, ServiceOptions& service) {
+  const auto add = [&keys](const char* key, auto& value, const CLI::Validator& check) {
+    keys.add_option(key, value)->check(check);
+  };
+  add("--checkpoint", service.checkpoint, not_empty());
+  keys.add_flag("--ema", service.ema);
+  add_choice(keys, "--backend", service.backend, "");
+  add_choice(keys, "--precision", service.precision, "");
+  add("--batch", service.batch, whole_number(1, 1 << 20));
+  add("--threads", service.threads, whole_number(0, 4096));
+  add("--top", service.top, whole_number(1, 1 << 24));
+  add("--tuning-file", service.tuning_file, not_empty());
+  add("--socket", service.socket, not_empty());
+  add("--watch", service.watch, not_empty());
+  add("--latency-goal", service.latency_goal_ms, number_in("(0, 1e9]"));
+}
+
 JobSpec job_of(const ConfigRow& row, const std::string& file, std::size_t number) {
   JobSpec job;
   job.name = fmt::format("job{}", number);
@@ -39,8 +57,10 @@ JobSpec job_of(const ConfigRow& row, const std::string& file, std::size_t number
   CLI::App verb;
   if (job.kind == JobKind::train)
     add_train_flags(verb, job.train);
-  else
+  else if (job.kind == JobKind::evaluate)
     add_evaluate_flags(verb, job.evaluation);
+  else
+    add_service_keys(verb, job.service);
   for (const auto& [key, values] : flags) {
     if (key == "out" || key == "config")
       throw UsageError(fmt::format("{}: found the key {}, expected none: the folder of a job is --out/NAME", source, key));
@@ -48,6 +68,8 @@ JobSpec job_of(const ConfigRow& row, const std::string& file, std::size_t number
   }
   job.train.out = job.name;  // a path until the job's folder is known
   if (job.kind == JobKind::evaluate) check_evaluated(job.evaluation);
+  if (job.kind == JobKind::predict && job.service.checkpoint.empty())
+    throw UsageError(fmt::format("{}: found no checkpoint, expected one", source));
   if (!job.train.members.empty()) job.members = member_options(job.train.members, job.train);
   return job;
 }

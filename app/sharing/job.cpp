@@ -14,8 +14,11 @@
 
 namespace convoy::app {
 
-const TrainOptions& common_options(const JobSpec& spec) {
-  return spec.kind == JobKind::train ? spec.train : spec.evaluation.evaluation.run;
+CommonOptions common_options(const JobSpec& spec) {
+  if (spec.kind == JobKind::predict)
+    return {spec.service.backend, spec.service.threads, spec.service.tuning_file};
+  const TrainOptions& run = spec.kind == JobKind::train ? spec.train : spec.evaluation.evaluation.run;
+  return {run.backend, run.threads, run.tuning_file};
 }
 
 Job::Job(JobSpec spec, const std::filesystem::path& folder, comm::MpiEnvironment& environment,
@@ -61,12 +64,14 @@ void Job::fail(int status, const std::string& message) {
 void Job::run() noexcept {
   const LogName name(spec_.name);
   try {
-    if (backend_of(spec_) == kernels::Backend::cuda) kernels::use_gpu(environment_.device().index);
+    if (common_options(spec_).backend == kernels::Backend::cuda) kernels::use_gpu(environment_.device().index);
     omp_set_num_threads(threads_);
     std::filesystem::create_directories(folder_);
     log_.open(folder_ / "log.txt", std::ios::app);
     if (!log_) throw std::runtime_error(fmt::format("{}: cannot write", (folder_ / "log.txt").string()));
-    exit_status_ = spec_.kind == JobKind::train ? run_training() : run_evaluation();
+    exit_status_ = spec_.kind == JobKind::train      ? run_training()
+                   : spec_.kind == JobKind::evaluate ? run_evaluation()
+                                                     : run_service();
   } catch (const UsageError& error) {
     fail(2, error.what());
   } catch (const ExitStatus& exit) {
@@ -100,6 +105,18 @@ int Job::run_evaluation() {
   const EvaluationResult result = evaluate(std::move(options), environment_);
   log_ << result.text << std::endl;
   data::write_file_atomically(folder_ / "evaluation.json", result.json + "\n");
+  return 0;
+}
+
+int Job::run_service() {
+  ServiceOptions options = spec_.service;
+  options.gate = &device_.gate(number_);
+  options.threads = threads_;
+  options.out = folder_;
+  if (options.socket.empty() && options.watch.empty()) options.socket = folder_ / "socket";
+  PredictionService service(options);
+  log_ << service.describe() << std::endl;
+  service.run([this] { return stop_.received() != 0; });
   return 0;
 }
 

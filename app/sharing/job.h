@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/choices.h"
+#include "app/sharing/service/prediction_service.h"
 #include "app/sharing/shared_device.h"
 #include "app/training/evaluate.h"
 #include "app/training/run_host.h"
@@ -20,10 +21,11 @@
 
 namespace convoy::app {
 
-enum class JobKind : std::uint8_t { train, evaluate };
+enum class JobKind : std::uint8_t { train, evaluate, predict };
 template <>
 inline constexpr auto kChoices<JobKind> =
-    std::to_array<Choice<JobKind>>({{"train", JobKind::train}, {"evaluate", JobKind::evaluate}});
+    std::to_array<Choice<JobKind>>(
+        {{"train", JobKind::train}, {"evaluate", JobKind::evaluate}, {"predict", JobKind::predict}});
 
 struct JobSpec {
   std::string name;
@@ -33,10 +35,16 @@ struct JobSpec {
   TrainOptions train;
   std::vector<TrainOptions> members;  // of a training with --members
   EvaluateOptions evaluation;
+  ServiceOptions service;
 };
-// Returns the options that jobs of every kind have: backend, threads and tuning file.
-const TrainOptions& common_options(const JobSpec& spec);
-inline kernels::Backend backend_of(const JobSpec& spec) { return common_options(spec).backend; }
+
+// The options that jobs of every kind have.
+struct CommonOptions {
+  kernels::Backend backend;
+  std::int64_t threads;
+  std::string tuning_file;
+};
+CommonOptions common_options(const JobSpec& spec);
 
 enum class JobStatus : std::uint8_t { waiting, running, finished, stopped, failed };
 template <>
@@ -94,6 +102,7 @@ class Job {
   void run() noexcept;
   int run_training();
   int run_evaluation();
+  int run_service();
   void fail(int status, const std::string& message);
 
   JobSpec spec_;

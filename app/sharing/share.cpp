@@ -69,17 +69,17 @@ void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>
           "job '{}': found a name that is no folder, expected letters, digits, '.', '-' and '_'", job.name));
     if (!names.insert(job.name).second)
       throw UsageError(fmt::format("job {}: found the name twice, expected a name for each job", job.name));
-    if (backend_of(job) != backend_of(jobs[0]))
+    const CommonOptions own = common_options(job), first = common_options(jobs[0]);
+    if (own.backend != first.backend)
       throw UsageError(fmt::format("job {}: backend: found {}, but job {} has {}; jobs share one device",
-                                   job.name, kernels::name_of(backend_of(job)), jobs[0].name,
-                                   kernels::name_of(backend_of(jobs[0]))));
+                                   job.name, kernels::name_of(own.backend), jobs[0].name,
+                                   kernels::name_of(first.backend)));
+    if (own.tuning_file != first.tuning_file)
+      throw UsageError(fmt::format("job {}: tuning-file: found '{}', but job {} has '{}'", job.name,
+                                   own.tuning_file, jobs[0].name, first.tuning_file));
     if (job.train.partition > 1)
       throw UsageError(fmt::format("job {}: partition: found {}, expected 1; jobs share one device", job.name,
                                    job.train.partition));
-    const std::string &file = common_options(job).tuning_file, &other = common_options(jobs[0]).tuning_file;
-    if (file != other)
-      throw UsageError(fmt::format("job {}: tuning-file: found '{}', but job {} has '{}'", job.name, file,
-                                   jobs[0].name, other));
   }
 }
 
@@ -96,7 +96,7 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
   fs::remove_all(fs::path(options_.out) / kInbox);
   fs::create_directories(fs::path(options_.out) / kInbox);
   SharingOptions sharing;
-  sharing.backend = backend_of(jobs[0]);
+  sharing.backend = common_options(jobs[0]).backend;
   sharing.memory_limit = options_.memory_limit;
   sharing.longest_piece_ms = options_.piece_ms;
   sharing.prefetch = options_.prefetch;
@@ -107,15 +107,14 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
 }
 
 void Share::add(const JobSpec& spec, int threads) {
-  const int number = device_->add({spec.name, spec.priority, false}, spec.arrival <= seconds());
+  const int number = device_->add({spec.name, spec.priority, spec.kind == JobKind::predict}, spec.arrival <= seconds());
   jobs_.push_back(
       std::make_unique<Job>(spec, fs::path(options_.out) / spec.name, environment_, stop_, *device_, number, threads));
   reported_.push_back(false);
 }
 
 int Share::run() {
-  const auto busy = [](const auto& job) { return !job->ended(); };
-  while (std::ranges::any_of(jobs_, busy)) {
+  while (!all_done()) {
     if (stopped() && std::ranges::none_of(jobs_, [](const auto& job) { return job->status() == JobStatus::running; }))
       break;
     if (!stopped()) start_arrived();
@@ -132,6 +131,18 @@ int Share::run() {
              predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
   if (std::ranges::any_of(jobs_, failed)) return 1;
   return stopped() ? kRequeueStatus : 0;
+}
+
+// Returns whether nothing is left to do. Services run until they are stopped, but do not outlive the
+// jobs that come to an end by themselves.
+bool Share::all_done() {
+  const auto serves = [](const auto& job) { return job->spec().kind == JobKind::predict; };
+  const auto busy = [&](const auto& job) { return !job->ended() && !serves(job); };
+  if (std::ranges::any_of(jobs_, busy)) return false;
+  if (!std::ranges::all_of(jobs_, serves))
+    for (const auto& job : jobs_)
+      if (serves(job)) job->stop();
+  return std::ranges::all_of(jobs_, [](const auto& job) { return job->ended(); });
 }
 
 void Share::start_arrived() {
@@ -156,8 +167,8 @@ void Share::read_inbox() {
         for (const auto& job : jobs_) names.push_back(job->spec().name);
         std::vector<JobSpec> specs = read_jobs_(path);
         check_jobs(specs, names);
-        if (backend_of(specs[0]) != backend_of(jobs_[0]->spec()) ||
-            common_options(specs[0]).tuning_file != common_options(jobs_[0]->spec()).tuning_file)
+        const CommonOptions own = common_options(specs[0]), others = common_options(jobs_[0]->spec());
+        if (own.backend != others.backend || own.tuning_file != others.tuning_file)
           throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
         for (JobSpec& spec : specs) {
           spec.arrival += seconds();

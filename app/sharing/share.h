@@ -51,6 +51,7 @@ class Share {
   using Clock = std::chrono::steady_clock;
 
   void add(const JobSpec& spec, int threads);
+  bool all_done();
   void start_arrived();
   void read_inbox();
   void report_ended();
