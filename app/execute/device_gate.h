@@ -57,6 +57,8 @@ class DeviceGate {
   // call does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
+  // Tells whether the session will start a step soon. Trainings wait for a service that does.
+  virtual void expect_step(bool soon) noexcept = 0;
   // Tells that the oldest step in flight is finished, and whether it trained or only evaluated.
   virtual void finished(bool training) noexcept = 0;
 

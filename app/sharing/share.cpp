@@ -125,9 +125,9 @@ int Share::run() {
   }
   report_ended();
   write_summary();
-  const double measured = seconds();
+  const double measured = work_seconds();
   const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
-  fmt::print("{} jobs in {:.1f} s{}\n", jobs_.size(), measured,
+  fmt::print("{} jobs in {:.1f} s; the last step was done after {:.1f} s{}\n", jobs_.size(), seconds(), measured,
              predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
   if (std::ranges::any_of(jobs_, failed)) return 1;
   return stopped() ? kRequeueStatus : 0;
@@ -223,15 +223,25 @@ void Share::calibrate_if_due() {
     for (const int job : group) names.push_back(jobs_[static_cast<std::size_t>(job)]->spec().name);
     groups.push_back(fmt::format("{}", fmt::join(names, " + ")));
   }
-  fmt::print("{:7.1f} s  {}{}; all done after {:.1f} s by prediction\n", seconds(),
+  fmt::print("{:7.1f} s  {}{}; the last step will be done after {:.1f} s\n", seconds(),
              fmt::join(groups, ", then "),
              calibration_->gain > 1 ? fmt::format(", {:.2f} times as fast as one by one", calibration_->gain) : "",
              predicted_seconds_);
   std::fflush(stdout);
 }
 
+// Returns when the last step of a training was done, in seconds from the start.
+double Share::work_seconds() const {
+  Clock::time_point last = begin_;
+  for (const auto& job : jobs_)
+    if (job->spec().kind == JobKind::train) last = std::max(last, device_->progress(job->number()).worked_until);
+  return std::chrono::duration<double>(last - begin_).count();
+}
+
 void Share::write_summary() const {
-  nlohmann::json object{{"seconds", seconds()}, {"memory_bytes", device_->memory_bytes()}};
+  nlohmann::json object{{"seconds", seconds()},
+                        {"work_seconds", work_seconds()},
+                        {"memory_bytes", device_->memory_bytes()}};
   if (predicted_seconds_ > 0) object["predicted_seconds"] = predicted_seconds_;
   for (const auto& job : jobs_) {
     nlohmann::json one = json_of(*job, device_->progress(job->number()));

@@ -58,6 +58,7 @@ class Share {
   void calibrate_if_due();
   bool stopped() const { return stop_.received() != 0; }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double work_seconds() const;
   void write_summary() const;
 
   const ShareOptions options_;
@@ -71,7 +72,7 @@ class Share {
   std::vector<bool> reported_;
   std::size_t calibrated_jobs_ = 0;
   std::optional<Calibration> calibration_;
-  double predicted_seconds_ = 0;  // from the start; 0 before it is known
+  double predicted_seconds_ = 0;  // predicted work_seconds(); 0 before it is known
   Clock::time_point begin_;
 };
 

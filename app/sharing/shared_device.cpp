@@ -47,6 +47,7 @@ struct SharedDevice::Job {
   int depth = 0;  // the nesting of enter(); only the job's thread uses it
   std::optional<DeviceGate::Use> waiting;
   bool inside = false, mid_step = false;
+  bool expected = false;  // whether a service will start a step soon
   int group = 0, urgent = 0;
   std::int64_t turn_steps = 0;
   double step_ms = 0;
@@ -67,6 +68,7 @@ class SharedDevice::Gate final : public DeviceGate {
   void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept override {
     device_.leave(job_, use, piece, stream);
   }
+  void expect_step(bool soon) noexcept override { device_.expect_step(job_, soon); }
   void finished(bool training) noexcept override { device_.finished(job_, training); }
   double longest_piece_ms() const override { return urgent() ? 0 : device_.options_.longest_piece_ms; }
   bool urgent() const override { return service_; }
@@ -107,7 +109,7 @@ void SharedDevice::end(int number) {
   Job& job = at(number);
   job.ended = job.progress.ended = true;
   job.map.placed = false, job.map.need = {};
-  urgent_ -= std::exchange(job.urgent, 0);
+  urgent_ -= std::exchange(job.urgent, 0) + (std::exchange(job.expected, false) ? 1 : 0);
   job.waiting.reset();
   job.mid_step = false;
   if (job.arena > 0) arenas_[job.arena] = {};
@@ -313,11 +315,21 @@ void SharedDevice::leave(int number, DeviceGate::Use use, const DeviceGate::Piec
   changed_.notify_all();
 }
 
+void SharedDevice::expect_step(int number, bool soon) {
+  const Lock lock(mutex_);
+  Job& job = at(number);
+  if (job.expected == soon) return;
+  job.expected = soon;
+  urgent_ += soon ? 1 : -1;
+  changed_.notify_all();
+}
+
 void SharedDevice::finished(int number, bool training) {
   const Lock lock(mutex_);
   Job& job = at(number);
   ++(training ? job.progress.steps : job.progress.evaluated_batches);
-  if (training) job.progress.finished_at = Clock::now();
+  job.progress.worked_until = Clock::now();
+  if (training) job.progress.finished_at = job.progress.worked_until;
   if (job.urgent > 0) --job.urgent, --urgent_;
   changed_.notify_all();
 }

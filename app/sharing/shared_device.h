@@ -67,6 +67,7 @@ class SharedDevice {
     std::int64_t steps = 0;              // finished steps of training
     std::int64_t evaluated_batches = 0;  // finished steps of tests
     Clock::time_point finished_at;       // when the last step of training finished
+    Clock::time_point worked_until;      // when the last step of any kind finished
     std::int64_t swapped_bytes = 0;      // copied out of the device and into it
   };
   Progress progress(int job) const;
@@ -90,6 +91,7 @@ class SharedDevice {
 
   void enter(int job, DeviceGate::Use use, kernels::Stream stream);
   void leave(int job, DeviceGate::Use use, const DeviceGate::Piece& piece, kernels::Stream stream) noexcept;
+  void expect_step(int job, bool soon);
   void finished(int job, bool training);
   void throttle(Job& job, Lock& lock);
   bool admits(int job, DeviceGate::Use use);
@@ -120,7 +122,7 @@ class SharedDevice {
   std::deque<kernels::Arena> arenas_;         // the first is that of the jobs that start together
   bool placed_first_ = false;
   int alone_ = -1;  // the job that uses the device alone; -1 if there is none
-  int urgent_ = 0;  // the steps of services that wait or run
+  int urgent_ = 0;  // the steps of services that are expected, wait or run
   int turn_ = -1;   // the group whose turn it is; -1 before the first turn
   int groups_ = 0;
   std::optional<std::vector<int>> focus_;

@@ -106,7 +106,7 @@ class Runs:
         times = [self.times(folder / name) for name, _, _ in jobs]
         same = all(self.sha(folder / name) == shas[name] for name, _, _ in jobs)
         return {"seconds": max(end for _, end in times) - min(begin for begin, _ in times), "same": same,
-                "predicted": report.get("predicted_seconds", 0) / report["seconds"], "gain": report.get("gain", 1),
+                "predicted": report.get("predicted_seconds", 0) / report["work_seconds"], "gain": report.get("gain", 1),
                 "memory": report["memory_bytes"], "swapped": sum(job["swapped_bytes"] for job in report["jobs"])}
 
 
@@ -119,6 +119,7 @@ def main():
     parser.add_argument("--mix", default="small,two,large")
     parser.add_argument("--scale", type=float, default=1, help="multiplies the numbers of steps")
     parser.add_argument("--limit", type=float, default=2, help="memory of the last rows: that of all jobs by this")
+    parser.add_argument("--ways", default="processes,auto,turns,limited,on-demand")
     arguments = parser.parse_args()
     runs = Runs(arguments)
     print("| mix | way | seconds | of one by one | predicted / measured | gain measured first | memory GiB | swapped GiB | bits |")
@@ -127,24 +128,24 @@ def main():
         jobs = [(name, flags, max(3, round(steps * arguments.scale))) for name, flags, steps in MIXES[mix]]
         serial, shas = runs.alone(mix, jobs)
         print(f"| {mix} | one by one | {serial:.2f} | 1.000 | | | | | |", flush=True)
-        together = runs.processes(mix, jobs)
-        print(f"| {mix} | processes | {together:.2f} | {together / serial:.3f} | | | | | |", flush=True)
-        ways = [("auto", []), ("turns", ["--policy", "turns"])]
         memory = 0
-        while ways:
-            way, flags = ways.pop(0)
+        for way in arguments.ways.split(","):
+            if way == "processes":
+                together = runs.processes(mix, jobs)
+                print(f"| {mix} | processes | {together:.2f} | {together / serial:.3f} | | | | | |", flush=True)
+                continue
+            limit = ["--memory-limit", str(int(memory / arguments.limit))]
+            flags = {"auto": [], "turns": ["--policy", "turns"], "together": ["--policy", "together"],
+                     "limited": limit, "on-demand": [*limit, "--no-prefetch"]}[way]
+            if flags[:1] == limit[:1] and len(jobs) < 3:
+                continue  # one job of two needs half of the memory and the inputs of the other
             result = runs.share(mix, jobs, shas, way, flags)
             if result is None:
                 continue
+            memory = result["memory"] if way == "auto" else memory
             print(f"| {mix} | share, {way} | {result['seconds']:.2f} | {result['seconds'] / serial:.3f} | "
                   f"{result['predicted']:.3f} | {result['gain']:.2f} | {result['memory'] / 2**30:.2f} | "
                   f"{result['swapped'] / 2**30:.2f} | {'same' if result['same'] else 'DIFFERENT'} |", flush=True)
-            if way == "auto":
-                memory = result["memory"]
-            if way == "turns" and len(jobs) > 2:
-                limit = str(int(memory / arguments.limit))
-                ways = [("limited", ["--memory-limit", limit]),
-                        ("limited, on demand", ["--memory-limit", limit, "--no-prefetch"])]
 
 
 if __name__ == "__main__":

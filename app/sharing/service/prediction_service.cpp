@@ -220,6 +220,7 @@ void PredictionService::serve_once() {
 
 void PredictionService::decode_next(std::chrono::milliseconds wait) {
   decoding_ = queue_.next_batch(static_cast<std::size_t>(options_.batch), wait);
+  if (options_.gate != nullptr) options_.gate->expect_step(!decoding_.empty());
   if (decoding_.empty()) return;
   loader_->submit(std::ssize(decoding_), [this](std::int64_t image, std::vector<std::uint8_t>& scratch) {
     return read(decoding_[static_cast<std::size_t>(image)], scratch);

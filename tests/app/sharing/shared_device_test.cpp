@@ -178,6 +178,42 @@ TEST(SharedDevice, OnlyTheJobThatDoesNotFitFails) {
   EXPECT_EQ(done, 2);
 }
 
+// While a service expects a step or has one in flight, no training enters. The service may enter at
+// any time.
+TEST(SharedDevice, ATrainingWaitsForAService) {
+  SharedDevice device({});
+  const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true);
+  std::atomic<int> steps = 0;
+  std::atomic<bool> stop = false;
+  std::thread thread([&] {
+    DeviceGate& gate = device.gate(training);
+    gate.reserve(need(1, 1));
+    while (!stop) {
+      const Admission admitted(&gate, Use::step);
+      ++steps;
+    }
+  });
+  DeviceGate& gate = device.gate(service);
+  gate.reserve(need(1, 1));
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  while (steps < 3) pause();
+  for (int round = 0; round < 3; ++round) {
+    gate.expect_step(true);
+    pause();
+    const int held = steps;
+    pause();
+    EXPECT_EQ(steps, held) << "a step is expected";
+    { const Admission admitted(&gate, Use::step); }
+    gate.expect_step(false);
+    pause();
+    EXPECT_EQ(steps, held) << "a step is in flight";
+    gate.finished(false);
+    while (steps < held + 3) pause();
+  }
+  stop = true;
+  thread.join();
+}
+
 // A job that comes later takes the memory of a job that has ended.
 TEST(SharedDevice, ALateJobGetsMemoryThatIsFree) {
   SharedDevice device(limited(12));

@@ -171,6 +171,34 @@ TEST_F(PredictionServiceJob, ASocketGivesTheProbabilitiesOfPredict) {
   EXPECT_EQ(client(images()[0] + " --top 99")[0]["classes"].size(), 10u);
 }
 
+// `convoy share` runs the service next to a training. Neither changes the other's bits, and the
+// service ends when the training is done.
+TEST_F(PredictionServiceJob, RunsNextToATrainingInOneProcess) {
+  const std::string training = "model = \"lenet\"\ndata = \"" + data() +
+                               "\"\nglobal-batch = 51\nthreads = 1\nseed = 3\nsteps = 300\nlimit-test = 30\n";
+  std::ofstream(out("train.toml")) << training;
+  const Outcome alone = run(std::string(CONVOY_PROGRAM) + " train --config " + out("train.toml") + " --out " + out("alone"));
+  ASSERT_EQ(alone.status, 0) << alone.text;
+  std::ofstream(out("jobs.toml")) << "[[job]]\nname = \"training\"\n" << training << "[[job]]\nname = \"service\"\n"
+                                  << "kind = \"predict\"\nbatch = 8\nthreads = 1\ntop = 10\ncheckpoint = \"" << out("run")
+                                  << "\"\nsocket = \"" << socket() << "\"\n";
+  Outcome shared;
+  std::thread process([&] {
+    shared = run(std::string(CONVOY_PROGRAM) + " share " + out("jobs.toml") + " --out " + out("both"));
+  });
+  if (wait_until([] { return fs::exists(socket()); })) {
+    const std::vector<json> replies = client(joined(images()));
+    EXPECT_EQ(replies.size(), kImages + 1u);
+    for (std::size_t i = 0; i + 1 < replies.size(); ++i) expect_same(replies[i], images()[i]);
+  } else {
+    ADD_FAILURE() << "the service has not opened its socket";
+  }
+  process.join();
+  EXPECT_EQ(shared.status, 0) << shared.text;
+  EXPECT_EQ(sha("both/training"), sha("alone"));
+  EXPECT_EQ(json::parse(text_of(out("both/service/service.json")))["requests"]["predicted"], kImages);
+}
+
 TEST_F(PredictionServiceJob, ADamagedImageHarmsNoOther) {
   start_socket();
   const std::string cut = out("job/cut.png"), pipe = out("job/pipe.png"), gif = out("job/gif.png");
