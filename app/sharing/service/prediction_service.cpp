@@ -76,7 +76,7 @@ class EverySecond {
 
 }  // namespace
 
-std::unique_ptr<Session> PredictionService::make_session(const Network& network, StepOptions options,
+std::unique_ptr<Session> PredictionService::make_session(const Network& network, const StepOptions& options,
                                                          const RankGroups& rank) {
   std::optional<CompiledSteps> steps;
   {

@@ -49,10 +49,10 @@ struct ServiceOptions {
 
 class PredictionService {
  public:
-  // Makes the session for the network, and may change the options before.
-  using MakeSession = std::function<std::unique_ptr<Session>(const Network& network, StepOptions options,
-                                                             const RankGroups& rank)>;
-  static std::unique_ptr<Session> make_session(const Network& network, StepOptions options,
+  // Makes the session for the network, with these options or with a changed copy of them.
+  using MakeSession = std::function<std::unique_ptr<Session>(
+      const Network& network, const StepOptions& options, const RankGroups& rank)>;
+  static std::unique_ptr<Session> make_session(const Network& network, const StepOptions& options,
                                                const RankGroups& rank);
 
   // Loads the checkpoint, makes the session and runs a first step, so that the first request need

@@ -8,16 +8,15 @@ namespace convoy::app {
 
 void RequestQueue::push(Request request) {
   request.arrival = Request::Clock::now();
-  std::string closed;
-  {
-    const std::lock_guard lock(mutex_);
-    closed = closed_;
-    if (closed.empty()) queue_of(request.origin).push_back(std::move(request));
+  std::unique_lock lock(mutex_);
+  if (closed_.empty()) {
+    queue_of(request.origin).push_back(std::move(request));
+    lock.unlock();
+    return arrived_.notify_one();
   }
-  if (closed.empty())
-    arrived_.notify_one();
-  else if (request.origin == Request::Origin::client)
-    refuse(request, closed);
+  const std::string reason = closed_;
+  lock.unlock();
+  if (request.origin == Request::Origin::client) refuse(request, reason);
 }
 
 void RequestQueue::take(std::deque<Request>& from, std::size_t capacity, std::vector<Request>& to) {

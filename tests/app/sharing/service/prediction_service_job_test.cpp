@@ -254,10 +254,10 @@ TEST_F(PredictionServiceJob, TheSessionIsMadeByTheCaller) {
   ServiceOptions with_socket = options();
   with_socket.socket = socket();
   int made = 0;
-  start(with_socket, [&](const Network& network, StepOptions step, const RankGroups& rank) {
+  start(with_socket, [&](const Network& network, const StepOptions& step, const RankGroups& rank) {
     ++made;
     EXPECT_TRUE(step.keep_probabilities && !step.training);
-    return PredictionService::make_session(network, std::move(step), rank);
+    return PredictionService::make_session(network, step, rank);
   });
   EXPECT_EQ(made, 1);
 }

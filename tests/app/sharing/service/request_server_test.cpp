@@ -252,7 +252,7 @@ TEST_F(RequestServerOf, ManyClientsAreServedAndTooManyRefused) {
   // The server notices soon that a client has gone.
   EXPECT_TRUE(wait_until([&] {
     Client next(path_);
-    return next.send(request(9)) && next.reply().value("id", 0) == 9;
+    return next.send(request(9)) && next.line().starts_with("{\"id\": 9,");
   }));
 }
 
@@ -272,16 +272,18 @@ TEST_F(RequestServerOf, RepliesThatWaitAreSentAtTheEnd) {
   start();
   predict();
   Client client(path_);
-  constexpr int kRequests = 8000;  // their replies do not fit into the socket's buffer
+  constexpr int kRequests = 3000;  // their replies do not fit into the socket's buffer
   std::string many;
   for (int i = 0; i < kRequests; ++i) many += request(i);
   ASSERT_TRUE(client.send(many));
   ASSERT_TRUE(wait_until([&] { return queue_.counts().predicted == kRequests; }));
   stop_predicting();
   std::thread ending([this] { server_.reset(); });
-  for (int i = 0; i < kRequests; ++i) EXPECT_EQ(client.reply()["id"], i);
-  EXPECT_EQ(client.line(), "closed");
+  std::vector<std::string> lines;
+  while (lines.size() <= kRequests && lines.emplace_back(client.line()) != "closed") continue;
   ending.join();
+  ASSERT_EQ(lines.size(), kRequests + 1u);
+  for (int i = 0; i < kRequests; ++i) ASSERT_EQ(json::parse(lines[i])["id"], i);
 }
 
 TEST_F(RequestServerOf, OtherUsersAreRefused) {
