@@ -25,8 +25,8 @@ namespace {
 
 const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
-      add_bench_command,  add_data_command, add_train_command,     add_share_command,    add_evaluate_command,
-      add_predict_command, add_export_command, add_info_command, add_partition_command, add_simulate_command,
+      add_bench_command,   add_data_command,   add_train_command, add_share_command,     add_evaluate_command,
+      add_predict_command, add_export_command, add_info_command,  add_partition_command, add_simulate_command,
   };
   return verbs;
 }

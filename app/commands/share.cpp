@@ -1,4 +1,6 @@
 // `convoy share`: runs several jobs on one device.
+#include "app/sharing/share.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,7 +9,6 @@
 #include "app/commands/share_jobs.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "app/sharing/share.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {
@@ -20,7 +21,8 @@ struct ShareFlags {
 
 void share(const ShareFlags& flags) {
   if (!flags.add.empty() || !flags.remove.empty()) {
-    if (!flags.jobs.empty()) throw UsageError("--add and --remove go to a running convoy share, without JOBS");
+    if (!flags.jobs.empty())
+      throw UsageError("--add and --remove go to a running convoy share, without JOBS");
     if (!flags.add.empty()) {
       read_job_file(flags.add);  // so that mistakes are told here
       request_jobs(flags.options.out, flags.add);
@@ -38,8 +40,10 @@ void share(const ShareFlags& flags) {
       throw UsageError(fmt::format("found {} ranks, expected one: a process shares one device",
                                    environment.world().size()));
     signals.start_up_is_over();
-    status = Share(flags.options, std::move(jobs), [](const std::filesystem::path& file) { return read_job_file(file.string()); },
-                   environment, signals)
+    status = Share(
+                 flags.options, std::move(jobs),
+                 [](const std::filesystem::path& file) { return read_job_file(file.string()); }, environment,
+                 signals)
                  .run();
   }
   if (status != 0) throw ExitStatus{status};
@@ -52,7 +56,8 @@ void add_share_command(CLI::App& app) {
   ShareOptions& options = flags->options;
   CLI::App* verb = app.add_subcommand("share", "Run several jobs on one device");
   verb->option_defaults()->group("Jobs");
-  verb->add_option("jobs", flags->jobs, "a [[job]] table for each job, with the flags of convoy train as keys")
+  verb->add_option("jobs", flags->jobs,
+                   "a [[job]] table for each job, with the flags of convoy train as keys")
       ->check(not_empty())
       ->type_name("JOBS.toml");
   verb->add_option("--out", options.out, "folder of the jobs' folders (required)")

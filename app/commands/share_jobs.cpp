@@ -63,7 +63,8 @@ JobSpec job_of(const ConfigRow& row, const std::string& file, std::size_t number
     add_service_keys(verb, job.service);
   for (const auto& [key, values] : flags) {
     if (key == "out" || key == "config")
-      throw UsageError(fmt::format("{}: found the key {}, expected none: the folder of a job is --out/NAME", source, key));
+      throw UsageError(
+          fmt::format("{}: found the key {}, expected none: the folder of a job is --out/NAME", source, key));
     apply_values(verb, key, values, source);
   }
   job.train.out = job.name;  // a path until the job's folder is known

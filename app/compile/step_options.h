@@ -91,7 +91,7 @@ struct StepOptions {
   // CUDA: the number of instructions that may run at the same time, 1 to kMostLanes, or kAutoLanes.
   // It does not change the bits of the results.
   int lanes = kDefaultLanes;
-  bool time_waits = true;  // CUDA: whether exposed_comm_ms is measured
+  bool time_waits = true;      // CUDA: whether exposed_comm_ms is measured
   DeviceGate* gate = nullptr;  // not null if other sessions of this process use the device, too
 };
 

@@ -109,7 +109,8 @@ void ModelMemory::clear(kernels::Backend backend) {
     return kernels::synchronize(backend);
   }
   const auto images = static_cast<std::size_t>(plan_.offset(Region::control));
-  const auto all = static_cast<std::size_t>(shared_gradients_ ? plan_.offset(Region::gradients) : plan_.total());
+  const auto all =
+      static_cast<std::size_t>(shared_gradients_ ? plan_.offset(Region::gradients) : plan_.total());
   kernels::clear(backend, start_ + images, all - images, {});
   if (shared_gradients_)
     kernels::clear(backend, shared_gradients_.get(), static_cast<std::size_t>(plan_.bytes(Region::gradients)),

@@ -138,9 +138,8 @@ void Session::make_executor() {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
     const int fixed =
         options_.lanes == kAutoLanes ? lanes_of_members(steps_, kDefaultLanes, members()) : lanes();
-    executor_ = make_cuda_executor(
-        *memory_, {probabilities, streamed, options_.input.batches, lanes(), fixed, most_waits(),
-                   options_.gate, options_.precision});
+    executor_ = make_cuda_executor(*memory_, {probabilities, streamed, options_.input.batches, lanes(), fixed,
+                                              most_waits(), options_.gate, options_.precision});
   } else {
     // A rank may have only this thread, and then communication proceeds only when the thread drives
     // it. So `progress` is called between kernels.

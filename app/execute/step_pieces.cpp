@@ -15,8 +15,8 @@ double estimated_ms(const Instruction& instruction, Precision precision) {
   const double operations = precision == Precision::bf16   ? gpu.operations_bf16
                             : precision == Precision::tf32 ? gpu.operations_tf32
                                                            : gpu.operations_fp32;
-  const double seconds = std::max(instruction.flops / operations,
-                                  static_cast<double>(instruction.bytes) / gpu.copied_bytes);
+  const double seconds =
+      std::max(instruction.flops / operations, static_cast<double>(instruction.bytes) / gpu.copied_bytes);
   return kLaunchMs + seconds * 1e3 / kReached;
 }
 
@@ -24,9 +24,10 @@ double estimated_ms(const Instruction& instruction, Precision precision) {
 
 std::vector<StepPiece> divide_step(const Program& program, const LanePlan& plan, Precision precision,
                                    double longest_ms) {
-  const bool whole = longest_ms <= 0 || std::ranges::any_of(program.instructions(), [](const Instruction& one) {
-                       return one.communicates || one.engine != Engine::compute;
-                     });
+  const bool whole =
+      longest_ms <= 0 || std::ranges::any_of(program.instructions(), [](const Instruction& one) {
+        return one.communicates || one.engine != Engine::compute;
+      });
   std::vector<StepPiece> pieces(1);
   for (std::size_t i = 0; i < plan.order.size(); ++i) {
     const auto instruction = static_cast<std::size_t>(plan.order[i]);

@@ -22,7 +22,7 @@ constexpr double kEvaluation = 1.0 / 3;
 
 }  // namespace
 
-std::map<int, double> Calibrator::measure(const std::vector<int>& set) {
+std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chrono::milliseconds least_time) {
   device_.focus(set);
   struct Point {
     std::int64_t steps = 0;
@@ -39,7 +39,7 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set) {
   const auto wait = [&](const std::map<int, std::int64_t>& since, std::int64_t steps, auto least) {
     const Clock::time_point start = Clock::now();
     const auto done = [&](int job) { return now(job).steps >= since.at(job) + steps || ended(job); };
-    while (!stopped_() && Clock::now() - begin < kMostTime &&
+    while (!stopped_() && Clock::now() - begin < kMostTime + least_time &&
            (Clock::now() - start < least || !std::ranges::all_of(set, done)) &&
            !std::ranges::all_of(set, [&](int job) { return ended(job); }))
       std::this_thread::sleep_for(1ms);
@@ -48,7 +48,7 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set) {
   std::map<int, Point> first;
   std::map<int, std::int64_t> since;
   for (const int job : set) first[job] = now(job), since[job] = first[job].steps;
-  wait(since, kSteps, kLeastTime);
+  wait(since, kSteps, least_time);
   std::map<int, double> rates;
   for (const int job : set) {
     const Point last = now(job);
@@ -85,7 +85,7 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   for (const int job : numbers) each.push_back({job});
   device_.arrange(each);
   for (const int job : numbers) {
-    const double rate = measure({job})[job];
+    const double rate = measure({job}, kLeastTime)[job];
     if (stopped_()) return std::nullopt;
     result.alone_ms[job] = rate > 0 ? 1 / rate : 0;
     device_.set_step_ms(job, result.alone_ms[job]);
@@ -101,7 +101,8 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
         continue;
       }
       double gain = 0;
-      for (const auto& [job, rate] : measured_[group] = measure(group)) gain += rate * result.alone_ms[job];
+      for (const auto& [job, rate] : measured_[group] = measure(group, kLeastTime))
+        gain += rate * result.alone_ms[job];
       result.gain = std::max(result.gain, gain);
       if (policy == SharePolicy::together || gain > kLeastGain)
         result.groups.push_back(group);
@@ -115,6 +116,24 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   return result;
 }
 
+// Measures which share of the time remains for steps if the jobs take turns and their states are
+// copied in between.
+double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
+  std::vector<int> all;
+  double most_ms = 0;
+  for (const CalibratedJob& job : jobs) {
+    if (ended(job.number)) continue;
+    all.push_back(job.number);
+    most_ms += static_cast<double>(device_.steps_of_turn(job.number)) * result.alone_ms.at(job.number);
+  }
+  // Two rounds of turns, so that every job has a turn that is measured whole.
+  const auto least = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(2 * most_ms, 10e3)));
+  double share = 0;
+  for (const auto& [job, rate] : measure(all, std::max<std::chrono::milliseconds>(least, kLeastTime)))
+    share += rate * result.alone_ms.at(job);
+  return std::clamp(share, 0.05, 1.0);
+}
+
 // Predicts how long the groups take, each by itself. The jobs of a group become fewer as they end,
 // and the others become faster, so measures the rates of the sets that will be left.
 double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
@@ -126,9 +145,10 @@ double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibra
     return std::max(0.0, steps) + kEvaluation * std::max(0.0, batches);
   };
   const auto rates_of = [&](const std::vector<int>& set) {
-    if (set.size() == 1) return std::map<int, double>{{set[0], 1 / std::max(result.alone_ms.at(set[0]), 1e-9)}};
+    if (set.size() == 1)
+      return std::map<int, double>{{set[0], 1 / std::max(result.alone_ms.at(set[0]), 1e-9)}};
     const auto known = measured_.find(set);
-    return known != measured_.end() ? known->second : measured_[set] = measure(set);
+    return known != measured_.end() ? known->second : measured_[set] = measure(set, kLeastTime);
   };
   const auto walk = [&](std::vector<int> set) {
     double ms = 0;
@@ -146,9 +166,10 @@ double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibra
   };
   // The first walk measures the sets, which takes time. The second one starts from now.
   for (const std::vector<int>& group : result.groups) walk(group);
+  const double used = device_.swaps() ? share_that_computes(jobs, result) : 1;
   double ms = 0;
   for (const std::vector<int>& group : result.groups) ms += walk(group);
-  return ms / 1000;
+  return ms / 1000 / used;
 }
 
 }  // namespace convoy::app

@@ -2,6 +2,7 @@
 // side by side. From that it decides which jobs run side by side and predicts when all are done.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,15 +14,15 @@
 namespace convoy::app {
 
 struct CalibratedJob {
-  int number = 0;           // in the device
-  PlannedWork planned;      // since the job was set up
+  int number = 0;       // in the device
+  PlannedWork planned;  // since the job was set up
 };
 
 enum class SharePolicy : std::uint8_t { automatic, turns, together };
 
 struct Calibration {
-  SharedDevice::Groups groups;      // jobs that run side by side
-  std::map<int, double> alone_ms;   // by number: a step's time alone
+  SharedDevice::Groups groups;     // jobs that run side by side
+  std::map<int, double> alone_ms;  // by number: a step's time alone
   // How many times as fast the jobs of the largest group are side by side as one after the other.
   double gain = 1;
   double seconds_left = 0;  // predicted from now until the last of these jobs has done its steps
@@ -39,7 +40,8 @@ class Calibrator {
 
  private:
   // Finished steps per millisecond of each job of the set when only these jobs run.
-  std::map<int, double> measure(const std::vector<int>& set);
+  std::map<int, double> measure(const std::vector<int>& set, std::chrono::milliseconds least_time);
+  double share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result);
   bool ended(int job) const { return device_.progress(job).ended; }
   SharedDevice::Groups groups_by_memory(const std::vector<int>& jobs) const;
   double predict(const std::vector<CalibratedJob>& jobs, const Calibration& result);

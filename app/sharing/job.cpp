@@ -64,7 +64,8 @@ void Job::fail(int status, const std::string& message) {
 void Job::run() noexcept {
   const LogName name(spec_.name);
   try {
-    if (common_options(spec_).backend == kernels::Backend::cuda) kernels::use_gpu(environment_.device().index);
+    if (common_options(spec_).backend == kernels::Backend::cuda)
+      kernels::use_gpu(environment_.device().index);
     omp_set_num_threads(threads_);
     std::filesystem::create_directories(folder_);
     log_.open(folder_ / "log.txt", std::ios::app);

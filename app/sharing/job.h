@@ -23,9 +23,9 @@ namespace convoy::app {
 
 enum class JobKind : std::uint8_t { train, evaluate, predict };
 template <>
-inline constexpr auto kChoices<JobKind> =
-    std::to_array<Choice<JobKind>>(
-        {{"train", JobKind::train}, {"evaluate", JobKind::evaluate}, {"predict", JobKind::predict}});
+inline constexpr auto kChoices<JobKind> = std::to_array<Choice<JobKind>>({{"train", JobKind::train},
+                                                                          {"evaluate", JobKind::evaluate},
+                                                                          {"predict", JobKind::predict}});
 
 struct JobSpec {
   std::string name;
@@ -50,7 +50,8 @@ enum class JobStatus : std::uint8_t { waiting, running, finished, stopped, faile
 template <>
 inline constexpr auto kChoices<JobStatus> = std::to_array<Choice<JobStatus>>({{"waiting", JobStatus::waiting},
                                                                               {"running", JobStatus::running},
-                                                                              {"finished", JobStatus::finished},
+                                                                              {"finished",
+                                                                               JobStatus::finished},
                                                                               {"stopped", JobStatus::stopped},
                                                                               {"failed", JobStatus::failed}});
 

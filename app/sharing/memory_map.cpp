@@ -46,8 +46,8 @@ class Placing {
  private:
   static constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
 
-  // Places the parts one after the other, where they cost the least. States fill the memory from its
-  // start and scratch memory from its end.
+  // Places the parts one after the other, where they cost the least. States fill the memory from
+  // its start and scratch memory from its end.
   bool place(std::size_t job, const std::vector<int>& parts, std::int64_t most_cost) {
     std::int64_t bytes = 0;
     for (const int part : parts) bytes += aligned(jobs_[job].need.bytes[part]);
@@ -77,7 +77,8 @@ class Placing {
     return true;
   }
 
-  std::optional<std::int64_t> cost_at(std::size_t job, const std::vector<int>& parts, std::int64_t offset) const {
+  std::optional<std::int64_t> cost_at(std::size_t job, const std::vector<int>& parts,
+                                      std::int64_t offset) const {
     std::int64_t sum = 0;
     for (const int part : parts) {
       const std::int64_t end = offset + aligned(jobs_[job].need.bytes[part]);
@@ -95,7 +96,8 @@ class Placing {
     std::int64_t cost = 0;
     for (std::size_t other = 0; other < jobs_.size(); ++other)
       for (int its = 0; its < kMemoryParts; ++its) {
-        if (!placed_[other][its] || (other == job && its == part) || !range.overlaps(range_of(jobs_[other], its)))
+        if (!placed_[other][its] || (other == job && its == part) ||
+            !range.overlaps(range_of(jobs_[other], its)))
           continue;
         if (other == job || part == kInputs || its == kInputs || jobs_[job].stays || jobs_[other].stays)
           return std::nullopt;
@@ -119,10 +121,11 @@ class Placing {
 }  // namespace
 
 DoesNotFit::DoesNotFit(const MappedJob& map, std::int64_t capacity)
-    : OutOfMemory(fmt::format("needs {} MiB of device memory, next to the inputs and services of other jobs in "
-                              "{} MiB; a smaller batch or the key memory-limit needs less",
-                              bytes_side_by_side({&map, 1}) >> 20, capacity >> 20),
-                  static_cast<std::size_t>(bytes_side_by_side({&map, 1}))),
+    : OutOfMemory(
+          fmt::format("needs {} MiB of device memory, next to the inputs and services of other jobs in "
+                      "{} MiB; a smaller batch or the key memory-limit needs less",
+                      bytes_side_by_side({&map, 1}) >> 20, capacity >> 20),
+          static_cast<std::size_t>(bytes_side_by_side({&map, 1}))),
       job(map.name) {}
 
 std::int64_t bytes_side_by_side(std::span<const MappedJob> jobs) {

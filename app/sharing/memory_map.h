@@ -1,5 +1,6 @@
-// Decides where in a device's memory the parts of several sessions lie. Where memory is short, parts
-// overlap: sessions that take turns share their scratch memory, and states wait in host memory.
+// Decides where in a device's memory the parts of several sessions lie. Where memory is short,
+// parts overlap: sessions that take turns share their scratch memory, and states wait in host
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,9 @@ bool share_memory(const MappedJob& a, const MappedJob& b);
 bool overwrites_state(const MappedJob& other, const MappedJob& job);
 
 // Places the jobs that are not placed yet in `capacity` bytes. Every part starts at a multiple of
-// kMapAlignment. Nothing overlaps if that is possible. Otherwise scratch memory overlaps first, then
-// states, and those of jobs that follow each other last, because the next job's state is copied in
-// while the current job runs. Throws DoesNotFit; then no job has been placed.
+// kMapAlignment. Nothing overlaps if that is possible. Otherwise scratch memory overlaps first,
+// then states, and those of jobs that follow each other last, because the next job's state is
+// copied in while the current job runs. Throws DoesNotFit; then no job has been placed.
 inline constexpr std::int64_t kMapAlignment = 4096;
 void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs);
 

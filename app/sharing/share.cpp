@@ -107,15 +107,17 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
 }
 
 void Share::add(const JobSpec& spec, int threads) {
-  const int number = device_->add({spec.name, spec.priority, spec.kind == JobKind::predict}, spec.arrival <= seconds());
-  jobs_.push_back(
-      std::make_unique<Job>(spec, fs::path(options_.out) / spec.name, environment_, stop_, *device_, number, threads));
+  const int number =
+      device_->add({spec.name, spec.priority, spec.kind == JobKind::predict}, spec.arrival <= seconds());
+  jobs_.push_back(std::make_unique<Job>(spec, fs::path(options_.out) / spec.name, environment_, stop_,
+                                        *device_, number, threads));
   reported_.push_back(false);
 }
 
 int Share::run() {
   while (!all_done()) {
-    if (stopped() && std::ranges::none_of(jobs_, [](const auto& job) { return job->status() == JobStatus::running; }))
+    if (stopped() &&
+        std::ranges::none_of(jobs_, [](const auto& job) { return job->status() == JobStatus::running; }))
       break;
     if (!stopped()) start_arrived();
     read_inbox();
@@ -127,14 +129,14 @@ int Share::run() {
   write_summary();
   const double measured = work_seconds();
   const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
-  fmt::print("{} jobs in {:.1f} s; the last step was done after {:.1f} s{}\n", jobs_.size(), seconds(), measured,
-             predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
+  fmt::print("{} jobs in {:.1f} s; the last step was done after {:.1f} s{}\n", jobs_.size(), seconds(),
+             measured, predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
   if (std::ranges::any_of(jobs_, failed)) return 1;
   return stopped() ? kRequeueStatus : 0;
 }
 
-// Returns whether nothing is left to do. Services run until they are stopped, but do not outlive the
-// jobs that come to an end by themselves.
+// Returns whether nothing is left to do. Services run until they are stopped, but do not outlive
+// the jobs that come to an end by themselves.
 bool Share::all_done() {
   const auto serves = [](const auto& job) { return job->spec().kind == JobKind::predict; };
   const auto busy = [&](const auto& job) { return !job->ended() && !serves(job); };
@@ -172,7 +174,8 @@ void Share::read_inbox() {
           throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
         for (JobSpec& spec : specs) {
           spec.arrival += seconds();
-          const int count = static_cast<int>(std::ranges::count_if(jobs_, [](const auto& job) { return !job->ended(); }));
+          const int count =
+              static_cast<int>(std::ranges::count_if(jobs_, [](const auto& job) { return !job->ended(); }));
           add(spec, std::max(threads_ / (count + 1), 1));
         }
       } catch (const std::exception& failure) {
@@ -223,10 +226,10 @@ void Share::calibrate_if_due() {
     for (const int job : group) names.push_back(jobs_[static_cast<std::size_t>(job)]->spec().name);
     groups.push_back(fmt::format("{}", fmt::join(names, " + ")));
   }
-  fmt::print("{:7.1f} s  {}{}; the last step will be done after {:.1f} s\n", seconds(),
-             fmt::join(groups, ", then "),
-             calibration_->gain > 1 ? fmt::format(", {:.2f} times as fast as one by one", calibration_->gain) : "",
-             predicted_seconds_);
+  fmt::print(
+      "{:7.1f} s  {}{}; the last step will be done after {:.1f} s\n", seconds(), fmt::join(groups, ", then "),
+      calibration_->gain > 1 ? fmt::format(", {:.2f} times as fast as one by one", calibration_->gain) : "",
+      predicted_seconds_);
   std::fflush(stdout);
 }
 
@@ -234,14 +237,14 @@ void Share::calibrate_if_due() {
 double Share::work_seconds() const {
   Clock::time_point last = begin_;
   for (const auto& job : jobs_)
-    if (job->spec().kind == JobKind::train) last = std::max(last, device_->progress(job->number()).worked_until);
+    if (job->spec().kind == JobKind::train)
+      last = std::max(last, device_->progress(job->number()).worked_until);
   return std::chrono::duration<double>(last - begin_).count();
 }
 
 void Share::write_summary() const {
-  nlohmann::json object{{"seconds", seconds()},
-                        {"work_seconds", work_seconds()},
-                        {"memory_bytes", device_->memory_bytes()}};
+  nlohmann::json object{
+      {"seconds", seconds()}, {"work_seconds", work_seconds()}, {"memory_bytes", device_->memory_bytes()}};
   if (predicted_seconds_ > 0) object["predicted_seconds"] = predicted_seconds_;
   for (const auto& job : jobs_) {
     nlohmann::json one = json_of(*job, device_->progress(job->number()));

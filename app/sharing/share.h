@@ -28,8 +28,9 @@ template <>
 inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>(
     {{"auto", SharePolicy::automatic}, {"turns", SharePolicy::turns}, {"together", SharePolicy::together}});
 
-// Orders to a running `convoy share` are files in OUT/inbox: NAME.toml with jobs to add, NAME.remove
-// to stop the job NAME. Both functions throw UsageError if no `convoy share` uses the folder.
+// Orders to a running `convoy share` are files in OUT/inbox: NAME.toml with jobs to add,
+// NAME.remove to stop the job NAME. Both functions throw UsageError if no `convoy share` uses the
+// folder.
 void request_jobs(const std::filesystem::path& out, const std::filesystem::path& jobs);
 void request_removal(const std::filesystem::path& out, const std::string& job);
 
@@ -44,7 +45,8 @@ class Share {
   // `read_jobs` reads the files that --add puts into the inbox.
   Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
         comm::MpiEnvironment& environment, const StopRequest& stop);
-  // Returns the exit status: 0 if all jobs finished, 75 if a signal stopped them, 1 if a job failed.
+  // Returns the exit status: 0 if all jobs finished, 75 if a signal stopped them, 1 if a job
+  // failed.
   int run();
 
  private:

@@ -137,7 +137,8 @@ MemoryPlace SharedDevice::reserve(int number, const MemoryNeed& need) {
   return place;
 }
 
-// Places the memory of all jobs that have asked for it, once the jobs that start together have asked.
+// Places the memory of all jobs that have asked for it, once the jobs that start together have
+// asked.
 void SharedDevice::place_waiting() {
   const auto missing = [](const auto& job) { return job->starts_with_others && !job->asked && !job->ended; };
   if (!placed_first_ && std::ranges::any_of(jobs_, missing)) return;
@@ -152,7 +153,8 @@ void SharedDevice::place_waiting() {
       break;
     } catch (const DoesNotFit& error) {
       // The other jobs may fit without this one.
-      const auto job = std::ranges::find_if(asked, [&](const Job* one) { return one->map.name == error.job; });
+      const auto job =
+          std::ranges::find_if(asked, [&](const Job* one) { return one->map.name == error.job; });
       (*job)->failure = std::current_exception();
       asked.erase(job);
     } catch (const std::exception&) {
@@ -213,6 +215,19 @@ bool SharedDevice::overwrites(std::size_t other, std::size_t job) const {
   return a.map.placed && b.map.placed && a.arena == b.arena && overwrites_state(a.map, b.map);
 }
 
+std::size_t SharedDevice::index_of(const Job& job) const {
+  return static_cast<std::size_t>(
+      std::ranges::find_if(jobs_, [&](const auto& one) { return one.get() == &job; }) - jobs_.begin());
+}
+
+bool SharedDevice::swaps() const {
+  const Lock lock(mutex_);
+  for (std::size_t a = 0; a < jobs_.size(); ++a)
+    for (std::size_t b = 0; b < jobs_.size(); ++b)
+      if (a != b && overwrites(a, b)) return true;
+  return false;
+}
+
 bool SharedDevice::states_overlap(std::size_t a, std::size_t b) const {
   const Job &first = *jobs_[a], &second = *jobs_[b];
   return overwrites(a, b) && first.state() < second.state() + second.state_bytes() &&
@@ -262,6 +277,11 @@ SharedDevice::Progress SharedDevice::progress(int job) const {
 void SharedDevice::set_step_ms(int job, double milliseconds) {
   const Lock lock(mutex_);
   at(job).step_ms = milliseconds;
+}
+
+std::int64_t SharedDevice::steps_of_turn(int job) const {
+  const Lock lock(mutex_);
+  return steps_of_turn(at(job));
 }
 
 std::int64_t SharedDevice::memory_bytes() const {
@@ -353,7 +373,9 @@ bool SharedDevice::admits(int number, DeviceGate::Use use) {
   using Use = DeviceGate::Use;
   Job& job = at(number);
   if (alone_ >= 0) return false;
-  const auto waits_alone = [&](const auto& other) { return other.get() != &job && other->waiting == Use::alone; };
+  const auto waits_alone = [&](const auto& other) {
+    return other.get() != &job && other->waiting == Use::alone;
+  };
   if (use == Use::alone) {
     const auto busy = [](const auto& other) { return other->inside || other->mid_step; };
     return std::ranges::none_of(jobs_, busy);
@@ -453,18 +475,23 @@ void SharedDevice::prefetch_next() {
   }
 }
 
-// A turn lasts as long as it takes to copy the states that change places in it.
+// A turn lasts as long as the copies that it causes. If they cannot run during other jobs' steps,
+// it lasts so much longer that they take little of the time.
 std::int64_t SharedDevice::steps_of_turn(const Job& job) const {
-  double bytes = 0;
-  for (std::size_t other = 0; other < jobs_.size(); ++other)
-    for (std::size_t its = 0; its < jobs_.size(); ++its)
-      if (other != its && overwrites(other, its)) {
-        bytes = std::max(bytes, 2.0 * static_cast<double>(jobs_[its]->state_bytes()));
-      }
-  if (bytes == 0) return 1;
+  constexpr double kExposed = 8;
+  double ms = 0;
+  for (std::size_t other = 0; other < jobs_.size(); ++other) {
+    const Job& its = *jobs_[other];
+    const std::size_t own = index_of(job);
+    if (other == own || its.ended) continue;
+    const double copies = 2 * static_cast<double>(its.state_bytes() + job.state_bytes()) / kCopiedBytesPerMs;
+    if (overwrites(own, other))
+      ms = std::max(ms, kExposed * copies);
+    else if (overwrites(other, own))
+      ms = std::max(ms, copies);
+  }
   const double step_ms = job.step_ms > 0 ? job.step_ms : 10;
-  return std::clamp<std::int64_t>(std::llround(std::ceil(bytes / kCopiedBytesPerMs / step_ms)), 1,
-                                  kMostStepsOfTurn);
+  return std::clamp<std::int64_t>(std::llround(std::ceil(ms / step_ms)), 1, kMostStepsOfTurn);
 }
 
 void SharedDevice::evict(std::size_t number) {

@@ -61,6 +61,8 @@ class SharedDevice {
   void focus(std::optional<std::vector<int>> jobs);
   // Whether two jobs have memory in common. They must have reserved theirs.
   bool share_memory(int a, int b) const;
+  // Whether the memory is so short that states wait in host memory.
+  bool swaps() const;
 
   struct Progress {
     bool reserved = false, ended = false;
@@ -71,9 +73,11 @@ class SharedDevice {
     std::int64_t swapped_bytes = 0;      // copied out of the device and into it
   };
   Progress progress(int job) const;
-  // Sets how long a step takes if the job runs alone. Turns are then as long as the copies of states
-  // need.
+  // Sets how long a step takes if the job runs alone. Turns are then as long as the copies of
+  // states need.
   void set_step_ms(int job, double milliseconds);
+  // Returns how many steps a turn of the job has.
+  std::int64_t steps_of_turn(int job) const;
   std::int64_t memory_bytes() const;  // the bytes that are reserved for all jobs
 
  private:
@@ -87,6 +91,7 @@ class SharedDevice {
   void place(const std::vector<Job*>& asked);
   bool overwrites(std::size_t other, std::size_t job) const;
   bool states_overlap(std::size_t a, std::size_t b) const;
+  std::size_t index_of(const Job& job) const;
   void find_conflicts();
 
   void enter(int job, DeviceGate::Use use, kernels::Stream stream);

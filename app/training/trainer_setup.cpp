@@ -70,8 +70,8 @@ Trainer::Trainer(const TrainOptions& options, const RunHost& host, std::vector<T
     });
     if (world_.rank() == 0)
       progress_ = std::make_unique<Progress>(
-          host_.output, ProgressOptions{terminal_of(*host_.output), options_.log_every, total_steps_,
-                                        steps_per_epoch_});
+          host_.output,
+          ProgressOptions{terminal_of(*host_.output), options_.log_every, total_steps_, steps_per_epoch_});
   }
   make_trainings();
   if (world_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());

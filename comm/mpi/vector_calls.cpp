@@ -77,19 +77,20 @@ void Communicator::gatherv_raw(const void* mine, std::int64_t count, void* all, 
                                std::string_view label) const {
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
-  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem, mine, all}, [&](std::string_view name) {
-    Transfers transfers(handle_, type, context_->chunk_bytes, kGatherTag, name);
-    if (rank_ != root)
-      transfers.send(mine, count, root);
-    else
-      for_each_part(counts, type, [&](int peer, std::int64_t offset, std::int64_t theirs) {
-        if (peer == root)
-          copy(mine, at(all, offset), theirs * size_of(type));
+  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem, mine, all},
+      [&](std::string_view name) {
+        Transfers transfers(handle_, type, context_->chunk_bytes, kGatherTag, name);
+        if (rank_ != root)
+          transfers.send(mine, count, root);
         else
-          transfers.receive(at(all, offset), theirs, peer);
+          for_each_part(counts, type, [&](int peer, std::int64_t offset, std::int64_t theirs) {
+            if (peer == root)
+              copy(mine, at(all, offset), theirs * size_of(type));
+            else
+              transfers.receive(at(all, offset), theirs, peer);
+          });
+        transfers.finish();
       });
-    transfers.finish();
-  });
 }
 
 void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::span<const std::int64_t> counts,
@@ -97,19 +98,20 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
                                 std::string_view label) const {
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
-  run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem, all, mine}, [&](std::string_view name) {
-    Transfers transfers(handle_, type, context_->chunk_bytes, kScatterTag, name);
-    if (rank_ != root)
-      transfers.receive(mine, count, root);
-    else
-      for_each_part(counts, type, [&](int peer, std::int64_t offset, std::int64_t theirs) {
-        if (peer == root)
-          copy(at(all, offset), mine, theirs * size_of(type));
+  run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem, all, mine},
+      [&](std::string_view name) {
+        Transfers transfers(handle_, type, context_->chunk_bytes, kScatterTag, name);
+        if (rank_ != root)
+          transfers.receive(mine, count, root);
         else
-          transfers.send(at(all, offset), theirs, peer);
+          for_each_part(counts, type, [&](int peer, std::int64_t offset, std::int64_t theirs) {
+            if (peer == root)
+              copy(at(all, offset), mine, theirs * size_of(type));
+            else
+              transfers.send(at(all, offset), theirs, peer);
+          });
+        transfers.finish();
       });
-    transfers.finish();
-  });
 }
 
 void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
@@ -122,11 +124,12 @@ void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, s
   std::string problem;
   if (rank_ == root && all_count != count * size_)
     problem = fmt::format("the root's buffer holds {} elements, expected {}", all_count, count * size_);
-  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem, mine, all}, [&](std::string_view name) {
-    check_mpi(
-        MPI_Gather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, root, handle_),
-        name);
-  });
+  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem, mine, all},
+      [&](std::string_view name) {
+        check_mpi(MPI_Gather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, root,
+                             handle_),
+                  name);
+      });
 }
 
 void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
@@ -135,19 +138,20 @@ void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* al
   if (all_count != count * size_)
     problem = fmt::format("the buffer for all holds {} elements, expected {}", all_count, count * size_);
   const std::int64_t bytes = count * size_of(type);
-  run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, problem, mine, all}, [&](std::string_view name) {
-    if (bytes * size_ <= context_->chunk_bytes) {
-      check_mpi(
-          MPI_Allgather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, handle_),
-          name);
-      return;
-    }
-    copy(mine, at(all, rank_ * bytes), bytes);
-    for (int source = 0; source < size_; ++source)
-      for_each_chunk(count, type, context_->chunk_bytes, [&](std::int64_t offset, int chunk) {
-        check_mpi(MPI_Bcast(at(all, source * bytes + offset), chunk, type, source, handle_), name);
+  run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, problem, mine, all},
+      [&](std::string_view name) {
+        if (bytes * size_ <= context_->chunk_bytes) {
+          check_mpi(
+              MPI_Allgather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, handle_),
+              name);
+          return;
+        }
+        copy(mine, at(all, rank_ * bytes), bytes);
+        for (int source = 0; source < size_; ++source)
+          for_each_chunk(count, type, context_->chunk_bytes, [&](std::int64_t offset, int chunk) {
+            check_mpi(MPI_Bcast(at(all, source * bytes + offset), chunk, type, source, handle_), name);
+          });
       });
-  });
 }
 
 std::vector<std::string> Communicator::gather(const std::string& text, int root,

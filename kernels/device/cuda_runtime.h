@@ -125,8 +125,8 @@ CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& reco
 class CapturedGraph {
  public:
   CapturedGraph() = default;
-  // `priority` is that of the stream that `record` gets. A kernel of the graph keeps the priority of
-  // the stream on which it was captured.
+  // `priority` is that of the stream that `record` gets. A kernel of the graph keeps the priority
+  // of the stream on which it was captured.
   static CapturedGraph capture(const std::function<void(Stream)>& record,
                                CudaStream::Priority priority = CudaStream::Priority::normal);
   // Makes the graph's end wait for `stream`, for which nothing else in the graph waits. Call it in

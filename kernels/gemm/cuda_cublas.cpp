@@ -24,8 +24,8 @@ void check(cublasStatus_t status, const char* expression) {
 #define CONVOY_CUBLAS(expression) check(expression, #expression)
 
 // Makes the calling thread's handle when its first plan is bound, because cuBLAS cannot be started
-// inside a capture. A handle has one stream, so threads that capture at the same time need handles of
-// their own.
+// inside a capture. A handle has one stream, so threads that capture at the same time need handles
+// of their own.
 cublasHandle_t handle() {
   struct Destroy {
     void operator()(cublasContext* handle) const { cublasDestroy(handle); }

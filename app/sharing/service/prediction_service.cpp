@@ -28,6 +28,10 @@
 namespace convoy::app {
 namespace {
 
+// Parts of the latency goal: how long a request waits for others to fill its batch, and the wait
+// after which trainings must let the service catch up.
+constexpr double kPatience = 0.25, kLate = 0.4;
+
 using namespace std::chrono_literals;
 
 Latencies::Duration nanoseconds(double ms) {
@@ -219,8 +223,24 @@ void PredictionService::serve_once() {
 }
 
 void PredictionService::decode_next(std::chrono::milliseconds wait) {
-  decoding_ = queue_.next_batch(static_cast<std::size_t>(options_.batch), wait);
-  if (options_.gate != nullptr) options_.gate->expect_step(!decoding_.empty());
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const Request::Clock::time_point now = Request::Clock::now();
+  const auto part_of_goal = [&](double part) {
+    return std::chrono::duration_cast<Request::Clock::duration>(
+        Milliseconds(options_.latency_goal_ms * part));
+  };
+  // A step takes as long for one image as for a full batch. If requests come fast, wait for a batch
+  // to fill, as far as the goal allows.
+  const bool busy = now - last_taken_ < part_of_goal(kPatience);
+  decoding_ = queue_.next_batch(static_cast<std::size_t>(options_.batch), wait,
+                                busy ? part_of_goal(kPatience) : Request::Clock::duration(0));
+  if (!decoding_.empty()) last_taken_ = Request::Clock::now();
+  if (options_.gate != nullptr) {
+    // Between the steps of a service that keeps its goal, trainings may go on.
+    const bool late = options_.latency_goal_ms == 0 ||
+                      (!decoding_.empty() && last_taken_ - decoding_.front().arrival > part_of_goal(kLate));
+    options_.gate->expect_step(!decoding_.empty() && late);
+  }
   if (decoding_.empty()) return;
   loader_->submit(std::ssize(decoding_), [this](std::int64_t image, std::vector<std::uint8_t>& scratch) {
     return read(decoding_[static_cast<std::size_t>(image)], scratch);

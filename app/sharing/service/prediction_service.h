@@ -99,6 +99,7 @@ class PredictionService {
   std::vector<Request> decoding_;
   std::unique_ptr<data::RequestLoader> loader_;
   RequestQueue queue_;
+  Request::Clock::time_point last_taken_{};  // when a batch was last taken from the queue
   std::chrono::steady_clock::time_point began_;
 };
 

@@ -25,10 +25,22 @@ void RequestQueue::take(std::deque<Request>& from, std::size_t capacity, std::ve
   from.erase(from.begin(), from.begin() + count);
 }
 
-std::vector<Request> RequestQueue::next_batch(std::size_t capacity, std::chrono::milliseconds wait) {
+std::vector<Request> RequestQueue::next_batch(std::size_t capacity, std::chrono::milliseconds wait,
+                                              Request::Clock::duration patience) {
   std::vector<Request> batch;
   std::unique_lock lock(mutex_);
-  arrived_.wait_for(lock, wait, [&] { return failure_ || !of_clients_.empty() || !of_folder_.empty(); });
+  const Request::Clock::time_point until = Request::Clock::now() + wait;
+  while (!failure_) {
+    const std::size_t waiting = of_clients_.size() + of_folder_.size();
+    // When the oldest request has waited long enough.
+    Request::Clock::time_point due = until;
+    for (const std::deque<Request>* queue : {&of_clients_, &of_folder_})
+      if (!queue->empty()) due = std::min(due, queue->front().arrival + patience);
+    const Request::Clock::time_point now = Request::Clock::now();
+    if (waiting >= capacity || (waiting > 0 && due <= now && due < until)) break;
+    if (now >= until) return batch;
+    arrived_.wait_until(lock, due);
+  }
   if (failure_) std::rethrow_exception(failure_);
   take(of_clients_, capacity, batch);
   take(of_folder_, capacity, batch);

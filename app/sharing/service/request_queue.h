@@ -53,10 +53,11 @@ class RequestQueue {
   }
 
   void push(Request request);
-  // Returns the oldest requests, at most `capacity`, as soon as there is one. While a batch is
-  // predicted, the next one gathers, so batches grow with the load. Returns none if there is none
-  // for `wait`. Throws what fail() got.
-  std::vector<Request> next_batch(std::size_t capacity, std::chrono::milliseconds wait);
+  // Returns the oldest requests, at most `capacity`, as soon as there are so many or the oldest of
+  // them has waited for `patience`. While a batch is predicted, the next one gathers, so batches
+  // grow with the load. Returns none if that does not happen within `wait`. Throws what fail() got.
+  std::vector<Request> next_batch(std::size_t capacity, std::chrono::milliseconds wait,
+                                  Request::Clock::duration patience = {});
 
   // Answer a request that next_batch() returned: with its most probable classes, or with a line
   // that says why there are none. Return after its `reply`, and throw what that throws.

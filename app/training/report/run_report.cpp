@@ -59,8 +59,8 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
       writes_(output != Output::none),
       prints_(output == Output::all),
       memory_(session.memory().plan().uses()),
-      progress_(prints_ ? plan.output : nullptr,
-                {prints_ ? terminal_of(*plan.output) : Terminal{}, options.log_every, plan.total_steps, plan.steps_per_epoch}),
+      progress_(prints_ ? plan.output : nullptr, {prints_ ? terminal_of(*plan.output) : Terminal{},
+                                                  options.log_every, plan.total_steps, plan.steps_per_epoch}),
       times_(plan.total_steps),
       train_loss_(std::numeric_limits<double>::quiet_NaN()),
       test_accuracy_(std::numeric_limits<double>::quiet_NaN()) {
@@ -250,13 +250,16 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.parameters_sha256 = parameters_sha256;
   write_summary(std::filesystem::path(options_.out) / "summary.json", summary);
   if (!prints_) return;
-  *plan_.output << fmt::format(
-      "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
-      "test accuracy {:.2f} %{}\n{}\nparameters_sha256 {}\n",
-      steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms, summary.exposed_comm_ms,
-      100 * test_accuracy_,
-      ema_test_accuracy_ ? fmt::format(", of the moving average {:.2f} %", 100 * *ema_test_accuracy_) : "",
-      describe(bottleneck, plan_.ranks), parameters_sha256) << std::flush;
+  *plan_.output
+      << fmt::format(
+             "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
+             "test accuracy {:.2f} %{}\n{}\nparameters_sha256 {}\n",
+             steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms,
+             summary.exposed_comm_ms, 100 * test_accuracy_,
+             ema_test_accuracy_ ? fmt::format(", of the moving average {:.2f} %", 100 * *ema_test_accuracy_)
+                                : "",
+             describe(bottleneck, plan_.ranks), parameters_sha256)
+      << std::flush;
 }
 
 }  // namespace convoy::app

@@ -48,7 +48,8 @@ class ShareJob : public TrainJob {
     const std::string name = "alone-" + one.name;
     if (!fs::exists(fs::path(out(name)) / "summary.json")) {
       const std::string config = file(name, table(one).substr(table(one).find("model")));
-      const Outcome run_alone = run(std::string(CONVOY_PROGRAM) + " train --config " + config + " --out " + out(name));
+      const Outcome run_alone =
+          run(std::string(CONVOY_PROGRAM) + " train --config " + config + " --out " + out(name));
       EXPECT_EQ(run_alone.status, 0) << run_alone.text;
     }
     return sha(name);
@@ -79,14 +80,16 @@ TEST_F(ShareJob, EveryJobHasTheBitsOfARunAlone) {
   }
 }
 
-// A missing file, a loss that is not finite, a folder in use and too little memory each end one job.
+// A missing file, a loss that is not finite, a folder in use and too little memory each end one
+// job.
 TEST_F(ShareJob, AFailureEndsOneJob) {
   const Training good = trainings()[1];
   std::string text = table(good);
   text += "[[job]]\nname = \"lost\"\nmodel = \"lenet\"\ndata = \"" + out("nothing.h5") +
           "\"\nglobal-batch = 51\nsteps = 3\n";
   text += table({"diverges", "lenet", "learning-rate = 1e30\nstop-on-divergence = true\n"});
-  text += "[[job]]\nname = \"large\"\nmodel = \"resnet18\"\ndata = \"synthetic\"\nglobal-batch = 64\nsteps = 3\n";
+  text +=
+      "[[job]]\nname = \"large\"\nmodel = \"resnet18\"\ndata = \"synthetic\"\nglobal-batch = 64\nsteps = 3\n";
   const Outcome outcome = run(share(file("failing", text), "failing", "--memory-limit 60MiB"));
   EXPECT_EQ(outcome.status, 1) << outcome.text;
   EXPECT_EQ(sha("failing/plain"), alone(good));
@@ -97,9 +100,13 @@ TEST_F(ShareJob, AFailureEndsOneJob) {
     EXPECT_NE(std::string(job("failing", name)["message"]).find(reason), std::string::npos)
         << job("failing", name);
     const auto lines = outcome.ours();
-    EXPECT_EQ(std::ranges::count_if(lines, [&](const std::string& line) {
-                return line.find(std::string("job ") + name + ": ") != std::string::npos;
-              }), 1) << outcome.text;
+    EXPECT_EQ(std::ranges::count_if(lines,
+                                    [&](const std::string& line) {
+                                      return line.find(std::string("job ") + name + ": ") !=
+                                             std::string::npos;
+                                    }),
+              1)
+        << outcome.text;
   }
 }
 
@@ -131,7 +138,8 @@ TEST_F(ShareJob, TakesAndDropsJobsWhileItRuns) {
   const Outcome wrong = run(share("", "open", "--add " + file("wrong", table(late, "stepz = 8\n"))));
   EXPECT_EQ(wrong.status, 2) << wrong.text;
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!fs::exists(fs::path(out("open/plain")) / "summary.json") && std::chrono::steady_clock::now() < limit)
+  while (!fs::exists(fs::path(out("open/plain")) / "summary.json") &&
+         std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(sha("open/plain"), alone(late));
   EXPECT_EQ(run(share("", "open", "--remove endless")).status, 0);
@@ -143,14 +151,16 @@ TEST_F(ShareJob, TakesAndDropsJobsWhileItRuns) {
 TEST_F(ShareJob, EvaluatesACheckpointNextToATraining) {
   const Training one = trainings()[1];
   alone(one);
-  const std::string evaluation = "[[job]]\nname = \"test\"\nkind = \"evaluate\"\ncheckpoint = \"" + out("alone-plain") +
-                                 "\"\ndata = \"" + data() + "\"\nglobal-batch = 30\nthreads = 1\n";
+  const std::string evaluation = "[[job]]\nname = \"test\"\nkind = \"evaluate\"\ncheckpoint = \"" +
+                                 out("alone-plain") + "\"\ndata = \"" + data() +
+                                 "\"\nglobal-batch = 30\nthreads = 1\n";
   const Outcome outcome = run(share(file("mixed", table(one) + evaluation), "mixed"));
   ASSERT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_EQ(sha("mixed/plain"), alone(one));
-  const Outcome expected = run(std::string(CONVOY_PROGRAM) + " evaluate --checkpoint " + out("alone-plain") + " --data " +
-                               data() + " --global-batch 30 --threads 1 --json");
-  EXPECT_EQ(json::parse(std::ifstream(fs::path(out("mixed/test")) / "evaluation.json")), json::parse(expected.text));
+  const Outcome expected = run(std::string(CONVOY_PROGRAM) + " evaluate --checkpoint " + out("alone-plain") +
+                               " --data " + data() + " --global-batch 30 --threads 1 --json");
+  EXPECT_EQ(json::parse(std::ifstream(fs::path(out("mixed/test")) / "evaluation.json")),
+            json::parse(expected.text));
 }
 
 TEST_F(ShareJob, NamesWhatIsWrongWithTheJobs) {

@@ -37,8 +37,7 @@ TEST(MemoryMap, ScratchOverlapsBeforeStates) {
   place_jobs((3 + 7 + 6) * kPage, jobs);
   EXPECT_TRUE(share_memory(jobs[0], jobs[1]));
   for (int a = 0; a < 3; ++a)
-    for (int b = 0; b < 3; ++b)
-      EXPECT_TRUE(a == b || !overwrites_state(jobs[a], jobs[b])) << a << " " << b;
+    for (int b = 0; b < 3; ++b) EXPECT_TRUE(a == b || !overwrites_state(jobs[a], jobs[b])) << a << " " << b;
 }
 
 // Four states of 4 pages do not fit next to scratch memory of 2 in 14 pages. The state of the next

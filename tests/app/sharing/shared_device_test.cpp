@@ -16,7 +16,9 @@ using Use = DeviceGate::Use;
 constexpr int kState = static_cast<int>(MemoryPart::state), kScratch = static_cast<int>(MemoryPart::scratch);
 constexpr std::int64_t kPage = kMapAlignment;
 
-MemoryNeed need(std::int64_t state, std::int64_t scratch) { return {{kPage, state * kPage, scratch * kPage}}; }
+MemoryNeed need(std::int64_t state, std::int64_t scratch) {
+  return {{kPage, state * kPage, scratch * kPage}};
+}
 
 // Runs the jobs in threads; body(job, gate) is a thread's work.
 void run_jobs(SharedDevice& device, int jobs, const std::function<void(int job, DeviceGate& gate)>& body) {

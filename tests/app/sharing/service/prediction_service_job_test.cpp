@@ -177,11 +177,13 @@ TEST_F(PredictionServiceJob, RunsNextToATrainingInOneProcess) {
   const std::string training = "model = \"lenet\"\ndata = \"" + data() +
                                "\"\nglobal-batch = 51\nthreads = 1\nseed = 3\nsteps = 300\nlimit-test = 30\n";
   std::ofstream(out("train.toml")) << training;
-  const Outcome alone = run(std::string(CONVOY_PROGRAM) + " train --config " + out("train.toml") + " --out " + out("alone"));
+  const Outcome alone =
+      run(std::string(CONVOY_PROGRAM) + " train --config " + out("train.toml") + " --out " + out("alone"));
   ASSERT_EQ(alone.status, 0) << alone.text;
-  std::ofstream(out("jobs.toml")) << "[[job]]\nname = \"training\"\n" << training << "[[job]]\nname = \"service\"\n"
-                                  << "kind = \"predict\"\nbatch = 8\nthreads = 1\ntop = 10\ncheckpoint = \"" << out("run")
-                                  << "\"\nsocket = \"" << socket() << "\"\n";
+  std::ofstream(out("jobs.toml")) << "[[job]]\nname = \"training\"\n"
+                                  << training << "[[job]]\nname = \"service\"\n"
+                                  << "kind = \"predict\"\nbatch = 8\nthreads = 1\ntop = 10\ncheckpoint = \""
+                                  << out("run") << "\"\nsocket = \"" << socket() << "\"\n";
   Outcome shared;
   std::thread process([&] {
     shared = run(std::string(CONVOY_PROGRAM) + " share " + out("jobs.toml") + " --out " + out("both"));

@@ -73,6 +73,17 @@ TEST_F(RequestQueueOf, WaitingEndsWithTheFirstRequest) {
   later.join();
 }
 
+// With patience, a batch is taken when it is full or when its oldest request has waited so long.
+TEST_F(RequestQueueTest, APatientBatchWaitsUntilItIsFull) {
+  push("a");
+  EXPECT_TRUE(queue_.next_batch(2, 5ms, 30s).empty());
+  push("b");
+  EXPECT_EQ(paths(queue_.next_batch(2, 0ms, 30s)), (Names{"a", "b"}));
+  push("c");
+  EXPECT_TRUE(queue_.next_batch(2, 0ms, 40ms).empty());
+  EXPECT_EQ(paths(queue_.next_batch(2, 30s, 40ms)), (Names{"c"}));
+}
+
 TEST_F(RequestQueueOf, AnswersAreRankedAndTimed) {
   queue_.push(request("a"));
   queue_.push(request("f", Request::Origin::folder));
