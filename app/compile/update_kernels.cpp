@@ -20,7 +20,9 @@ FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph
     const auto bytes =
         static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(one.tensor)].bytes());
     const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
-    segments.push_back({elements, count, one.spec.decay, one.spec.decay, one.spec.rate});
+    const ParameterSpec& spec = one.spec;
+    segments.push_back(
+        {elements, count, spec.decay ? 1 / spec.width_rate : 0, spec.decay, spec.rate * spec.width_rate});
     elements += (count + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
     copied = copied || one.copy >= 0;
     if (one.gradient < 0) continue;

@@ -33,6 +33,9 @@ struct ParameterSpec {
   bool decay = false;  // whether weight decay and LARS scaling apply
   // Factor on the learning rate. 0 means frozen: the parameter has no gradient.
   float rate = 1;
+  // Another factor of the learning rate, by the width of the network (training/parametrisation.h).
+  // It leaves the product of learning rate and weight decay as it is.
+  float width_rate = 1;
   // The name within the layer. `name` differs from "layer.key" if a model file uses another name.
   std::string key = {};
   // The shape in model files, if it differs from `shape`; else empty. Both shapes have the same

@@ -50,7 +50,7 @@ struct OptionRow {
   std::variant<Field<bool>, Field<std::int64_t>, Field<std::uint64_t>, Field<double>, Field<std::string>,
                Field<std::vector<double>>, Field<std::vector<std::string>>, Field<kernels::Backend>,
                Field<Precision>, Field<kernels::OptimizerKind>, Field<ScheduleKind>, Field<RateScaling>,
-               Field<Anneal>, Field<Feed>, Field<AutoAugmentPolicy>, Field<Lanes>>
+               Field<Anneal>, Field<Feed>, Field<AutoAugmentPolicy>, Field<Lanes>, Field<Parametrisation>>
       field;
   Agreement agreement;
   // The values that are allowed: whole numbers between two bounds, or an interval as text, such as

@@ -11,6 +11,7 @@
 
 #include "app/errors.h"
 #include "app/model/import/model_file.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/option_table.h"
 #include "app/training/parameter_rates.h"
 #include "kernels/device/sample_transform.h"
@@ -87,6 +88,16 @@ void check_model(const TrainOptions& o) {
   require(!o.reinitialise || is_model_file(o.model),
           fmt::format("--reinitialise: expected --model FILE.onnx, whose weights it replaces, found '{}'",
                       o.model));
+}
+
+void check_parametrisation(const TrainOptions& o) {
+  if (o.parametrisation == Parametrisation::standard) return;
+  require(width_of(o.model) > 0,
+          fmt::format("--parametrisation: mup needs a network with a width, such as wrn28_10, but found "
+                      "--model {}",
+                      o.model));
+  require(o.optimizer != kernels::OptimizerKind::lars,
+          "--parametrisation: mup has no rule for --optimizer lars, expected sgd or adamw");
 }
 
 void check_augmentation(const TrainOptions& o) {
@@ -188,6 +199,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
           "--data-on-device cannot be combined with --feed scatter on several ranks: every rank reads all "
           "images");
   check_model(o);
+  check_parametrisation(o);
   check_augmentation(o);
   check_rates(o);
   check_belongings(o);

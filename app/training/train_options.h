@@ -13,6 +13,7 @@
 #include "app/compile/lanes.h"
 #include "app/compile/step_choices.h"
 #include "app/compile/step_options.h"
+#include "app/training/parametrisation.h"
 #include "app/training/schedule.h"
 #include "data/loader/image_op_settings.h"
 #include "kernels/optimizer/optimizer.h"
@@ -104,6 +105,8 @@ struct TrainOptions {
   double trust_coefficient = 0.001;                   // for lars
   double clip_gradient_norm = 0;                      // 0: no clipping
   double label_smoothing = 0;
+  Parametrisation parametrisation = Parametrisation::standard;
+  std::int64_t base_width = 1;      // for mup
   std::vector<std::string> freeze;  // patterns of parameter names
   bool freeze_batch_norm = false;
   std::vector<std::string> rate;  // each is "PATTERN=FACTOR"

@@ -47,7 +47,8 @@ class Trainer {
   void make_trainings();
   void make_session();
   Network make_replica_network() const;
-  // Returns the network with the outputs and the drop path that the options request.
+  // Returns the network with the outputs, the drop path and the parametrisation that the options
+  // request.
   Network trained(Network network) const;
   void prepare(Network& network);
   StepOptions session_options() const;

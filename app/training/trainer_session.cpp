@@ -65,6 +65,8 @@ Network Trainer::make_replica_network() const {
 Network Trainer::trained(Network network) const {
   network = with_outputs(std::move(network), options_.loss_weights.size());
   if (options_.drop_path >= 0) network = with_drop_path(network, static_cast<float>(options_.drop_path));
+  if (options_.parametrisation == Parametrisation::mup)
+    parametrise_by_width(network, options_.base_width, options_.optimizer);
   return network;
 }
 

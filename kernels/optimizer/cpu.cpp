@@ -128,7 +128,7 @@ void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, 
     const ParameterSegment& segment = plan.problem.segments[s];
     const double w = std::sqrt(w2), g = std::sqrt(g2) * std::abs(double(control.gradient_scale));
     const Hyperparameters& numbers = control.hyperparameters;
-    const double decay = segment.decay ? numbers.weight_decay : 0;
+    const double decay = segment.decay * numbers.weight_decay;
     trust[s] = segment.adapt && w > 0 && g > 0 ? numbers.trust_coefficient * w / (g + decay * w) : 1;
   }
 }
@@ -189,7 +189,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       const ParameterSegment& segment = p.segments[piece.segment];
       const Update update{static_cast<float>(control.learning_rate * factor * segment.rate),
                           control.gradient_scale,
-                          segment.decay ? numbers.weight_decay : 0,
+                          segment.decay * numbers.weight_decay,
                           segment.rate,
                           numbers.momentum,
                           numbers.nesterov != 0};

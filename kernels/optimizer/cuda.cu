@@ -17,8 +17,8 @@ struct Chunk {
 
 struct Segment {
   std::int32_t first_chunk, chunks;
-  bool decay, adapt;
-  float rate;
+  float decay, rate;
+  bool adapt;
 };
 
 struct Buffers {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads)
     const bool adam = s.kind == OptimizerKind::adamw;
     shared = {control->learning_rate * segments[chunk.segment].rate,
               control->gradient_scale,
-              segments[chunk.segment].decay ? numbers.weight_decay : 0.0f,
+              segments[chunk.segment].decay * numbers.weight_decay,
               trust != nullptr ? trust[chunk.segment] : 1.0f,
               adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(numbers.beta1), t))) : 1.0f,
               adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(numbers.beta2), t))) : 1.0f,
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kThreads)
   const double w = sqrt(squares.value[0]);
   const double g = fabs(static_cast<double>(control->gradient_scale)) * sqrt(squares.value[1]);
   const Hyperparameters& numbers = control->hyperparameters;
-  const double decay = segment.decay ? numbers.weight_decay : 0.0;
+  const double decay = segment.decay * numbers.weight_decay;
   trust[chunk.segment] = segment.adapt && w > 0 && g > 0
                              ? static_cast<float>(numbers.trust_coefficient * w / (g + decay * w))
                              : 1.0f;
@@ -231,7 +231,7 @@ Tables tables_of(const OptimizerProblem& problem) {
           {segment.offset + done,
            static_cast<std::int32_t>(std::min<std::int64_t>(kChunk, segment.count - done)), index});
     tables.segments.push_back({first, static_cast<std::int32_t>(tables.chunks.size()) - first, segment.decay,
-                               segment.adapt, segment.rate});
+                               segment.rate, segment.adapt});
   }
   return tables;
 }

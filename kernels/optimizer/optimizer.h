@@ -13,7 +13,8 @@
 //                     scale = min(1, largest_norm / norm); 1 if the norm is NaN. If the output
 //                     is the control's gradient_scale, the whole gradient is clipped.
 // The control gives the learning rate lr, gradient_scale (a factor of every gradient g), the step
-// (from 0; AdamW's t is step + 1) and the hyperparameters. A segment's `rate` is a factor of lr.
+// (from 0; AdamW's t is step + 1) and the hyperparameters. A segment's `rate` is a factor of lr, and
+// its `decay` is a factor of wd.
 //
 //   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
 //   lars   v = m v + lr trust (g + wd w);  w -= v
@@ -39,7 +40,7 @@ enum class OptimizerKind : std::uint8_t { sgd, lars, adamw };
 struct ParameterSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
-  bool decay = true;  // applies weight decay; false for biases and norms
+  float decay = 1;    // a factor of the weight decay; 0 for biases and norms
   bool adapt = true;  // lets LARS scale the rate of this segment
   float rate = 1;     // a factor of the learning rate
 };

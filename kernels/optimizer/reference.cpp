@@ -86,7 +86,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
                         segment.count,
                         control->learning_rate * double{segment.rate},
                         control->gradient_scale,
-                        segment.decay ? numbers.weight_decay : 0};
+                        segment.decay * numbers.weight_decay};
       if (problem.kind == OptimizerKind::sgd) sgd(numbers, slice);
       if (problem.kind == OptimizerKind::lars) lars(numbers, slice, segment.adapt);
       if (problem.kind == OptimizerKind::adamw) adamw(numbers, slice, control->step);

@@ -330,7 +330,7 @@ check "a folder without results" says 1 "no results" "$root/jobs/report" "$folde
 check "measured and predicted efficiency start at the same ranks" /usr/bin/python3 - "$root/jobs/report" <<'PY'
 import sys
 code = {"__name__": "report"}
-exec(open(sys.argv[1]).read().rsplit("main()", 1)[0], code)
+exec(open(sys.argv[1]).read(), code)
 point = code["Point"](2)
 point.summaries = [{"images_per_second": 9}]
 predicted = {n: {"efficiency": e} for n, e in ((1, 1), (2, 0.9), (4, 0.45))}

@@ -18,7 +18,8 @@ refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
 }
 
 for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh \
-  partition_memory.sh partition_scaling.sh partition_baselines.sh partition_contention.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh; do
+  partition_memory.sh partition_scaling.sh partition_baselines.sh partition_contention.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh \
+  experiments/finite_width.sh experiments/glp4nn.sh experiments/gemm_ladder.sh experiments/neural_network_cases.sh; do
   check "$script --help" helps "$script"
 done
 check "quickstart.sh: an unknown flag" refuses 2 "--hlep" quickstart.sh --hlep
@@ -37,6 +38,12 @@ check "partition_memory.sh: no program" refuses 1 "convoy: no such program" part
 check "partition_scaling.sh: too few arguments" refuses 2 "expected CONVOY and OUT" partition_scaling.sh "$CONVOY"
 check "sharing_simulation.sh: too few arguments" refuses 2 "expected CONVOY and OUT" experiments/sharing_simulation.sh "$CONVOY"
 check "sharing_simulation.sh: no program" refuses 1 "convoy: no such program" experiments/sharing_simulation.sh ./convoy out
+for script in finite_width glp4nn gemm_ladder neural_network_cases; do
+  check "$script.sh: too few arguments" refuses 2 "expected " "experiments/$script.sh" "$CONVOY"
+  check "$script.sh: no program" refuses 1 "convoy: no such program" "experiments/$script.sh" --quick ./convoy out
+done
+check "finite_width.sh: no data" refuses 1 "data.h5: no such file" experiments/finite_width.sh "$CONVOY" out data.h5
+check "finite_width.sh: an unknown flag" refuses 2 "unknown flag '--quik'" experiments/finite_width.sh --quik "$CONVOY" out
 check "sanitize_gpu.sh: a flag" refuses 2 "expected a folder" sanitize_gpu.sh --out
 check "check_style.sh --help" helps check_style.sh
 check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no compile_commands.json" check_style.sh --tidy nowhere

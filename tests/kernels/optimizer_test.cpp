@@ -65,7 +65,7 @@ TEST(Optimizer, MatchesTheReference) {
                              {16, 40000, true, true},
                              {40016, 17, false, false},
                              {40040, 999, false, true, 0.25f},
-                             {41100, 31, true, false}};
+                             {41100, 31, 0.5f, false}};
     const Case test = update(rule, random_buffers(random, rule.problem, 41200));
     expect_matches_reference(test);
     for (const Backend b : {Backend::reference, Backend::cpu}) {
@@ -184,6 +184,24 @@ TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
       Case halved = update(rule, test.inputs);
       halved.control.learning_rate *= 0.5f;
       const Result expected = run(b, Layout::row_major, halved);
+      for (std::size_t i = 0; i < test.inputs.size(); ++i)
+        EXPECT_EQ(scaled.inputs[i].values, expected.inputs[i].values) << name_of(b) << i;
+    }
+  }
+}
+
+// The decay of a segment must act as a weight decay that is larger by this factor.
+TEST(Optimizer, ASegmentsDecayIsAFactorOfTheWeightDecay) {
+  Random random(8);
+  for (Rule rule : rules()) {
+    rule.problem.segments = {{0, 50, 0.5f, true}};
+    const Case test = update(rule, random_buffers(random, rule.problem, 50));
+    for (const Backend b : {Backend::reference, Backend::cpu}) {
+      const Result scaled = run(b, Layout::row_major, test);
+      Rule halved = rule;
+      halved.problem.segments[0].decay = 1;
+      halved.numbers.weight_decay *= 0.5f;
+      const Result expected = run(b, Layout::row_major, update(halved, test.inputs));
       for (std::size_t i = 0; i < test.inputs.size(); ++i)
         EXPECT_EQ(scaled.inputs[i].values, expected.inputs[i].values) << name_of(b) << i;
     }

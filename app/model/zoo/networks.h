@@ -28,4 +28,10 @@ Network squeezenet(const std::string& name, const Shape& input, int classes);
 Network vgg(const std::string& name, const Shape& input, int classes);
 Network wide_resnet(const std::string& name, const Shape& input, int classes);
 
+struct WideResnetExtent {
+  int depth = 0, width = 0;
+};
+// Parses a name such as "wrn28_10". Throws UsageError unless there is such a network.
+WideResnetExtent wide_resnet_extent(const std::string& name);
+
 }  // namespace convoy::app::zoo

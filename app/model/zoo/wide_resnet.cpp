@@ -13,27 +13,6 @@
 namespace convoy::app::zoo {
 namespace {
 
-struct Extent {
-  int depth = 0, width = 0;
-};
-
-Extent parse(const std::string& name) {
-  Extent extent;
-  const char *const begin = name.data() + 3, *const end = name.data() + name.size();
-  const auto depth = std::from_chars(begin, end, extent.depth);
-  const bool separated = depth.ec == std::errc{} && depth.ptr != end && *depth.ptr == '_';
-  const auto width = separated ? std::from_chars(depth.ptr + 1, end, extent.width) : depth;
-  if (!separated || width.ec != std::errc{} || width.ptr != end)
-    throw UsageError(fmt::format("unknown model \"{}\", expected wrnDEPTH_WIDTH such as wrn28_10", name));
-  if (extent.depth < 10 || extent.depth > 1000 || extent.depth % 6 != 4)
-    throw UsageError(
-        fmt::format("model {}: its depth is {}, expected 6n + 4 up to 1000: 10, 16, 22, 28, 34, 40, …", name,
-                    extent.depth));
-  if (extent.width < 1 || extent.width > 1000)
-    throw UsageError(fmt::format("model {}: its width is {}, expected 1 to 1000", name, extent.width));
-  return extent;
-}
-
 void add_block(Builder& net, const std::string& prefix, int filters, int stride) {
   LayerId shortcut = net.last();
   const bool same = net.shape()[1] == filters && stride == 1;
@@ -51,8 +30,24 @@ void add_block(Builder& net, const std::string& prefix, int filters, int stride)
 
 }  // namespace
 
+WideResnetExtent wide_resnet_extent(const std::string& name) {
+  WideResnetExtent extent;
+  const char *const begin = name.data() + 3, *const end = name.data() + name.size();
+  const auto depth = std::from_chars(begin, end, extent.depth);
+  const bool separated = depth.ec == std::errc{} && depth.ptr != end && *depth.ptr == '_';
+  const auto width = separated ? std::from_chars(depth.ptr + 1, end, extent.width) : depth;
+  if (!separated || width.ec != std::errc{} || width.ptr != end)
+    throw UsageError(fmt::format("unknown model \"{}\", expected wrnDEPTH_WIDTH such as wrn28_10", name));
+  if (extent.depth < 10 || extent.depth > 1000 || extent.depth % 6 != 4)
+    throw UsageError(
+        fmt::format("model {}: its depth is {}, expected 6n + 4 up to 1000: 10, 16, 22, 28, 34, 40, …", name,
+                    extent.depth));
+  if (extent.width < 1 || extent.width > 1000)
+    throw UsageError(fmt::format("model {}: its width is {}, expected 1 to 1000", name, extent.width));
+  return extent;
+}
 Network wide_resnet(const std::string& name, const Shape& input, int classes) {
-  const Extent extent = parse(name);
+  const WideResnetExtent extent = wide_resnet_extent(name);
   Builder net(name, input);
   net.add("conv1", Conv2d::square(16, 3, 1, 1));
   for (int stage = 0; stage < 3; ++stage)

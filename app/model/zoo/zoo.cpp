@@ -116,6 +116,19 @@ std::int64_t default_size(const std::string& name) {
   return is_model_file(name) ? ModelFile(name).image()[1] : kDefaultSize;
 }
 
+std::int64_t width_of(const std::string& name) {
+  return name.starts_with("wrn") && !is_model_file(name) ? zoo::wide_resnet_extent(name).width : 0;
+}
+
+std::string with_width(const std::string& name, std::int64_t width) {
+  if (width_of(name) == 0)
+    throw UsageError(
+        fmt::format("model {}: has no width, expected one with a width, such as wrn28_10", name));
+  const std::string changed = fmt::format("wrn{}_{}", zoo::wide_resnet_extent(name).depth, width);
+  zoo::wide_resnet_extent(changed);
+  return changed;
+}
+
 std::vector<std::string> network_names() {
   std::vector<std::string> names;
   for (const Entry& entry : kNetworks) names.emplace_back(entry.name);

@@ -25,6 +25,12 @@ Network make_network(const NetworkRequest& request);
 // Returns the default side of images in pixels.
 std::int64_t default_size(const std::string& name);
 
+// Returns the width of a network, 10 for "wrn28_10", or 0 if networks of this name have no width.
+// Throws UsageError for names such as "wrn28".
+std::int64_t width_of(const std::string& name);
+// Returns the name of the network with another width: "wrn28_2" for "wrn28_10" and 2. Throws
+// UsageError if the network has no width, or if it cannot have this one.
+std::string with_width(const std::string& name, std::int64_t width);
 // Returns the names for --model. "wrnDEPTH_WIDTH" stands for all networks such as "wrn28_10".
 std::vector<std::string> network_names();
 

@@ -163,6 +163,9 @@ std::vector<std::pair<std::string, std::string>> training_rows(const TrainOption
   return {
       {"optimizer", optimizer_row(o)},
       {"learning rate", learning_rate_row(o, steps_per_epoch)},
+      {"parametrisation", o.parametrisation == Parametrisation::mup
+                              ? fmt::format("mup, relative to width {}", o.base_width)
+                              : "standard"},
       {"loss", o.label_smoothing > 0 ? fmt::format("cross-entropy, label smoothing {}", o.label_smoothing)
                                      : "cross-entropy"},
       {"moving average", o.ema > 0 ? fmt::format("decay {} a step; best is chosen by it", o.ema) : "none"},

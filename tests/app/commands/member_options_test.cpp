@@ -81,6 +81,10 @@ TEST(MemberOptions, ErrorsSayWhatWasFoundAndExpected) {
        "--members: members must not differ in 'optimizer': it changes the operations of the step, which all "
        "members "
        "share"},
+      {"parametrisation=standard,mup",
+       "--members: members must not differ in 'parametrisation': it changes the operations of the step, "
+       "which "
+       "all members share"},
       {"lanes=1,2", "--members: members must not differ in 'lanes': all members run in the same processes"},
       {"seed=", "--members: seed: found 'seed=', expected a value at every comma"},
       {"seed=1,,2", "--members: seed: found 'seed=1,,2', expected a value at every comma"},

@@ -157,6 +157,30 @@ TEST_F(MembersJob, ASignalSavesAll) {
   EXPECT_EQ(checkpoints[2], checkpoints[0]);
 }
 
+// In µP the members' networks have other initial values and rates than in the standard
+// parametrisation. A run cannot go on in the other one.
+TEST_F(MembersJob, MayBeParametrisedByWidth) {
+  const auto line = [](const std::string& name, const std::string& flags) {
+    return train(name, "--limit-train 51 --steps 2 --parametrisation mup " + flags, "wrn10_2");
+  };
+  ASSERT_EQ(run(command(1, line("mup", "--members learning-rate=0.05,0.1"))).status, 0);
+  const Outcome one = run(command(1, line("mup_alone", "--learning-rate 0.05")));
+  ASSERT_EQ(one.status, 0) << one.text;
+  EXPECT_NE(one.text.find("mup, relative to width 1"), std::string::npos) << one.text;
+  EXPECT_EQ(sha(member("mup", 1)), sha("mup_alone"));
+  ASSERT_EQ(run(command(1, line("mup_of_2", "--learning-rate 0.05 --base-width 2"))).status, 0);
+  const std::string standard = "--limit-train 51 --steps 2 --learning-rate 0.05";
+  ASSERT_EQ(run(command(1, train("standard", standard, "wrn10_2"))).status, 0);
+  EXPECT_NE(sha("standard"), sha("mup_alone"));
+  EXPECT_EQ(sha("standard"), sha("mup_of_2")) << "of the base width it is the standard one";
+  const Outcome other = run(command(1, train("mup_alone", standard + " --resume", "wrn10_2")));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.text.find("--parametrisation: found \"standard\", but the run to resume was started with "
+                            "\"mup\""),
+            std::string::npos)
+      << other.text;
+}
+
 TEST_F(MembersJob, RefusesWhatDoesNotGoTogether) {
   const auto refuses = [](const std::string& flags, const std::string& message, int status = 2) {
     const Outcome job = run(command(1, members("refused", "seed=1..4", "--steps 2 " + flags)));

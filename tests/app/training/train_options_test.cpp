@@ -222,7 +222,8 @@ TEST(TrainOptions, ChecksAcrossFlags) {
         {"--one-cycle-anneal", "linear", "--schedule one-cycle, found --schedule constant"},
         {"--base-batch", "128", "--scale-learning-rate linear or sqrt, found --scale-learning-rate none"},
         {"--tuning-file", "t.json", "--backend cuda, found --backend cpu"},
-        {"--lanes", "2", "--backend cuda, found --backend cpu"}})
+        {"--lanes", "2", "--backend cuda, found --backend cpu"},
+        {"--base-width", "2", "--parametrisation mup, found --parametrisation standard"}})
     EXPECT_EQ(error_of(with({flag, value})), std::string(flag) + ": belongs to " + line);
   EXPECT_EQ(error_of(with({"--trace", testing::TempDir()})),
             "--trace " + testing::TempDir() + ": is a folder, expected the name of a file");
@@ -231,6 +232,21 @@ TEST(TrainOptions, ChecksAcrossFlags) {
   for (const char* backend : {"reference", "cpu"})
     EXPECT_EQ(error_of(with({"--backend", backend, "--precision", "bf16"})),
               std::string("--precision: found bf16, expected fp32 with --backend ") + backend);
+}
+
+TEST(TrainOptions, MupNeedsANetworkWithAWidth) {
+  const auto error = [](const Words& more) {
+    Words words = with({"--parametrisation", "mup"});
+    words.insert(words.end(), more.begin(), more.end());
+    words[1] = more.empty() ? "lenet" : "wrn16_4";
+    return error_of(words);
+  };
+  EXPECT_EQ(error({}),
+            "--parametrisation: mup needs a network with a width, such as wrn28_10, but found --model lenet");
+  EXPECT_EQ(error({"--base-width", "2"}), "");
+  EXPECT_EQ(error({"--base-width", "0"}), "--base-width: found '0', expected a whole number from 1 to 1000");
+  EXPECT_EQ(error({"--optimizer", "lars"}),
+            "--parametrisation: mup has no rule for --optimizer lars, expected sgd or adamw");
 }
 
 TEST(TrainOptions, ScheduleIsInStepsWithTheScaledRate) {
@@ -352,7 +368,7 @@ TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
                                       "--precision",
                                       "bf16"});
   const std::string text =
-      R"({"accumulate":1,"auto-augment":"rand:3:9","backend":"cuda","base-batch":64,"beta1":0.9,"beta2":0.999,)"
+      R"({"accumulate":1,"auto-augment":"rand:3:9","backend":"cuda","base-batch":64,"base-width":1,"beta1":0.9,"beta2":0.999,)"
       R"("checkpoint-every-epochs":1,"checkpoint-every-steps":7,"classes":10,"clip-gradient-norm":1.0,)"
       R"("color-jitter":[0.4,0.4,0.4,0.1],"crop-padding":0,"cutmix":0.0,"cutout":0,"data":"d.h5",)"
       R"("data-on-device":false,"drop-path":-1.0,"ema":0.9,"epochs":1,"epsilon":1e-08,"eval-every":1,"feed":"scatter",)"
@@ -360,7 +376,7 @@ TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
       R"("label-smoothing":0.1,"lanes":"auto","learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,"loss-weights":[],)"
       R"("memory-limit":1073741824,"milestones":[],"mixup":0.0,"model":"wrn10_1","momentum":0.9,)"
       R"("nesterov":false,"one-cycle-anneal":"linear","one-cycle-final-division":10000.0,)"
-      R"("one-cycle-initial-division":25.0,"one-cycle-rise":0.3,"optimizer":"adamw","out":"o","partition":1,)"
+      R"("one-cycle-initial-division":25.0,"one-cycle-rise":0.3,"optimizer":"adamw","out":"o","parametrisation":"standard","partition":1,)"
       R"("power":1.0,"precision":"bf16","random-erasing":0.0,"random-resized-crop":false,"rate":[],"reinitialise":false,)"
       R"("scale-learning-rate":"sqrt","schedule":"one-cycle","seed":1,"size":32,"steps":0,)"
       R"("stop-on-divergence":true,"sync-batch-norm":true,"test-resize":0,"threads":0,"timeout":300.0,)"

@@ -26,6 +26,7 @@ TEST(TrainingRows, Defaults) {
   const auto rows = rows_of(twenty_epochs());
   EXPECT_EQ(rows.at("optimizer"), "sgd, momentum 0.9, weight decay 0");
   EXPECT_EQ(rows.at("learning rate"), "0.1, constant");
+  EXPECT_EQ(rows.at("parametrisation"), "standard");
   EXPECT_EQ(rows.at("loss"), "cross-entropy");
   EXPECT_EQ(rows.at("moving average"), "none");
   EXPECT_EQ(rows.at("tests"), "every epoch");
@@ -45,6 +46,13 @@ TEST(TrainingRows, EveryRuleOfUpdateShowsItsOwnConstants) {
             "lars, momentum 0.9, trust coefficient 0.001, epsilon 1e-08, weight decay 0");
   options.optimizer = kernels::OptimizerKind::adamw;
   EXPECT_EQ(rows_of(options).at("optimizer"), "adamw, betas 0.9 and 0.999, epsilon 1e-08, weight decay 0");
+}
+
+TEST(TrainingRows, MupNamesItsBaseWidth) {
+  TrainOptions options = twenty_epochs();
+  options.parametrisation = Parametrisation::mup;
+  options.base_width = 2;
+  EXPECT_EQ(rows_of(options).at("parametrisation"), "mup, relative to width 2");
 }
 
 TEST(TrainingRows, TheRateIsTheScaledOneAndPositionsAreSteps) {
