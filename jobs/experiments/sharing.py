@@ -19,7 +19,11 @@ import sys
 SMALL = {"size": 32, "classes": 10, "data-on-device": True}
 # name: [(job, flags, steps)]
 MIXES = {
-    "small": [("resnet18", {"model": "resnet18_cifar", "global-batch": 128, **SMALL}, 3000),
+    "small": [("resnet18", {"model": "resnet18", "global-batch": 128, **SMALL}, 6000),
+              ("googlenet", {"model": "googlenet", "global-batch": 32}, 2000),
+              ("wrn16_4", {"model": "wrn16_4", "global-batch": 128, **SMALL}, 3000),
+              ("lenet", {"model": "lenet", "global-batch": 128, **SMALL}, 30000)],
+    "cifar": [("resnet18", {"model": "resnet18_cifar", "global-batch": 128, **SMALL}, 3000),
               ("googlenet", {"model": "googlenet", "global-batch": 32}, 2000),
               ("wrn16_4", {"model": "wrn16_4", "global-batch": 128, **SMALL}, 3000),
               ("lenet", {"model": "lenet", "global-batch": 128, **SMALL}, 30000)],

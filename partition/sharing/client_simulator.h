@@ -1,5 +1,5 @@
 // Simulates clients (jobs that share one device), event by event. "What happens when" in
-// docs/sharing.md has all rules, with examples. In short:
+// docs/sharing_simulation.md has all rules, with examples. In short:
 //
 // - A client's data are copied in, its kernels run one after the other with idle gaps between
 //   them, and its results are copied back. Each engine (copies in, compute, copies back) does one
