@@ -39,7 +39,6 @@ Job::~Job() {
 }
 
 void Job::start() {
-  started_ = Clock::now();
   status_ = JobStatus::running;
   thread_ = std::thread([this] { run(); });
 }
@@ -84,7 +83,6 @@ void Job::run() noexcept {
   }
   device_.end(number_);
   if (!message_.empty()) log_ << "convoy: " << message_ << std::endl;
-  ended_at_ = Clock::now();
   status_ = exit_status_ == 0                ? JobStatus::finished
             : exit_status_ == kRequeueStatus ? JobStatus::stopped
                                              : JobStatus::failed;

@@ -79,14 +79,10 @@ class Job {
   int number() const { return number_; }
   JobStatus status() const { return status_; }
   bool ended() const { return status_ != JobStatus::waiting && status_ != JobStatus::running; }
-  // Returns the exit status that the job would have as a process.
-  int exit_status() const { return exit_status_; }
   // Returns why the job failed, in one line; empty if it did not.
   std::string message() const;
   // Returns what a training has to do, counted from its set-up.
   PlannedWork planned() const;
-  Clock::time_point started() const { return started_; }
-  Clock::time_point ended_at() const { return ended_at_; }
 
  private:
   class Stop final : public StopRequest {
@@ -118,7 +114,6 @@ class Job {
   std::atomic<JobStatus> status_ = JobStatus::waiting;
   std::atomic<int> exit_status_ = 0;
   PlannedWork planned_;
-  Clock::time_point started_{}, ended_at_{};
   std::thread thread_;
 };
 

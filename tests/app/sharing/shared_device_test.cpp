@@ -216,6 +216,43 @@ TEST(SharedDevice, ATrainingWaitsForAService) {
   thread.join();
 }
 
+// A training is between two pieces of a step, a service expects one, and a third job wants to be
+// alone. The training must be let through, or all three would wait for each other.
+TEST(SharedDevice, AStepThatHasBegunEndsForAJobThatWaitsAlone) {
+  SharedDevice device({});
+  const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true),
+            timed = device.add({"timed"}, true);
+  std::atomic<int> done = 0;
+  const auto start = [&](int job, const std::function<void(DeviceGate&)>& work) {
+    return std::thread([&, job, work] {
+      device.gate(job).reserve(need(1, 1));
+      work(device.gate(job));
+      ++done;
+    });
+  };
+  std::barrier begun(3);
+  std::thread a = start(training, [&](DeviceGate& gate) {
+    { const Admission first(&gate, Use::step, {0, false}); }
+    begun.arrive_and_wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const Admission second(&gate, Use::step, {0, true});
+  });
+  std::thread b = start(service, [&](DeviceGate& gate) {
+    begun.arrive_and_wait();
+    gate.expect_step(true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    { const Admission step(&gate, Use::step); }
+    gate.finished(false);
+    gate.expect_step(false);
+  });
+  std::thread c = start(timed, [&](DeviceGate& gate) {
+    begun.arrive_and_wait();
+    const Admission alone(&gate, Use::alone);
+  });
+  a.join(), b.join(), c.join();
+  EXPECT_EQ(done, 3);
+}
+
 // A job that comes later takes the memory of a job that has ended.
 TEST(SharedDevice, ALateJobGetsMemoryThatIsFree) {
   SharedDevice device(limited(12));
