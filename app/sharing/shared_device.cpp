@@ -380,7 +380,7 @@ bool SharedDevice::admits(int number, DeviceGate::Use use) {
     const auto busy = [](const auto& other) { return other->inside || other->mid_step; };
     return std::ranges::none_of(jobs_, busy);
   }
-  // A job that waits to be alone needs the steps that have begun to end, whatever a service expects.
+  // A job that waits to be alone needs begun steps to end, whatever a service expects.
   if (std::ranges::any_of(jobs_, waits_alone)) return job.mid_step;
   for (int other = 0; other < static_cast<int>(jobs_.size()); ++other)
     if (conflict(number, other) && (at(other).inside || at(other).mid_step)) return false;

@@ -1,9 +1,10 @@
 // A device that several jobs of one process share. It reserves the memory of all jobs once, says
 // which job may launch work, and moves the states of jobs between the device and host memory.
 //
-// The jobs are divided into groups. The jobs of a group run side by side, and the groups take turns,
-// step by step, or for several steps if states must be copied. A job of higher priority goes before
-// jobs of lower priority. Services answer requests: while one has work, no training launches more.
+// The jobs are divided into groups. The jobs of a group run side by side, and the groups take
+// turns, step by step, or for several steps if states must be copied. A job of higher priority goes
+// before jobs of lower priority. Services answer requests: while one has work, no training launches
+// more.
 #pragma once
 
 #include <chrono>

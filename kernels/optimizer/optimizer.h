@@ -13,8 +13,8 @@
 //                     scale = min(1, largest_norm / norm); 1 if the norm is NaN. If the output
 //                     is the control's gradient_scale, the whole gradient is clipped.
 // The control gives the learning rate lr, gradient_scale (a factor of every gradient g), the step
-// (from 0; AdamW's t is step + 1) and the hyperparameters. A segment's `rate` is a factor of lr, and
-// its `decay` is a factor of wd.
+// (from 0; AdamW's t is step + 1) and the hyperparameters. A segment's `rate` is a factor of lr,
+// and its `decay` is a factor of wd.
 //
 //   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
 //   lars   v = m v + lr trust (g + wd w);  w -= v

@@ -1,5 +1,5 @@
 // Jobs that share one device, and the device. Here a job is called a client: it brings its data,
-// runs kernels, and takes its results away. docs/sharing_simulation.md has the rules, with examples.
+// runs kernels, and takes its results away. docs/sharing_simulation.md has the rules with examples.
 #pragma once
 
 #include <cstdint>
