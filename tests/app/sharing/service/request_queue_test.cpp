@@ -74,12 +74,12 @@ TEST_F(RequestQueueOf, WaitingEndsWithTheFirstRequest) {
 }
 
 // With patience, a batch is taken when it is full or when its oldest request has waited so long.
-TEST_F(RequestQueueTest, APatientBatchWaitsUntilItIsFull) {
-  push("a");
+TEST_F(RequestQueueOf, APatientBatchWaitsUntilItIsFull) {
+  queue_.push(request("a"));
   EXPECT_TRUE(queue_.next_batch(2, 5ms, 30s).empty());
-  push("b");
+  queue_.push(request("b"));
   EXPECT_EQ(paths(queue_.next_batch(2, 0ms, 30s)), (Names{"a", "b"}));
-  push("c");
+  queue_.push(request("c"));
   EXPECT_TRUE(queue_.next_batch(2, 0ms, 40ms).empty());
   EXPECT_EQ(paths(queue_.next_batch(2, 30s, 40ms)), (Names{"c"}));
 }
