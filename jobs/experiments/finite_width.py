@@ -168,8 +168,8 @@ def tables(runs, widths):
             lines.append(f"| {name} | {rate:g} | " + " | ".join(cells) + " |")
     lines.append("")
     for name in PARAMETRISATIONS:
-        first, last = (runs[name][width].best_rate() for width in (widths[0], widths[-1]))
-        lines.append(f"From width {widths[0]} to {widths[-1]} the best rate of {name} moves by {math.log2(last / first):+.1f} octaves.")
+        best = ", ".join(f"{runs[name][width].best_rate():g}" for width in widths)
+        lines.append(f"Best rates of {name} at widths {', '.join(map(str, widths))}: {best}.")
     return "\n".join(lines) + "\n"
 
 
