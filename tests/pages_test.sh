@@ -53,7 +53,7 @@ helps() {
       "$convoy" "$verb" "$part" --help
     done
   done
-  for part in jobs/*.sh jobs/train.sbatch jobs/report jobs/predict_client.py; do sed -n '1,40p' "$part"; done
+  for part in jobs/*.sh jobs/train.sbatch jobs/report jobs/predict_client.py jobs/experiments/*; do sed -n '1,40p' "$part"; done
 }
 tools='--help --version --preset --build --target --install --prefix --strip --build-arg --rm --filter --gtest_filter --hostfile
 --bind-to --oversubscribe --nodes --ntasks-per-node --gpus-per-node --time'

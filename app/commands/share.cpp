@@ -60,7 +60,7 @@ void add_share_command(CLI::App& app) {
                    "a [[job]] table for each job, with the flags of convoy train as keys")
       ->check(not_empty())
       ->type_name("JOBS.toml");
-  verb->add_option("--out", options.out, "folder of the jobs' folders (required)")
+  verb->add_option("--out", options.out, "folder of the jobs' folders")
       ->required()
       ->check(not_empty())
       ->type_name("DIR");

@@ -47,8 +47,8 @@ class DeviceGate {
   virtual ~DeviceGate() = default;
 
   // Reserves memory. May wait until the other sessions that start with this one have called it, so
-  // do not call it between enter() and leave(). Throws kernels::OutOfMemory. A second call replaces
-  // the first one's memory.
+  // do not call it between enter() and leave(). A later call, after the first
+  // session is gone, gets the same memory and must not need more. Throws kernels::OutOfMemory.
   virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
 
   // Waits until the session may use the device and its state is there. Work that is enqueued on

@@ -83,7 +83,7 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   reserve_memory();
   for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   make_executor();
   for (const int member : all_members_) initialise(steps_.main().graph, member);
   if (steps_.train) make_buckets();
@@ -159,7 +159,7 @@ void Session::make_executor() {
 }
 
 void Session::prepare_timing() {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   if (copy_parameters_) copy_parameters_({});
   const auto fill = [&](void* data, std::int64_t bytes) {
     fill_with_numbers(options_.backend, static_cast<std::byte*>(data), bytes);
@@ -181,7 +181,7 @@ void Session::prepare_timing() {
 }
 
 void Session::reset() {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   memory_->clear(options_.backend);
   for (const int member : all_members_) initialise(steps_.main().graph, member);
 }
@@ -203,7 +203,7 @@ void Session::initialise(const StepGraph& graph, int member) {
 }
 
 void Session::initialise(const Network& network, int member) {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   const std::uint64_t seed = options_.members[static_cast<std::size_t>(member)].seed;
   std::map<std::string, const ParameterSpec*> specs;
   for (const Layer& layer : network.layers())
@@ -228,7 +228,7 @@ void Session::make_buckets() {
 
 void Session::start(const Program& program, bool stop_requested) {
   if (copies_are_stale_ && copy_parameters_) {
-    const Admission admitted(options_.gate, DeviceGate::Use::memory);
+    const Admission admitted = use_memory();
     copy_parameters_({});
     kernels::synchronize(options_.backend);
   }
@@ -287,7 +287,7 @@ void Session::put_image(std::int64_t index, const std::uint8_t* pixels, std::int
 }
 
 std::vector<float> Session::read(const PersistentTensor& tensor, int member) const {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   std::vector<float> values(static_cast<std::size_t>(tensor.desc.shape.elements()));
   void* const address = memory_->of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda) {
@@ -301,7 +301,7 @@ std::vector<float> Session::read(const PersistentTensor& tensor, int member) con
 }
 
 void Session::write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member) {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   copies_are_stale_ = true;
   void* const address = memory_->of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda)
@@ -312,7 +312,7 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
 }
 
 void Session::average_states() {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   if (groups_.replicas->size() == 1 || options_.synchronised_batch_norm) return;
   std::vector<PersistentTensor> all = memory_->states();
   const auto& averages = memory_->averages();
@@ -329,7 +329,7 @@ void Session::average_states() {
 // Swaps the values through host memory, which is slow but rare. Swapping the addresses instead
 // would make all programs invalid, which hold these addresses.
 void Session::exchange_averages() {
-  const Admission admitted(options_.gate, DeviceGate::Use::memory);
+  const Admission admitted = use_memory();
   const auto exchange = [&](float* a, float* b, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
     std::vector<std::byte> of_a(bytes), of_b(bytes);

@@ -117,6 +117,8 @@ class Session {
   // network must have the same parameters and statistics as the compiled network.
   void initialise(const Network& network, int member);
 
+  // Keeps the memory on the device while many tensors are read or written.
+  [[nodiscard]] Admission use_memory() const { return {options_.gate, DeviceGate::Use::memory}; }
   // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);

@@ -34,12 +34,11 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chro
   };
   std::map<int, std::int64_t> before;
   for (const int job : set) before[job] = now(job).steps;
-  const Clock::time_point begin = Clock::now();
   // Waits until every job of the set has finished this many steps since `since`, or has ended.
   const auto wait = [&](const std::map<int, std::int64_t>& since, std::int64_t steps, auto least) {
     const Clock::time_point start = Clock::now();
     const auto done = [&](int job) { return now(job).steps >= since.at(job) + steps || ended(job); };
-    while (!stopped_() && Clock::now() - begin < kMostTime + least_time &&
+    while (!stopped_() && Clock::now() - start < kMostTime + least_time &&
            (Clock::now() - start < least || !std::ranges::all_of(set, done)) &&
            !std::ranges::all_of(set, [&](int job) { return ended(job); }))
       std::this_thread::sleep_for(1ms);
@@ -156,10 +155,12 @@ double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibra
     for (const int job : set) left[job] = left_of(job);
     while (!set.empty() && !stopped_()) {
       const std::map<int, double> rates = rates_of(set);
+      // A job that was too slow to be measured still moves, so that the walk ends.
+      const auto rate = [&](int job) { return std::max(rates.at(job), 1e-9); };
       double next = std::numeric_limits<double>::infinity();
-      for (const int job : set) next = std::min(next, left[job] / std::max(rates.at(job), 1e-9));
+      for (const int job : set) next = std::min(next, left[job] / rate(job));
       ms += next;
-      for (const int job : set) left[job] -= next * rates.at(job);
+      for (const int job : set) left[job] -= next * rate(job);
       std::erase_if(set, [&](int job) { return left[job] < 0.5; });
     }
     return ms;

@@ -43,6 +43,13 @@ void Job::start() {
   thread_ = std::thread([this] { run(); });
 }
 
+void Job::stop() {
+  stop_.request();
+  if (status_ != JobStatus::waiting) return;
+  device_.end(number_);
+  status_ = JobStatus::stopped;
+}
+
 std::string Job::message() const {
   const std::scoped_lock lock(mutex_);
   return message_;

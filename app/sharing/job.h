@@ -73,7 +73,8 @@ class Job {
 
   void start();
   // Asks the job to stop after its step. A training saves a checkpoint, from which it can go on.
-  void stop() { stop_.request(); }
+  // A job that waits for its arrival never starts.
+  void stop();
 
   const JobSpec& spec() const { return spec_; }
   int number() const { return number_; }

@@ -27,7 +27,8 @@ Range range_of(const MappedJob& job, int part) {
 // Places the parts of the jobs one by one. `placed_[job][part]` says which of them have a place.
 class Placing {
  public:
-  Placing(std::int64_t capacity, std::span<MappedJob> jobs) : capacity_(capacity), jobs_(jobs) {
+  Placing(std::int64_t capacity, std::span<MappedJob> jobs)
+      : capacity_(capacity / kMapAlignment * kMapAlignment), jobs_(jobs) {
     for (const MappedJob& job : jobs_) placed_.emplace_back(kMemoryParts, job.placed);
   }
 

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr const char* kInbox = "inbox";
+constexpr const char *kInbox = "inbox", *kReport = "share.json";
 
 // Puts a file into the inbox of a running process, which holds the lock of the folder.
 void post(const fs::path& out, const std::string& name, const std::string& text) {
@@ -33,7 +33,8 @@ void post(const fs::path& out, const std::string& name, const std::string& text)
 
 bool is_folder_name(const std::string& name) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
-  return !name.empty() && name.front() != '.' && name != kInbox && std::ranges::all_of(name, plain);
+  return !name.empty() && name.front() != '.' && name != kInbox && name != kReport &&
+         std::ranges::all_of(name, plain);
 }
 
 nlohmann::json json_of(const Job& job, const SharedDevice::Progress& progress) {
@@ -55,7 +56,12 @@ void request_jobs(const fs::path& out, const fs::path& jobs) {
 }
 
 void request_removal(const fs::path& out, const std::string& job) {
-  if (!is_folder_name(job) || !fs::is_directory(out / job))
+  std::ifstream stream(out / kReport);
+  const auto report = nlohmann::json::parse(stream, nullptr, false);
+  const auto runs = [&](const nlohmann::json& one) {
+    return one["name"] == job && one["status"] != "finished";
+  };
+  if (!report.is_object() || std::ranges::none_of(report["jobs"], runs))
     throw UsageError(fmt::format("--remove: found '{}', expected a job that runs in {}", job, out.string()));
   post(out, job + ".remove", "");
 }
@@ -115,24 +121,30 @@ void Share::add(const JobSpec& spec, int threads) {
 }
 
 int Share::run() {
+  write_summary();
+  const auto runs = [](const auto& job) { return job->status() == JobStatus::running; };
   while (!all_done()) {
-    if (stopped() &&
-        std::ranges::none_of(jobs_, [](const auto& job) { return job->status() == JobStatus::running; }))
+    if (!stopped()) {
+      read_inbox();
+      start_arrived();
+    } else if (std::ranges::none_of(jobs_, runs)) {
       break;
-    if (!stopped()) start_arrived();
-    read_inbox();
+    }
     report_ended();
     calibrate_if_due();
     std::this_thread::sleep_for(20ms);
   }
   report_ended();
+  for (const auto& order : fs::directory_iterator(fs::path(options_.out) / kInbox))
+    spdlog::warn("the order {} came too late", order.path().filename().string());
   write_summary();
-  const double measured = work_seconds();
-  const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
   fmt::print("{} jobs in {:.1f} s; the last step was done after {:.1f} s{}\n", jobs_.size(), seconds(),
-             measured, predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
-  if (std::ranges::any_of(jobs_, failed)) return 1;
-  return stopped() ? kRequeueStatus : 0;
+             work_seconds(),
+             predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
+  // Stopped jobs can go on, so a script must learn of them even if another job has failed.
+  if (stopped()) return kRequeueStatus;
+  const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
+  return std::ranges::any_of(jobs_, failed) ? 1 : 0;
 }
 
 // Returns whether nothing is left to do. Services run until they are stopped, but do not outlive
@@ -143,7 +155,7 @@ bool Share::all_done() {
   if (std::ranges::any_of(jobs_, busy)) return false;
   if (!std::ranges::all_of(jobs_, serves))
     for (const auto& job : jobs_)
-      if (serves(job)) job->stop();
+      if (serves(job) && !job->ended()) job->stop();
   return std::ranges::all_of(jobs_, [](const auto& job) { return job->ended(); });
 }
 
@@ -208,7 +220,10 @@ void Share::calibrate_if_due() {
   std::vector<CalibratedJob> running;
   std::size_t started = 0;
   for (const auto& job : jobs_) {
-    if (job->status() == JobStatus::waiting || job->spec().kind != JobKind::train) continue;
+    if (job->status() == JobStatus::waiting) continue;
+    // A job that compiles stops the others, which would spoil the measurement.
+    if (!job->ended() && !device_->progress(job->number()).reserved) return;
+    if (job->spec().kind != JobKind::train) continue;
     ++started;
     if (job->ended()) continue;
     if (device_->progress(job->number()).steps == 0) return;
@@ -254,7 +269,12 @@ void Share::write_summary() const {
     object["jobs"].push_back(one);
   }
   if (calibration_) object["gain"] = calibration_->gain;
-  data::write_file_atomically(fs::path(options_.out) / "share.json", json_text(object) + "\n");
+  // A report that cannot be written must not end the jobs.
+  try {
+    data::write_file_atomically(fs::path(options_.out) / kReport, json_text(object) + "\n");
+  } catch (const std::exception& failure) {
+    spdlog::warn("{}", failure.what());
+  }
 }
 
 }  // namespace convoy::app

@@ -45,8 +45,7 @@ class Share {
   // `read_jobs` reads the files that --add puts into the inbox.
   Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
         comm::MpiEnvironment& environment, const StopRequest& stop);
-  // Returns the exit status: 0 if all jobs finished, 75 if a signal stopped them, 1 if a job
-  // failed.
+  // Returns the exit status: 75 if a signal stopped jobs, else 1 if a job failed, else 0.
   int run();
 
  private:

@@ -23,6 +23,15 @@ constexpr std::int64_t kMostStepsOfTurn = 256;
 // The pieces of a step that a training may have launched while there are services.
 constexpr std::size_t kPiecesAhead = 2;
 
+// Ignores an error of the device.
+template <typename Body>
+void unless_failed(const Body& body) {
+  try {
+    body();
+  } catch (const std::exception&) {
+  }
+}
+
 std::int64_t free_memory(kernels::Backend backend) {
   if (backend == kernels::Backend::cuda) return kernels::free_gpu_memory() / 100 * 95;
   return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / 10 * 9;
@@ -56,7 +65,6 @@ struct SharedDevice::Job {
 
   std::byte* state() const { return base + map.offset[kState]; }
   std::size_t state_bytes() const { return static_cast<std::size_t>(map.need.bytes[kState]); }
-  bool trains() const { return !traits.service; }
 };
 
 class SharedDevice::Gate final : public DeviceGate {
@@ -107,11 +115,17 @@ DeviceGate& SharedDevice::gate(int job) {
 void SharedDevice::end(int number) {
   Lock lock(mutex_);
   Job& job = at(number);
+  // Copies of the state may be under way, and others get the memory next.
+  for (const DeviceQueue::Mark& mark : {job.last, job.in, job.out})
+    unless_failed([&] { queue_->wait(mark); });
+  job.host_state = {};
   job.ended = job.progress.ended = true;
   job.map.placed = false, job.map.need = {};
   urgent_ -= std::exchange(job.urgent, 0) + (std::exchange(job.expected, false) ? 1 : 0);
+  // An error may have ended the job anywhere.
   job.waiting.reset();
-  job.mid_step = false;
+  job.inside = job.mid_step = false;
+  if (alone_ == number) alone_ = -1;
   if (job.arena > 0) arenas_[job.arena] = {};
   find_conflicts();
   place_waiting();
@@ -121,15 +135,17 @@ void SharedDevice::end(int number) {
 MemoryPlace SharedDevice::reserve(int number, const MemoryNeed& need) {
   Lock lock(mutex_);
   Job& job = at(number);
-  const bool fits = job.map.placed && std::ranges::equal(need.bytes, job.map.need.bytes, std::less_equal<>());
-  if (!fits) {
-    job.map.placed = false;
+  if (job.map.placed) {
+    // Members that have been halved make a smaller session in the same memory.
+    if (!std::ranges::equal(need.bytes, job.map.need.bytes, std::less_equal<>()))
+      throw std::logic_error("a second session of a job needs more memory than the first");
+  } else {
     job.map.need = need;
-    job.asked = true;
-    place_waiting();
-    changed_.wait(lock, [&] { return job.map.placed || job.failure; });
-    if (job.failure) std::rethrow_exception(job.failure);
   }
+  job.asked = true;
+  place_waiting();
+  changed_.wait(lock, [&] { return job.map.placed || job.failure; });
+  if (job.failure) std::rethrow_exception(job.failure);
   job.fresh = true, job.resident = false;
   job.progress.reserved = true;
   MemoryPlace place;
@@ -182,7 +198,7 @@ void SharedDevice::place(const std::vector<Job*>& asked) {
   if (placed_first_ && options_.memory_limit == 0)
     for (Job* job : asked) {
       const std::int64_t bytes = bytes_side_by_side({&job->map, 1});
-      if (bytes > free_memory(options_.backend)) continue;
+      if (job->map.placed || bytes > free_memory(options_.backend)) continue;
       arenas_.emplace_back(options_.backend, static_cast<std::size_t>(bytes));
       place_jobs(bytes, {&job->map, 1});
       job->arena = arenas_.size() - 1;
@@ -305,6 +321,7 @@ void SharedDevice::enter(int number, DeviceGate::Use use, kernels::Stream stream
   if (use == DeviceGate::Use::alone) alone_ = number;
   evict_for(number, false);
   bring_state(number);
+  if (std::exchange(turn_began_, false) && options_.prefetch) prefetch_next();
   const std::vector<DeviceQueue::Mark> marks = marks_before(number);
   if (use == DeviceGate::Use::step) {
     for (const DeviceQueue::Mark& mark : marks) queue_->order(stream, mark);
@@ -316,16 +333,20 @@ void SharedDevice::enter(int number, DeviceGate::Use use, kernels::Stream stream
   if (use == DeviceGate::Use::alone) queue_->synchronize();
 }
 
+// Never throws: if the device has failed, the job that notices it says so when it waits for its step.
 void SharedDevice::leave(int number, DeviceGate::Use use, const DeviceGate::Piece& piece,
                          kernels::Stream stream) noexcept {
-  if (use == DeviceGate::Use::alone) queue_->synchronize();
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   Job& job = at(number);
   if (--job.depth > 0) return;
+  if (use == DeviceGate::Use::alone) {
+    lock.unlock();
+    unless_failed([&] { queue_->synchronize(); });
+    lock.lock();
+  }
   if (use == DeviceGate::Use::step) {
-    job.last = queue_->mark(stream);
-    job.flight.push_back(job.last);
-    while (!job.flight.empty() && queue_->reached(job.flight.front())) job.flight.pop_front();
+    unless_failed([&] { job.flight.push_back(job.last = queue_->mark(stream)); });
+    forget_reached(job);
     job.mid_step = !piece.last;
     if (piece.last) ++job.turn_steps;
   }
@@ -333,6 +354,13 @@ void SharedDevice::leave(int number, DeviceGate::Use use, const DeviceGate::Piec
   job.inside = false;
   job.last_active = Clock::now();
   changed_.notify_all();
+}
+
+// Removes the marks of the pieces that have ended.
+void SharedDevice::forget_reached(Job& job) {
+  unless_failed([&] {
+    while (!job.flight.empty() && queue_->reached(job.flight.front())) job.flight.pop_front();
+  });
 }
 
 void SharedDevice::expect_step(int number, bool soon) {
@@ -360,7 +388,7 @@ void SharedDevice::throttle(Job& job, Lock& lock) {
   const auto serves = [](const auto& other) { return other->traits.service && !other->ended; };
   if (job.traits.service || std::ranges::none_of(jobs_, serves)) return;
   for (;;) {
-    while (!job.flight.empty() && queue_->reached(job.flight.front())) job.flight.pop_front();
+    forget_reached(job);
     if (job.flight.size() < kPiecesAhead) return;
     lock.unlock();
     std::this_thread::yield();
@@ -390,7 +418,7 @@ bool SharedDevice::admits(int number, DeviceGate::Use use) {
 }
 
 bool SharedDevice::has_turn(const Job& job) {
-  if (focus_ && std::ranges::none_of(*focus_, [&](int one) { return &at(one) == &job; })) return false;
+  if (left_out(job)) return false;
   if (turn_is_over()) {
     const int next = next_group();
     if (next != job.group) return false;
@@ -419,7 +447,7 @@ bool SharedDevice::turn_is_over() {
   for (const auto& job : jobs_) {
     if (job->ended || job->traits.service || job->group != turn_ || left_out(*job)) continue;
     if (highest == own && job->turn_steps >= steps_of_turn(*job)) continue;
-    while (!job->flight.empty() && queue_->reached(job->flight.front())) job->flight.pop_front();
+    forget_reached(*job);
     const bool idle = !job->waiting && job->flight.empty() && now - job->last_active > options_.idle;
     if (!idle) return false;
   }
@@ -442,7 +470,6 @@ int SharedDevice::next_group() const {
   int next = -1;
   for (const auto& job : jobs_) {
     if (!waits(*job) || job->traits.priority < highest) continue;
-    const auto distance = [&](int group) { return group > turn_ ? group - turn_ : group - turn_ + groups_; };
     if (next < 0 || distance(job->group) < distance(next)) next = job->group;
   }
   return next;
@@ -451,14 +478,13 @@ int SharedDevice::next_group() const {
 void SharedDevice::start_turn(int group) {
   turn_ = group;
   for (const auto& job : jobs_) job->turn_steps = 0;
-  if (options_.prefetch) prefetch_next();
+  turn_began_ = true;
 }
 
 // Begins to copy in the states of the group that comes next, as far as the current group leaves
 // their memory free.
 void SharedDevice::prefetch_next() {
   int next = -1;
-  const auto distance = [&](int group) { return group > turn_ ? group - turn_ : group - turn_ + groups_; };
   for (const auto& job : jobs_)
     if (!job->ended && job->map.placed && !job->traits.service && job->group != turn_ && !left_out(*job) &&
         (next < 0 || distance(job->group) < distance(next)))

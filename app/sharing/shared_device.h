@@ -100,11 +100,14 @@ class SharedDevice {
   void expect_step(int job, bool soon);
   void finished(int job, bool training);
   void throttle(Job& job, Lock& lock);
+  void forget_reached(Job& job);
   bool admits(int job, DeviceGate::Use use);
   bool has_turn(const Job& job);
   bool turn_is_over();
   bool left_out(const Job& job) const;
   int next_group() const;
+  // How many groups lie between the current one and this one, in the order of their turns.
+  int distance(int group) const { return group > turn_ ? group - turn_ : group - turn_ + groups_; }
   void start_turn(int group);
   void prefetch_next();
   std::int64_t steps_of_turn(const Job& job) const;
@@ -131,6 +134,7 @@ class SharedDevice {
   int urgent_ = 0;  // the steps of services that are expected, wait or run
   int turn_ = -1;   // the group whose turn it is; -1 before the first turn
   int groups_ = 0;
+  bool turn_began_ = false;  // whether the next states have not been fetched in this turn
   std::optional<std::vector<int>> focus_;
 };
 

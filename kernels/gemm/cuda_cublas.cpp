@@ -28,7 +28,10 @@ void check(cublasStatus_t status, const char* expression) {
 // of their own.
 cublasHandle_t handle() {
   struct Destroy {
-    void operator()(cublasContext* handle) const { cublasDestroy(handle); }
+    void operator()(cublasContext* handle) const {
+      const std::unique_lock lock(capture_lock());  // cuBLAS waits for the whole device here
+      cublasDestroy(handle);
+    }
   };
   thread_local const std::unique_ptr<cublasContext, Destroy> owner = [] {
     const std::unique_lock lock(capture_lock());

@@ -80,6 +80,7 @@ void SessionState::find_owners() {
 // network's order.
 std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& tensors) const {
   std::vector<SavedTensor> gathered;
+  const Admission admitted = session_.use_memory();
   for (const OwnedTensor& tensor : tensors) {
     const PersistentTensor* own = find(session_, tensor.name);
     const std::int64_t count = tensor.shape.elements();
@@ -125,6 +126,7 @@ void SessionState::restore(const CheckpointState& state, const std::filesystem::
   check_fingerprint(path, state,
                     {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_),
                      names(averages_)});
+  const Admission admitted = session_.use_memory();
   for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
     for (const SavedTensor& tensor : *list)
       if (const PersistentTensor* own = find(session_, tensor.name))

@@ -56,6 +56,14 @@ TEST(MemoryMap, AJobThatStaysSharesNothing) {
   EXPECT_FALSE(share_memory(jobs[1], jobs[2]));
 }
 
+TEST(MemoryMap, AMemoryOfAnyNumberOfBytesKeepsTheAlignment) {
+  std::vector<MappedJob> jobs{job("a", 1, 2, 6), job("b", 1, 3, 5)};
+  place_jobs(14 * kPage + 13, jobs);
+  ASSERT_TRUE(share_memory(jobs[0], jobs[1])) << "only shared memory is placed from the end";
+  for (const MappedJob& one : jobs)
+    for (const std::int64_t offset : one.offset) EXPECT_EQ(offset % kPage, 0) << one.name;
+}
+
 TEST(MemoryMap, NamesTheJobThatDoesNotFit) {
   std::vector<MappedJob> jobs{job("small", 1, 1, 1), job("large", 1, 8, 8)};
   try {
