@@ -1,5 +1,5 @@
-// Runs each step on a GPU as one launch of a captured graph, or as several if other sessions use the
-// GPU, too. Values that change from step to step
+// Runs each step on a GPU as one launch of a captured graph, or as several if other sessions use
+// the GPU, too. Values that change from step to step
 // go through a StepRing. A separate stream copies the images of the next batch to the GPU while the
 // current step computes. The host may start the next two steps before it reads the metrics of a
 // step.

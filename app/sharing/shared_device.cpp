@@ -333,7 +333,7 @@ void SharedDevice::enter(int number, DeviceGate::Use use, kernels::Stream stream
   if (use == DeviceGate::Use::alone) queue_->synchronize();
 }
 
-// Never throws: if the device has failed, the job that notices it says so when it waits for its step.
+// Never throws. If the device has failed, the job says so when it waits for its step.
 void SharedDevice::leave(int number, DeviceGate::Use use, const DeviceGate::Piece& piece,
                          kernels::Stream stream) noexcept {
   Lock lock(mutex_);
