@@ -1,4 +1,4 @@
-// What a run gets from the process that it runs in. `convoy train` runs one training in a process;
+// The services that a process gives to the runs in it. `convoy train` runs one in a process;
 // `convoy share` runs several, each in a thread of its own.
 #pragma once
 

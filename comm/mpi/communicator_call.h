@@ -23,7 +23,7 @@ struct Communicator::Call {
   std::optional<int> root = {};
   std::optional<ReduceOp> op = {};
   std::string problem = {};  // error found by the collective's own checks; empty if none
-  // What a rank sends to itself in a gather or a scatter: `count` elements.
+  // The `count` elements that a rank sends to itself in a gather or a scatter.
   const void* own_from = nullptr;
   void* own_to = nullptr;
   OperationName name() const { return OperationName(name_of(kind), label); }

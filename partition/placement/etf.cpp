@@ -74,7 +74,7 @@ class Etf {
   }
 
  private:
-  // What the search reads of a node is kept together, so that each visit costs one cache miss.
+  // The fields that the search reads are kept together, so that a visit costs one cache miss.
   struct NodeState {
     Nanoseconds finish, level;
     EdgeIndex waiting;

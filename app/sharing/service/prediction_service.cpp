@@ -90,7 +90,7 @@ std::unique_ptr<Session> PredictionService::make_session(const Network& network,
   return std::make_unique<Session>(std::move(*steps), options, rank);
 }
 
-// What brings requests into the queue. When it is destroyed, everything that waits is refused
+// The socket and the folder, which bring requests. When they end, everything that waits is refused
 // first.
 struct PredictionService::Outlets {
   RequestQueue& queue;
