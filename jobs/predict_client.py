@@ -37,13 +37,14 @@ def arguments():
     parser.add_argument("--rate", type=number_above_zero, metavar="R", help="requests a second")
     parser.add_argument("--seconds", type=number_above_zero, metavar="S", help="length of the load")
     parser.add_argument("--poisson", action="store_true", help="random times between requests, as of many independent clients")
+    parser.add_argument("--burst", type=int, default=0, metavar="N", help="N more requests at once in the middle of the load")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of --poisson")
     parser.add_argument("--latencies", metavar="FILE", help="write the latency of every request")
     flags = parser.parse_args()
     if (flags.rate is None) != (flags.seconds is None):
         parser.error("found one of --rate and --seconds, expected both or neither")
-    if flags.poisson and flags.rate is None:
-        parser.error("--poisson: found no --rate, expected one")
+    if flags.rate is None and (flags.poisson or flags.burst):
+        parser.error("--poisson and --burst: found no --rate, expected one")
     return flags
 
 
@@ -53,7 +54,7 @@ def due_times(flags):
     while True:
         time_due += draw.expovariate(flags.rate) if flags.poisson else 1 / flags.rate
         if time_due >= flags.seconds:
-            return times
+            return sorted(times + flags.burst * [flags.seconds / 2])
         times.append(time_due)
 
 

@@ -49,9 +49,9 @@ class Runs:
         self.out = pathlib.Path(arguments.out)
         self.common = {"data": "synthetic", "size": 224, "classes": 1000, "eval-every": 0, "limit-test": 64,
                        "checkpoint-every-epochs": 1000000, "seed": 1, "threads": arguments.threads,
-                       "tuning-file": str(self.out / "tuning.json"), "backend": arguments.backend}
+                       "backend": arguments.backend}
         if arguments.backend == "cuda":
-            self.common["precision"] = "bf16"
+            self.common |= {"precision": "bf16", "tuning-file": str(self.out / "tuning.json")}
         self.out.mkdir(parents=True, exist_ok=True)
 
     def folder(self, *names):
