@@ -27,7 +27,7 @@ struct StepOptions;
 
 // The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  // The images come first, because members may share them. All later regions repeat per member.
+  // Members may share the images, so these come first. The later regions repeat for each member.
   images,
   control,
   parameters,
