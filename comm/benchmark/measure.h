@@ -33,7 +33,7 @@ class CollectivesMeter {
   // rank alone.
   virtual void connect() = 0;
 
-  // Whose code moves the data (f32): Convoy's or the library's.
+  // The code that moves the data (f32): Convoy's own or the library's.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
   // were right.

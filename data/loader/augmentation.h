@@ -66,7 +66,7 @@ Augmentation parse_augmentation(std::string_view text);
 // The changes that are drawn for one sample. Outputs outside the image and in erased rectangles are
 // 0 after normalisation, which is the mean colour.
 struct AugmentationParameters {
-  // in pixels of the stored image; only a window that is not resized may reach beyond the image
+  // In pixels of the stored image. Only a window that is not resized may reach beyond the image.
   Window window;
   std::int32_t resized_height = 0, resized_width = 0;  // size that the window is resized to
   std::int32_t top = 0, left = 0;                      // place of the output in the resized window
