@@ -25,8 +25,7 @@ struct ConvertedImage {
   Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  // error: what is wrong with the image; "" if nothing is. kind: the kind under which LeftOut
-  // counts the image then.
+  // `error` says what is wrong with the image, or is "". LeftOut counts a bad image under `kind`.
   std::string error, kind;
 };
 

@@ -72,7 +72,8 @@ __device__ inline void cluster_sync() {
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// A named barrier for `threads` threads of the block. Barrier 0 is the one that __syncthreads uses.
+// Waits at barrier `id` until `threads` threads of the block are there. __syncthreads uses barrier
+// 0.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

@@ -44,8 +44,8 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// For channels_last images with a multiple of four pixels. A thread has one pack of channels of
-// four pixels.
+// Applies the mask to channels_last images with a multiple of four pixels. A thread has one pack of
+// channels of four pixels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
                            Divider quads, std::int64_t items, std::ptrdiff_t member_stride) {
