@@ -57,10 +57,11 @@ class DeviceGate {
   // nested call does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
-  // Tells whether the session will start a step soon. If it is a prediction service, trainings that
-  // share the device then start no step before it.
+  // Tells the gate whether the session will start a step soon. If a prediction service will,
+  // trainings that share the device start no step before it.
   virtual void expect_step(bool soon) noexcept = 0;
-  // Tells that the oldest step in flight is finished, and whether it trained or only evaluated.
+  // Tells the gate that the oldest step in flight is finished, and whether it trained or only
+  // evaluated.
   virtual void finished(bool training) noexcept = 0;
 
   // Returns how long a piece of a step may take; 0 if steps need not be divided.

@@ -94,7 +94,7 @@ class ProgramLoop {
     return false;
   }
 
-  // Starts instructions of the stage until it works or must wait. Returns whether it started any.
+  // Starts instructions of the stage until it is busy or must wait. Returns whether it started any.
   bool go_on(int index) {
     Stage& stage = stages_[at(index)];
     bool moved = false;

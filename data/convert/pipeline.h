@@ -36,7 +36,7 @@ class ConvertPipeline {
   ConvertPipeline(int threads, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // Hands an image to the threads. `bytes`: the memory that it holds until it is delivered. If
+  // Hands an image to the threads. `bytes` is the memory that it holds until it is delivered. If
   // there is not enough room, delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
   // Delivers all images that are left.

@@ -35,7 +35,8 @@ class Buffer {
 
 class BatchBuffers {
  public:
-  // `stored`: the set's shape; height and width are 0 if its images differ in size.
+  // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in
+  // size.
   BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options);
 
   const Batch& batch() const { return batch_; }
