@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the default placement with that of every baseline, by the times that `convoy simulate`
-# predicts. Writes OUT/baselines.md, a table of makespans in µs. If a baseline is shorter for a graph
-# and number of devices, names these, and the exit status is 1.
+# predicts. Writes OUT/baselines.md, a table of makespans in µs. If a baseline is shorter for some
+# graph and number of devices, prints which, and the exit status is 1.
 # Usage: jobs/partition_baselines.sh CONVOY OUT [GRAPH[:LATENCY_US]...]
 # A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; default: every generated family in
 # the SIZES (1500 10000). LATENCY_US is 25 by default. DEVICES: numbers of devices ("2 4 8 16").

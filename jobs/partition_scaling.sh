@@ -5,8 +5,8 @@
 #     jobs/partition_scaling.sh CONVOY OUT [REPEATS]
 #     jobs/partition_scaling.sh --draw SCALING.tsv PLOT.svg
 #
-# CONVOY is the program of a release build. Compare processor times (user + system), which other work
-# on the machine changes little. The wall time is the best of the repeats. Needs only bash and awk.
+# CONVOY is the program of a release build. Compare processor times (user + system): other work on
+# the machine changes them little. The wall time is the best of the repeats. Needs bash and awk.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "partition_scaling.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }

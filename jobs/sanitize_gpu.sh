@@ -7,7 +7,7 @@
 #            or RANKS processes, and JOBS (8) tests run at a time
 # TOOLS: memcheck racecheck. FILTER: a filter of the tests. Left out are tests that count runtime
 # calls (the sanitizer makes calls, too), the test that measures time, and tests that do not call
-# CUDA. Racecheck is slower, so it checks kernels on fewer shapes (tests/brief.h) and none of cuBLAS.
+# CUDA. Racecheck is slower, so it checks fewer shapes (tests/brief.h) and no kernels of cuBLAS.
 # On several ranks NCCL's kernels are not checked: they read words of four bytes where fewer were
 # allocated. Nor are errors that CUDA calls return: NCCL first asks for kernels of other chips, and
 # our own calls throw.

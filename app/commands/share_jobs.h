@@ -1,4 +1,4 @@
-// Reads the jobs of `convoy share` from a TOML file: one [[job]] table a job.
+// Reads the jobs of `convoy share` from a TOML file with one [[job]] table per job.
 #pragma once
 
 #include <string>
