@@ -232,8 +232,8 @@ class CudaExecutor final : public Executor {
   }
 
   // Records a piece of the program on `stream` (lane 0) and on the streams of the other lanes.
-  // Returns the number of instructions that wait for other ranks, which `waits_` times. If `all` is
-  // not null, it times every instruction.
+  // Returns the number of instructions that wait for other ranks, which the clock `waits_` times.
+  // If the clock `all` is not null, it times every instruction.
   int record(const Program& program, const LanePlan& plan, const StepPiece& piece, kernels::Stream stream,
              ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;

@@ -83,7 +83,8 @@ class ProgramLoop {
     return of.taken;
   }
 
-  // Makes the stage take a tensor that has arrived, which is work. Returns false if there is none.
+  // Makes the stage take a tensor that has arrived, which takes time. Returns false if there is
+  // none.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;

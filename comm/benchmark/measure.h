@@ -12,7 +12,7 @@
 namespace convoy::comm {
 
 // `gradients` is the all-reduce of a step's gradients, which works in memory that the ranks share
-// if they can share any. `send_receive`: each rank sends to the next rank and receives from the
+// if they can share any. In `send_receive` each rank sends to the next rank and receives from the
 // previous one.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);

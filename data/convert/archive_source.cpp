@@ -28,7 +28,7 @@ class Archives final : public FileSource {
     // The archive, and what the paths of its files begin with: "shards/cats.tar", "cats.tar/".
     std::string file, prefix;
   };
-  // `nested`: whether an archive inside an archive counts as a folder of files.
+  // `nested` says whether an archive inside an archive counts as a folder of files.
   Archives(std::string name, std::vector<Part> parts, bool nested)
       : FileSource(std::move(name)), parts_(std::move(parts)), nested_(nested) {}
 

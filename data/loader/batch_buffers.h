@@ -76,8 +76,8 @@ class BatchBuffers {
 class BatchFiller {
  public:
   BatchFiller(ImageFormat format, ImageShape stored, const LoaderOptions& options);
-  // Fills entry i. `stored`: the sample's bytes, which are not read if the output is labels, or
-  // transforms of a set of pixels. Throws std::runtime_error if the image cannot be decoded.
+  // Fills entry i. `stored` holds the sample's bytes, which are not read if the output is labels,
+  // or transforms of a set of pixels. Throws std::runtime_error if the image cannot be decoded.
   void fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
             std::span<const std::uint8_t> stored);
 
@@ -98,8 +98,8 @@ class BatchFiller {
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);
 
-// Returns how many samples a thread takes at a time, enough to make the taking cheap.
-// `stored_bytes`: bytes of one stored image.
+// Returns how many samples a thread takes at a time, so many that the cost of taking is small.
+// `stored_bytes` is the number of bytes of one stored image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

@@ -38,7 +38,7 @@ class StoreWriter {
               Sizes sizes);
   ~StoreWriter();
 
-  // Writes the rows `first`, `first + 1`, … of a split. images: labels.size() images [H, W, C].
+  // Writes the rows `first`, `first + 1`, … of a split. There is one image [H, W, C] per label.
   void write(Split split, std::int64_t first, std::span<const std::uint8_t> images,
              std::span<const std::int32_t> labels);
   void finish();

@@ -7,7 +7,8 @@
 
 namespace convoy::kernels {
 
-// A thread that captures holds it shared, a thread that waits for the device holds it alone.
+// Returns the lock. A thread that captures holds it shared; a thread that waits for the device
+// holds it alone.
 std::shared_mutex& capture_lock();
 
 }  // namespace convoy::kernels
