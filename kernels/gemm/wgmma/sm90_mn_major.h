@@ -41,7 +41,7 @@ struct MatrixResult {
   struct Whole {
     const MatrixResult& of;
     std::ptrdiff_t offset;
-    // Stores `count` neighbours of a row.
+    // Stores `count` neighbouring elements of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n, offset);
