@@ -57,8 +57,8 @@ class DeviceGate {
   // nested call does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
-  // Tells the gate whether the session will start a step soon. If a prediction service will,
-  // trainings that share the device start no step before it.
+  // Tells the gate whether the session will start a step soon. If the session is a prediction
+  // service, trainings that share the device then start no step before that step.
   virtual void expect_step(bool soon) noexcept = 0;
   // Tells the gate that the oldest step in flight is finished, and whether it trained or only
   // evaluated.
