@@ -15,8 +15,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws UsageError if `flag` was given but has no effect. It has one only if another flag, `to`,
-// has one of the values `fitting`; its value is `found`.
+// Throws UsageError if `flag` was given but has no effect. `flag` has an effect only if another
+// flag, `to`, has one of the values `fitting`. The value of `to` is `found`.
 void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
                    const std::vector<std::string_view>& fitting);
 

@@ -61,7 +61,7 @@ class Communicator {
   int channel() const { return channel_; }  // index of this communicator in context().waits
   CommContext& context() const { return *context_; }
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
-  // The members' world ranks, ordered by their rank here.
+  // Returns the members' world ranks, ordered by their rank here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
   // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered

@@ -16,7 +16,7 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // The file to write to until commit().
+  // Returns the name of the file to write to until commit().
   const std::filesystem::path& path() const { return temporary_; }
   // Syncs the file, renames it and syncs the folder. Throws std::runtime_error that names the
   // destination.

@@ -28,8 +28,8 @@ class ImageSet {
   virtual ~ImageSet() = default;
   virtual std::int64_t size() const = 0;
   virtual std::int32_t label(std::int64_t sample) const = 0;
-  // The shape of every image. Height and width are 0 in a set of encoded images, whose sizes
-  // differ.
+  // Returns the shape of every image. Height and width are 0 in a set of encoded images, whose
+  // sizes differ.
   virtual ImageShape shape() const = 0;
   virtual ImageFormat format() const = 0;
   virtual std::int64_t largest_bytes() const = 0;  // bytes of the largest stored image

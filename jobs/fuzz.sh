@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of files that others made: libFuzzer under the address and undefined-behaviour sanitizers.
+# Fuzzes the readers of users' files with libFuzzer, the address and the UB sanitizer.
 # Usage: jobs/fuzz.sh TARGET [RUNS]
 #   TARGET  image, store, archive, webdataset, csv, records, devkit, convert, safetensors or onnx:
 #           tests/fuzz/targets.h describes them

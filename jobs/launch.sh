@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their
-# name). Finds the program, checks the job and starts the ranks. Every failure is one line.
+# train.sbatch and scaling.sh source this file and set $root (Convoy's folder) and $script (their
+# name). It finds the program, checks the job and starts the ranks. Every failure is one line.
 #   CONVOY           the program; default: the newest under build/, or the installed one
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
 #   CONVOY_LAUNCHER  srun or mpirun; default: srun if Slurm gave the job and has PMIx, else mpirun

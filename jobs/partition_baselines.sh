@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The default placement against every baseline: for each graph and device count each algorithm places, `convoy simulate`
-# judges. Writes OUT/baselines.md, a Markdown table (makespans in µs), and says what lost; exit status 1 when something did.
-#
-#     jobs/partition_baselines.sh CONVOY OUT [GRAPH[:LATENCY_US]...]
-#
-# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; without any, every generated family in the SIZES (1500
-# 10000). DEVICES ("2 4 8 16"), BANDWIDTH_GBPS (130), TIME_LIMIT (convoy's own) seconds of local search. LATENCY_US is 25.
+# Compares the default placement with that of every baseline, by the times that `convoy simulate`
+# predicts. Writes OUT/baselines.md, a table of makespans in µs. If a baseline is shorter for some
+# graph and number of devices, prints which, and the exit status is 1.
+# Usage: jobs/partition_baselines.sh CONVOY OUT [GRAPH[:LATENCY_US]...]
+# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; default: every generated family in
+# the SIZES (1500 10000). LATENCY_US is 25 by default. DEVICES: numbers of devices ("2 4 8 16").
+# BANDWIDTH_GBPS (130). TIME_LIMIT: seconds of local search (the program's default).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "partition_baselines.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }

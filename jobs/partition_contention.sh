@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the search with plain simulated annealing: for each graph the default, a long search, and
-# annealing for as long. Writes OUT/annealing.md, a Markdown table (makespans in µs). The exit
-# status is 1 if a default makespan exceeds 1.03 of annealing's, or a long search's exceeds it.
+# annealing for as long. Writes OUT/annealing.md, a table of makespans in µs. The exit status is 1
+# if the default is more than 3 % longer than annealing's result, or the long search is longer.
 #
 #     jobs/partition_contention.sh CONVOY ANNEALING OUT [GRAPH:DEVICES]...
 #

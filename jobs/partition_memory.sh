@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Memory limits: for each graph ten steps from the peak of its unconstrained placement down to the floor (the largest
-# need of a node, or the resident bytes divided evenly), each answer judged again by `convoy simulate --memory`. Writes
-# OUT/memory.md, a Markdown table: the makespan in µs, "none" with a proof that nothing fits, "not found" without one.
-#
-#     jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...
-#
-# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; K = 4, TIME_LIMIT (0.5) seconds of local search a step.
+# Places each graph on 4 devices under ten memory limits, from the peak of its placement without a
+# limit down to the least that a device needs: for one node, or for an equal share of the resident
+# bytes. Checks each placement by `convoy simulate --memory`. Writes OUT/memory.md: makespans in µs,
+# "none" if it is proven that nothing fits, "not found" without a proof.
+# Usage: jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...
+# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES. TIME_LIMIT: seconds of local search
+# for each limit (0.5).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 3 ] || { echo "partition_memory.sh: expected CONVOY, OUT and graphs; see --help" >&2; exit 2; }

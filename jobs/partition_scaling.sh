@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Time and memory of the partitioner against the size of the graph: writes OUT/scaling.tsv and OUT/scaling.svg, and says
-# whether the four limits that the project sets itself hold.
+# Measures how time and memory of the partitioner grow with the size of the graph. Writes
+# OUT/scaling.tsv and OUT/scaling.svg, and says whether the project's four limits are kept.
 #
 #     jobs/partition_scaling.sh CONVOY OUT [REPEATS]
 #     jobs/partition_scaling.sh --draw SCALING.tsv PLOT.svg
 #
-# CONVOY is a release build's program. Processor time (user + system) is what a busy machine leaves comparable; the wall
-# is the best of the repeats. Needs nothing but bash and awk.
+# CONVOY is the program of a release build. Compare processor times (user + system): other work on
+# the machine changes them little. The wall time is the best of the repeats. Needs bash and awk.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "partition_scaling.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }

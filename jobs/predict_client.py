@@ -107,7 +107,7 @@ def main():
     for number, at in enumerate(due):
         if (early := begin + at - time.monotonic()) > 0:
             time.sleep(early)
-        # Without a rate a request counts from when it is sent.
+        # Without a rate a request has no due time, so its latency counts from when it is sent.
         due[number] = at if flags.rate is not None else time.monotonic() - begin
         connection.sendall(f'{{"id": {number}, {requests[number % len(requests)]}}}\n'.encode())
     connection.shutdown(socket.SHUT_WR)

@@ -6,11 +6,11 @@
 #            least RANKS (2) GPUs also comm_mpi_tests and app_mpi_tests. Each test is one process,
 #            or RANKS processes, and JOBS (8) tests run at a time
 # TOOLS: memcheck racecheck. FILTER: a filter of the tests. Left out are tests that count runtime
-# calls, because the sanitizer adds calls of its own, the test that measures time, and tests that do
-# not call CUDA. Racecheck, which is slower, sees every kernel on fewer shapes (tests/brief.h), and
-# not those of cuBLAS. On several ranks NCCL's kernels are left out, of which memcheck reports that
-# they read words of four bytes where one or two were allocated; errors of calls are left out, too,
-# because NCCL first asks for kernels of other chips (our calls throw).
+# calls (the sanitizer makes calls, too), the test that measures time, and tests that do not call
+# CUDA. Racecheck is slower, so it checks fewer shapes (tests/brief.h) and no kernels of cuBLAS.
+# On several ranks NCCL's kernels are not checked: they read words of four bytes where fewer were
+# allocated. Nor are errors that CUDA calls return: NCCL first asks for kernels of other chips, and
+# our own calls throw.
 # Prints one line per tool and program with the findings of the sanitizer, and one per test that
 # failed; the logs are in OUT. The exit status is 1 if there was a finding or a failure.
 set -euo pipefail

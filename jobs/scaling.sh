@@ -152,8 +152,8 @@ done; done; done
 # Prints the program's own message, or the last line, because the program first prints its
 # configuration.
 reason_of() { grep -m 1 '^convoy: ' "$1" || grep '[a-z]' "$1" | tail -n 1 | grep . || echo "no message in $1"; }
-# The launcher handles ^C by itself, after which bash would go on with the next run. A signal also
-# ends bash's wait at once.
+# Ends the running launcher and this script. Without this trap bash would go on with the next run
+# after ^C, because the launcher handles ^C itself. A signal also ends bash's wait at once.
 stop() { # STATUS
   # shellcheck disable=SC2046  # numbers
   kill $(jobs -p) 2>/dev/null || true

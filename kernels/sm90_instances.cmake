@@ -1,5 +1,5 @@
-# Kernels for sm_90a that only instantiate a template: one source file each, so that they compile in parallel.
-# Appends the generated files to sm90_sources.
+# Instantiates templates of kernels for sm_90a, each in a source file of its own, so that they
+# compile in parallel. Appends the generated files to sm90_sources.
 macro(convoy_sm90_instance name)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/sm90_instance.cu.in ${PROJECT_BINARY_DIR}/generated/sm90_${name}.cu @ONLY)
   list(APPEND sm90_sources ${PROJECT_BINARY_DIR}/generated/sm90_${name}.cu)

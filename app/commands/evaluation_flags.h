@@ -13,7 +13,7 @@ CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options);
 // Adds --backend, --precision, --threads and --timeout. `options` must outlive the verb.
 void add_execution_flags(CLI::App& verb, EvaluationOptions& options);
 
-// Adds the flags of `convoy evaluate` but --json. `options` must outlive the verb.
+// Adds the flags of `convoy evaluate` except --json. `options` must outlive the verb.
 void add_evaluate_flags(CLI::App& verb, EvaluateOptions& options);
 
 }  // namespace convoy::app

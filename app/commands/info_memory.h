@@ -21,7 +21,7 @@ struct MemoryCurvePoint {
 struct MemoryCurve {
   // The first point is the step without a limit, the last is the step with the least memory.
   std::vector<MemoryCurvePoint> points;
-  // The operation that needs the most memory at its time. So it decides the least possible memory.
+  // The operation that needs the most memory while it runs. It decides the least possible memory.
   std::string least_at;
 };
 

@@ -24,7 +24,7 @@ void share(const ShareFlags& flags) {
     if (!flags.jobs.empty())
       throw UsageError("--add and --remove go to a running convoy share, without JOBS");
     if (!flags.add.empty()) {
-      read_job_file(flags.add);  // so that mistakes are told here
+      read_job_file(flags.add);  // reports mistakes in this process
       request_jobs(flags.options.out, flags.add);
     }
     if (!flags.remove.empty()) request_removal(flags.options.out, flags.remove);

@@ -23,11 +23,11 @@ partition::HostLink estimated_link(const StepOptions& options);
 bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas);
 
 // Changes the training step so that it needs at most options.memory_limit bytes, at the least
-// expected time. It first gives up the reuse delay. If that is not enough, forward leaves fewer
-// tensors for backward: a dropped tensor waits in host memory, as far as options.host_memory
-// allows, or its operation runs again. `node_ms` holds the milliseconds of every node of the
-// training step. steps.fit describes the result. If no plan fits, the steps get the smallest plan,
-// and ModelMemory reports the error.
+// expected time. It first gives up the reuse delay (compiled_graph.h). If that is not enough,
+// forward leaves fewer tensors for backward: a dropped tensor waits in host memory, as far as
+// options.host_memory allows, or its operation runs again. `node_ms` holds the milliseconds of
+// every node of the training step. steps.fit describes the result. If no plan fits, the steps get
+// the smallest plan, and ModelMemory reports the error.
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 

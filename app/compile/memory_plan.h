@@ -27,7 +27,7 @@ struct StepOptions;
 
 // The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  // The images come first, because members may share them. All later regions repeat per member.
+  // Members may share the images, so these come first. The later regions repeat for each member.
   images,
   control,
   parameters,
@@ -87,7 +87,7 @@ class MemoryPlan {
   static std::size_t index(Region region) { return static_cast<std::size_t>(region); }
   void add(Region region, std::int64_t bytes);
 
-  // For each region: its bytes; -1 if the plan does not have the region.
+  // Holds the bytes of each region, or -1 if the plan does not have the region.
   std::array<std::int64_t, static_cast<std::size_t>(Region::count)> bytes_ = filled();
   static constexpr std::array<std::int64_t, static_cast<std::size_t>(Region::count)> filled() {
     std::array<std::int64_t, static_cast<std::size_t>(Region::count)> none{};

@@ -24,7 +24,7 @@ class SideBySide {
   // Returns the milliseconds until both operations have ended, if they start at the same time.
   double pair_ms(int a, int b) const;
   // Takes a measurement: both operations started at the same time, and both had ended after `ms`.
-  // It corrects the predictions for all operations with the likeness of these two.
+  // It corrects the predictions for all pairs of operations like these two (OpLoad::likeness).
   void learn(int a, int b, double ms);
   bool knows(int a, int b) const { return corrections_.contains(key(a, b)); }
 
@@ -33,7 +33,7 @@ class SideBySide {
   std::pair<int, int> key(int a, int b) const;
 
   const std::vector<OpLoad>* ops_;
-  // For a pair of OpLoad::likeness: the measured slowdown divided by the predicted one.
+  // For a pair of values of OpLoad::likeness: the measured slowdown divided by the predicted one.
   std::map<std::pair<int, int>, double> corrections_;
 };
 

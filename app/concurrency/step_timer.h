@@ -12,7 +12,7 @@
 namespace convoy::app {
 
 struct PairTime {
-  // The time of both instructions one after the other; and the time until both have ended if they
+  // The time of both instructions one after the other, and the time until both have ended if they
   // start together.
   double serial_ms = 0, together_ms = 0;
 };

@@ -1,8 +1,7 @@
 // Runs each step on a GPU as one launch of a captured graph, or as several if other sessions use
-// the GPU, too. Values that change from step to step
-// go through a StepRing. A separate stream copies the images of the next batch to the GPU while the
-// current step computes. The host may start the next two steps before it reads the metrics of a
-// step.
+// the GPU, too. Values that change from step to step go through a StepRing in host memory. A
+// separate stream copies the images of the next batch to the GPU while the current step computes.
+// The host may start the next two steps before it reads the metrics of a step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -233,8 +232,8 @@ class CudaExecutor final : public Executor {
   }
 
   // Records a piece of the program on `stream` (lane 0) and on the streams of the other lanes.
-  // Returns the number of instructions that wait for other ranks, which `waits_` times. If `all` is
-  // not null, it times every instruction.
+  // Returns the number of instructions that wait for other ranks, which the clock `waits_` times.
+  // If the clock `all` is not null, it times every instruction.
   int record(const Program& program, const LanePlan& plan, const StepPiece& piece, kernels::Stream stream,
              ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;

@@ -47,19 +47,21 @@ class DeviceGate {
   virtual ~DeviceGate() = default;
 
   // Reserves memory. May wait until the other sessions that start with this one have called it, so
-  // do not call it between enter() and leave(). A later call, after the first
-  // session is gone, gets the same memory and must not need more. Throws kernels::OutOfMemory.
+  // do not call it between enter() and leave(). If the session is made again, its call gets the
+  // same memory and must not need more. Throws kernels::OutOfMemory.
   virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
 
-  // Waits until the session may use the device and its state is there. Work that is enqueued on
-  // `stream` from now on is ordered after the work of other sessions that shares memory with it.
-  // With Use::memory and Use::alone the calling thread itself has waited for that work. A nested
-  // call does nothing.
+  // Waits until the session may use the device and its state is in device memory. Work that is
+  // enqueued on `stream` from now on is ordered after the work of other sessions that shares memory
+  // with it. With Use::memory and Use::alone the calling thread itself has waited for that work. A
+  // nested call does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
-  // Tells whether the session will start a step soon. Trainings wait for a service that does.
+  // Tells the gate whether the session will start a step soon. If the session is a prediction
+  // service, trainings that share the device then start no step before that step.
   virtual void expect_step(bool soon) noexcept = 0;
-  // Tells that the oldest step in flight is finished, and whether it trained or only evaluated.
+  // Tells the gate that the oldest step in flight is finished, and whether it trained or only
+  // evaluated.
   virtual void finished(bool training) noexcept = 0;
 
   // Returns how long a piece of a step may take; 0 if steps need not be divided.

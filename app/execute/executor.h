@@ -96,9 +96,9 @@ struct DeviceExecution {
   // places for kRingSlots times `batches` batches.
   bool streamed = false;
   int batches = 1;
-  // The largest number of lanes for computing that a program may have.
+  // The largest number of lanes that compute in a program. Lanes for copies come in addition.
   int lanes = 1;
-  // The number of lanes for computing of a program whose lanes were not chosen (LaneOrder).
+  // The number of lanes that compute in a program for which no LaneOrder was set.
   int fixed_lanes = 1;
   // The largest number of instructions in one program that wait for other ranks. Each is timed.
   int waits = 0;

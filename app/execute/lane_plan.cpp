@@ -91,7 +91,7 @@ void check(const LaneOrder& lanes, const std::vector<std::vector<int>>& dependen
 }
 
 // Adds the waits between lanes to a plan in which every instruction has a lane. Leaves out a wait
-// that follows from other waits.
+// that other waits imply.
 void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
   std::vector<int> position(plan.steps.size());  // indexed by instruction: its place in plan.order
   for (std::size_t p = 0; p < plan.order.size(); ++p) position[at(plan.order[p])] = static_cast<int>(p);
@@ -107,10 +107,10 @@ void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
     before[at(step.lane)] = previous;
     std::vector<int> waits;
     for (const int of : dependences[i]) waits.push_back(position[at(of)]);
-    std::ranges::sort(waits, std::ranges::greater());  // latest first: others may follow from it
+    std::ranges::sort(waits, std::ranges::greater());  // latest first, as it may imply others
     for (const int of : waits) {
       LanePlan::Step& other = plan.steps[at(plan.order[at(of)])];
-      if (before[at(other.lane)] >= of) continue;  // follows from other waits
+      if (before[at(other.lane)] >= of) continue;  // other waits imply this one
       if (other.records < 0) other.records = plan.events++;
       step.waits.push_back(other.records);
       const std::vector<int>& theirs = seen[at(of)];

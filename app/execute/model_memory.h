@@ -57,8 +57,8 @@ class ModelMemory {
                                 static_cast<std::uintptr_t>(member * stride()));
   }
   // Returns whether the address is in the stored images, which all members share. A kernel of
-  // member m still gets the pointer of_member(images(), m), which is too large. The offsets in the
-  // member's samples are smaller by as much, so the kernel reads the shared images.
+  // member m still gets the pointer of_member(images(), m), which is m strides too far. The offsets
+  // in the member's samples are smaller by as much, so the kernel reads the shared images.
   bool is_shared(const void* address) const;
   kernels::StepControl* control() const {
     return reinterpret_cast<kernels::StepControl*>(base(Region::control));

@@ -49,11 +49,12 @@ class Emitter {
   // its gradient anyway, this is a temporary tensor that no node reads.
   TensorId parameter_gradient(std::string_view key);
   TensorId state(std::string_view key) const;
-  // Returns a hash of the layer's name, which makes each dropout layer draw its own random numbers.
-  // The hash, and so the numbers, are the same with and without fuse().
+  // Returns a hash of the layer's name. It makes each dropout layer draw its own random numbers.
+  // These are the same whether or not fuse() (app/model) has merged layers.
   std::uint32_t layer_key() const;
 
-  // Adds a tensor that lives within the step. If it is a gradient, `partner` is its activation.
+  // Adds a tensor that lives within the step. For a gradient, `partner` is the activation that it
+  // is the gradient of.
   TensorId new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype = kernels::DType::f32,
                       TensorId partner = -1);
   // Adds a tensor that is f32 in every precision.

@@ -64,8 +64,8 @@ auto node_op_of(const std::variant<Layers...>&)
 
 using NodeOp = decltype(detail::node_op_of(std::declval<LayerOp>()));
 
-// Returns the name of the operation's kernel, such as "relu_forward". An operation without a kernel
-// of a layer is called "all_reduce", "send_begin", "copy_back" and so on.
+// Returns the name of the operation's kernel, such as "relu_forward". All-reduces, transfers and
+// host copies have names such as "all_reduce", "send_begin" and "copy_back".
 std::string_view name_of(const NodeOp& op);
 
 // Makes the operation's kernel (kernels/device/kernel.h). Throws std::logic_error if the operation

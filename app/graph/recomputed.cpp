@@ -43,7 +43,7 @@ class SecondRun {
 
   // Cannot run twice: its output is summed over the ranks in place, which a second run would undo.
   Answer operator()(const BatchNormStatistics&) const { return {}; }
-  // Cannot run twice: a second run would count the hits again.
+  // Cannot run twice: a second run would add the samples and the hits to the metrics again.
   Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }
   Answer operator()(const AllReduce&) const { return {}; }
   Answer operator()(const Transfer&) const { return {}; }

@@ -91,8 +91,9 @@ struct StepGraph {
   // f32 [N, classes], kept to the end of the step; -1 if nothing reads the probabilities after the
   // step.
   TensorId probabilities = -1;
-  // How samples are mixed. The two tensors have the same content. There are two because images and
-  // labels may be in different stages of a partitioned step.
+  // The parameters of mixing (TensorRole::mix), for the node that mixes the images and for the
+  // loss. Both tensors have the same content. Images and loss may be in different stages of a
+  // partitioned step, so each stage needs its own.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Returns indices into `parameters`: first the parameters with a gradient, in the order in which

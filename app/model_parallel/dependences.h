@@ -9,8 +9,8 @@
 
 namespace convoy::app {
 
-// A tensor inside the step that one node, the producer, writes, and another, the consumer, reads.
-// The producer is the last node that wrote the tensor before.
+// A tensor inside the step that one node, the producer, writes and another, the consumer, reads. If
+// several nodes write the tensor, the producer is the last of them before the consumer.
 struct TensorUse {
   int producer = -1, consumer = -1;  // positions in StepGraph::nodes
   TensorId tensor = -1;

@@ -21,8 +21,8 @@ using partition::Bytes;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// Without knowing that kernels work in place, the partitioner may count up to 1.5 times the memory
-// that a stage needs.
+// The partitioner does not know that kernels work in place. So it may count up to 1.5 times the
+// memory that a stage needs.
 constexpr double kSlack = 1.5;
 
 // Returns the memory limit of a stage's arena in bytes; 0 if there is none.

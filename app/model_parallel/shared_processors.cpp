@@ -10,7 +10,7 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Groups the stages of a replica by a resource that they share, such as a host. Other replicas that
-// use it are only counted, because they do the same work at the same time.
+// use the same resource are only counted, because they do the same work at the same time.
 template <typename Key>
 struct Groups {
   std::vector<Key> keys;

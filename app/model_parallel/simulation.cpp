@@ -83,7 +83,8 @@ class ProgramLoop {
     return of.taken;
   }
 
-  // Makes the stage take a tensor that has arrived, which is work. Returns false if there is none.
+  // Makes the stage take a tensor that has arrived, which takes time. Returns false if there is
+  // none.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;
@@ -94,7 +95,7 @@ class ProgramLoop {
     return false;
   }
 
-  // Starts instructions of the stage until it works or must wait. Returns whether it started any.
+  // Starts instructions of the stage until it is busy or must wait. Returns whether it started any.
   bool go_on(int index) {
     Stage& stage = stages_[at(index)];
     bool moved = false;

@@ -63,8 +63,8 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Returns the number of messages, one after the other, in an all-reduce over a binary tree, up and
-// down. A ring has 2 (members - 1), which is never less.
+// Returns how many messages follow one another in an all-reduce over a binary tree, up and down. In
+// a ring there would be 2 (members - 1), which is never less.
 double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 
 // Returns the bytes that each of `members` participants sends in an all-reduce of `bytes` bytes.

@@ -72,8 +72,8 @@ class Cluster {
   //   1. Ranks: this count, else the next larger count, else the largest. Without measurements the
   //      function returns the topology file's value.
   //   2. Bytes: the largest measured size that is not above `bytes`.
-  //   3. With several nodes, or without measured gradients: the smallest size, which NCCL always
-  //      sums.
+  //   3. But with several nodes, or without measured gradients, the smallest size. Within a node,
+  //      copy engines may sum larger sizes, but NCCL always sums the smallest.
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }

@@ -33,8 +33,8 @@ void scale_to(std::vector<LaunchTime>& times, double ms) {
 }
 
 // Returns each node's median over the rounds, scaled so that the medians add up to the median time
-// of a round. Without scaling the sum would be too small, because every round delays some
-// operation.
+// of a round. In every round some operation is delayed, but medians leave delays out. So without
+// scaling their sum would be too small.
 std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<double> OpSamples::*kind) {
   std::vector<double> medians, rounds;
   for (const OpSamples& samples : of_nodes) {

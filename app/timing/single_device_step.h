@@ -7,8 +7,8 @@
 namespace convoy::app {
 
 // Returns the milliseconds of a training step with its update. The step communicates with no other
-// rank, and its random images are in memory already. `steps` must have been compiled with
-// `options`; where these take the images from does not matter. Needs memory for the whole step.
+// rank, and its random images are in memory already, whatever options.input says. `steps` must have
+// been compiled with `options`. Needs memory for the whole step.
 double time_single_device_step(const CompiledSteps& steps, const StepOptions& options);
 
 }  // namespace convoy::app

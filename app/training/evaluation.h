@@ -22,7 +22,7 @@ struct EvaluationOptions {
   bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;
   // Only these options are used: data, global batch, backend, precision, feed, threads and timeout.
-  // Without a checkpoint, which has its own, size and test_resize are used, too.
+  // If there is no checkpoint, size and test_resize are used, too. A checkpoint has its own.
   TrainOptions run;
   // Not null if other sessions of this process use the device, too. The evaluation then uses
   // run.threads threads, and the process has bound them to cores.

@@ -12,7 +12,7 @@
 //   biases and norms                1, w      base         w           1
 //   hidden convolutions and layers  w, w      base / √w    1           1 / w
 //   the last layer (head)           w, 1      base / w     1 / w       1 / w
-//   what has no wide dimension      1, 1      base         1           1
+//   others (no wide dimension)      1, 1      base         1           1
 //
 // `base` is the deviation or bound of the parameter's initial values in the network with the base
 // width. Constant initial values stay. So a network with the base width trains as it does in the

@@ -15,7 +15,7 @@ namespace convoy::app {
 CheckpointState load_trained(std::string& checkpoint, bool ema);
 
 // Takes over those options of the checkpoint's run that decide what the network sees of an image.
-// Synthetic images are drawn from the seed, so it is one of them.
+// The seed is one of these options, because synthetic images are drawn from it.
 void take_over_options(const CheckpointState& state, const std::string& checkpoint, TrainOptions& run);
 
 // Chooses the size of encoded images if the options name none: the size of the network's input in

@@ -12,7 +12,7 @@
 namespace convoy::comm {
 
 // `gradients` is the all-reduce of a step's gradients, which works in memory that the ranks share
-// if they can share any. `send_receive`: each rank sends to the next rank and receives from the
+// if they can share any. In `send_receive` each rank sends to the next rank and receives from the
 // previous one.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
@@ -33,7 +33,7 @@ class CollectivesMeter {
   // rank alone.
   virtual void connect() = 0;
 
-  // Whose code moves the data (f32): Convoy's or the library's.
+  // The code that moves the data (f32): Convoy's own or the library's.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
   // were right.

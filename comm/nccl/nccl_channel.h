@@ -1,7 +1,7 @@
 // A stream for operations between ranks, with the NCCL communicator that they need. All ranks start
-// the operations in the same order, and they run in it. At the start and end of each, a second
-// stream advances counters (marks, progress_marks.h) that the watchdog reads. CUDA builds only.
-// Internal to comm.
+// the operations in the same order, and they run in that order. At the start and the end of each
+// operation, a second stream advances counters (marks, progress_marks.h) that the watchdog reads.
+// CUDA builds only. Internal to comm.
 #pragma once
 
 #include <mutex>

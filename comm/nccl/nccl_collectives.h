@@ -40,8 +40,9 @@ inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64
 // the sum's time, and 60 % of it with NCCL.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
-// `small`: this object sums only statistics, metrics or norms. Then one NCCL communicator with few
-// channels is enough, which saves hundreds of MiB of NCCL's buffers for gradients.
+// Says what a Collectives object sums. With `small` these are only statistics, metrics or norms.
+// Then one NCCL communicator with few channels is enough, which saves hundreds of MiB of NCCL's
+// buffers for gradients.
 enum class Sums : std::uint8_t { gradients, small };
 
 // Makes collectives over NCCL. Collective over all members, each with its own device current.

@@ -35,7 +35,7 @@ struct Connections {
   // Windows live as long as somebody uses their memory.
   std::vector<std::weak_ptr<PeerWindow>> windows;
   std::unique_ptr<NcclChannel> whole;  // null for a single rank
-  // null for a single rank, and for Sums::small, which uses `whole`
+  // Null for a single rank, and for Sums::small, which uses `whole`.
   std::unique_ptr<NcclChannel> buckets;
   NcclPairs pairs;
 

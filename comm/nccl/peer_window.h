@@ -104,9 +104,9 @@ class PeerWindow {
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
-  // all ranks' flags (parts of states_), as the device addresses them
+  // The parts of states_ (the flags of each rank) that are registered with the device.
   std::vector<std::byte*> registered_;
-  // how many numbers are in use, by peer and direction
+  // For each direction and peer: how many transfer numbers are in use.
   std::array<int, 2 * kMostRanks> transfers_{};
 };
 

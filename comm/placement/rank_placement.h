@@ -36,7 +36,7 @@ std::string format_cores(std::span<const int> cores);
 // Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks that may use the same
 // cores divide them in rank order, so that hardware threads of a core and cores of a package go to
 // the same rank.
-// `near`: the cores next to this rank's device. If the rank may use some of them, it uses no
+// `near` are the cores next to this rank's device. If the rank may use some of them, it uses no
 // others.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 

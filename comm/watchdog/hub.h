@@ -32,12 +32,12 @@ class Hub {
 
   void append_to_poll(std::vector<pollfd>& items) const;
   void receive(Clock::time_point now);
-  // Returns nothing while there is no reason to end the job. `self`: the state of rank 0.
+  // Returns nothing while there is no reason to end the job. `self` is the state of rank 0.
   std::optional<Diagnosis> conclude(Clock::time_point now, const RankState& self) const;
   bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_abandoned_; }
 
-  // Tells all ranks that the job ends. `follow`: they wait a moment, because this rank has yet to
-  // print its error.
+  // Tells all ranks that the job ends. With `follow` they wait a moment, because this rank has yet
+  // to print its error.
   void send_diagnosis(bool follow = false);
   void say_goodbye();
   // Returns whether all ranks have closed their connections or said goodbye.

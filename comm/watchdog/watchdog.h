@@ -6,7 +6,7 @@
 //  - A wait exceeds the timeout: the rank reports it. The hub asks the members of the operation how
 //    far they are, and names those that have not reached it or do not answer.
 //  - Collectives of a rank's device fail: the hub prints each different complaint once.
-//  - A rank leaves on an error that it prints itself (abandon).
+//  - A rank leaves on an error that it prints itself (abandon): nothing else is printed.
 //
 // All surviving ranks then end with status 1 by std::quick_exit, because MPI_Abort and MPI_Finalize
 // would print or wait.

@@ -107,8 +107,8 @@ class Resolver {
     return names;
   }
 
-  // `way`: the resolved paths of the folders that enclose this folder. They show whether links form
-  // a circle.
+  // `way` holds the resolved paths of the folders that enclose this folder. They show whether links
+  // form a circle.
   void enter(const std::string& folder, const std::string& shown, std::vector<std::string>& way) {
     if (std::find(way.begin(), way.end(), folder) != way.end()) {
       listing_.unreadable.push_back({shown, "a link to a folder that holds it", true});

@@ -25,10 +25,10 @@ using Kind = ArchiveReader::Kind;
 class Archives final : public FileSource {
  public:
   struct Part {
-    // an archive and the start of its files' paths: "shards/cats.tar", "cats.tar/"
+    // The archive, and what the paths of its files begin with: "shards/cats.tar", "cats.tar/".
     std::string file, prefix;
   };
-  // `nested`: whether an archive inside an archive counts as a folder of files.
+  // `nested` says whether an archive inside an archive counts as a folder of files.
   Archives(std::string name, std::vector<Part> parts, bool nested)
       : FileSource(std::move(name)), parts_(std::move(parts)), nested_(nested) {}
 

@@ -66,7 +66,7 @@ struct Catalogue {
 class CatalogueBuilder {
  public:
   explicit CatalogueBuilder(Conversion& conversion) : conversion_(conversion) {}
-  // split: empty if the source does not tell it.
+  // `split` is empty if the source does not tell the split.
   void add(std::string path, const std::string& class_name, std::optional<Split> split);
   void add_to_test_source(std::string path, const std::string& class_name);
   bool has_class(const std::string& name) const { return classes_.contains(name); }

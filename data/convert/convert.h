@@ -16,9 +16,12 @@ enum class SourceFormat : std::uint8_t { automatic, images, tiny_imagenet, webda
 const char* name_of(SourceFormat format);
 
 struct Encoding {
-  // automatic: convert() chooses one of the others. keep: the bytes of the files. seekable: JPEG
-  // files rewritten with restart markers, with the same pixels. jpeg: images shrunk if requested
-  // and written as JPEG. raw: pixels; all images must have the same size.
+  // The forms in which a store can hold an image:
+  //   automatic  convert() chooses one of the others
+  //   keep       the bytes of the file
+  //   seekable   a JPEG file, rewritten with restart markers and with the same pixels
+  //   jpeg       the image, shrunk if requested, as a JPEG file
+  //   raw        the pixels; all images must then have the same size
   enum class Form : std::uint8_t { automatic, keep, seekable, jpeg, raw };
   Form form = Form::automatic;
   int quality = 90;  // quality of Form::jpeg, 1 to 100

@@ -17,7 +17,7 @@ class CsvReader {
   bool next(std::vector<std::string>& fields);
   // Returns the number of bytes up to the end of the last record, with its line end.
   std::size_t position() const { return at_; }
-  // number of the line on which the last record began, from 1 on
+  // Returns the number of the line on which the last record began. Lines count from 1.
   std::int64_t line() const { return record_line_; }
 
  private:

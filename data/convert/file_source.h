@@ -19,7 +19,8 @@ inline constexpr std::size_t kLargestFile = 128 << 20;
 // A file or folder that cannot be read; `reason` says why.
 struct Unreadable {
   std::string path, reason;
-  // true: surely a folder; false: perhaps one, as the target of a broken link.
+  // If true, it is a folder. If false, it may still be one, for example the target of a broken
+  // link.
   bool folder = false;
 };
 

@@ -60,7 +60,7 @@ std::string shown(const std::string& root) { return root.empty() ? "the source i
 
 class FolderLayout {
  public:
-  // root: the folder given by --root; "" to search for it.
+  // `root` is the folder that --root gives, or "" to search for the root.
   FolderLayout(Conversion& conversion, Listing listing, bool archives_are_folders, const std::string& root)
       : conversion_(conversion),
         listing_(std::move(listing)),

@@ -25,8 +25,7 @@ struct ConvertedImage {
   Bytes data;  // the bytes to store: a file or pixels
   ImageShape shape;
   ChannelStatistics::Image statistics;
-  // error: what is wrong with the image; "" if nothing is. kind: the kind under which LeftOut
-  // counts the image then.
+  // `error` says what is wrong with the image, or is "". LeftOut counts a bad image under `kind`.
   std::string error, kind;
 };
 
@@ -37,7 +36,7 @@ class ConvertPipeline {
   ConvertPipeline(int threads, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // Hands an image to the threads. `bytes`: the memory that it holds until it is delivered. If
+  // Hands an image to the threads. `bytes` is the memory that it holds until it is delivered. If
   // there is not enough room, delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
   // Delivers all images that are left.

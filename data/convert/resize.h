@@ -4,7 +4,7 @@
 
 namespace convoy::data {
 
-// How images are resized. At most one member is set; 0 means not set.
+// Says how images are resized. At most one member is set; 0 means not set.
 struct ResizeRule {
   int size = 0;        // the shorter side becomes `size`, and the centre square is cut out
   int short_side = 0;  // the shorter side becomes `short_side` if it is longer

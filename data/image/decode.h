@@ -1,5 +1,5 @@
-// Decodes a whole JPEG or PNG file. For many files or for parts of an image use ImageDecoder, whose
-// header defines the pixels.
+// Decodes a whole JPEG or PNG file. For many files or for parts of an image use ImageDecoder. The
+// header image_decoder.h defines which pixels both return.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // [H, W, C]
 };
 
-// Decodes a JPEG or PNG file; the content tells the format. channels: 3 (RGB) or 1 (luminance).
+// Decodes a JPEG or PNG file; the content tells the format. `channels` is 3 (RGB) or 1 (luminance).
 // Throws std::runtime_error that says what is wrong if the content is neither format, incomplete or
 // corrupt.
 Image decode_image(std::span<const std::uint8_t> content, int channels);

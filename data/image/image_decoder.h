@@ -30,7 +30,7 @@ class Codec;
 // end of JPEG file").
 class ImageDecoder {
  public:
-  // `shape`: the shape of images that are stored as pixels. For encoded images only its number of
+  // `shape` is the shape of images that are stored as pixels. For encoded images only its number of
   // channels is used, 1 or 3.
   ImageDecoder(ImageFormat format, ImageShape shape);
   ~ImageDecoder();
@@ -40,8 +40,8 @@ class ImageDecoder {
   // Reads the header. The bytes must stay where they are until the last read().
   ImageShape open(std::span<const std::uint8_t> stored);
   // Returns the largest of 1, 2, 4 and 8 by which decoding can reduce the opened image without
-  // making it smaller than the output; 1 for pixels and PNG. `scale`: source pixels per output
-  // pixel, the smaller value of both axes.
+  // making it smaller than the output; 1 for pixels and PNG. `scale` is the number of source pixels
+  // per output pixel, on the axis where it is smaller.
   int reduction(double scale) const;
   // Writes the pixels of `region` to `to`, uint8 [region.height, region.width, C]. The region lies
   // in the reduced image, whose extents are ceil(extent / reduction).

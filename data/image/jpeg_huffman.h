@@ -93,13 +93,13 @@ class JpegHuffman {
   bool decode_mcu(JBLOCKROW* blocks);
 
   std::vector<std::uint8_t> bytes_;  // the scan without stuffed bytes and markers, then zeros
-  // where each segment (up to a restart marker) ends in bytes_
+  // For each segment (up to a restart marker): where it ends in bytes_.
   std::vector<std::size_t> segment_ends_;
   std::span<const std::uint8_t> rest_;
   std::array<JpegCodes, NUM_HUFF_TBLS> dc_codes_, ac_codes_;
   std::vector<Block> blocks_;  // the blocks of an MCU, in the order of the scan
   std::int64_t interval_ = 0, columns_ = 0, first_column_ = 0, last_column_ = 0;
-  // MCUs that libjpeg has asked for, and MCUs that were decoded
+  // The numbers of MCUs that libjpeg has asked for, and that were decoded.
   std::int64_t asked_ = 0, decoded_ = 0;
   std::size_t segment_ = 0;
   JpegBits bits_;

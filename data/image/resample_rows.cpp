@@ -102,8 +102,8 @@ static inline void bring_together(const std::uint8_t* const* rows, std::int64_t 
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), second);
 }
 
-// The inverse of bring_together(): stores four columns of sums as 16 bytes in each of four rows.
-// `gather` gives the order of the bytes.
+// Reverses bring_together(): stores four columns of sums as 16 bytes in each of four rows. `gather`
+// gives the order of the bytes.
 static inline void take_apart(const Sums& a, const Sums& b, const Sums& c, const Sums& d, __m128i gather,
                               std::uint8_t* const* rows, std::int64_t at) {
   const __m256i order = _mm256_broadcastsi128_si256(gather);

@@ -66,7 +66,7 @@ Augmentation parse_augmentation(std::string_view text);
 // The changes that are drawn for one sample. Outputs outside the image and in erased rectangles are
 // 0 after normalisation, which is the mean colour.
 struct AugmentationParameters {
-  // in pixels of the stored image; only a window that is not resized may reach beyond the image
+  // In pixels of the stored image. Only a window that is not resized may reach beyond the image.
   Window window;
   std::int32_t resized_height = 0, resized_width = 0;  // size that the window is resized to
   std::int32_t top = 0, left = 0;                      // place of the output in the resized window
@@ -90,8 +90,8 @@ struct PlacedSample {
   // Makes the output from the pixels of `cut`, which lie in memory as [cut.height, cut.width, C].
   kernels::SampleTransform transform;
 };
-// Computes which pixels of a sample are read and how they become the output. reduction: the factor
-// by which the decoder reduces the image, at most parameters.scale(); 1 if it does not.
+// Computes which pixels of a sample are read and how they become the output. `reduction` is the
+// factor by which the decoder reduces the image, from 1 (not at all) to parameters.scale().
 PlacedSample place(const AugmentationParameters& parameters, ImageShape stored, ImageShape output,
                    int reduction = 1);
 // Does the same as place() for a whole image in memory whose first byte is at `offset`.
@@ -103,8 +103,8 @@ kernels::SampleTransform place_in_whole(const AugmentationParameters& parameters
 // largest image.
 class Augmenter {
  public:
-  // stored: the shape of the set's images; height and width are 0 if they differ in size. mean,
-  // std: one value per channel on the scale 0 to 1.
+  // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in
+  // size. `mean` and `std` have one value per channel, on the scale 0 to 1.
   Augmenter(const Augmentation& augmentation, ImageShape stored, std::span<const float> mean,
             std::span<const float> std, ImageLayout layout, VectorLevel level = best_vector_level());
   ImageShape output_shape() const { return output_; }

@@ -35,7 +35,8 @@ class Buffer {
 
 class BatchBuffers {
  public:
-  // `stored`: the set's shape; height and width are 0 if its images differ in size.
+  // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in
+  // size.
   BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options);
 
   const Batch& batch() const { return batch_; }
@@ -75,8 +76,8 @@ class BatchBuffers {
 class BatchFiller {
  public:
   BatchFiller(ImageFormat format, ImageShape stored, const LoaderOptions& options);
-  // Fills entry i. `stored`: the sample's bytes, which are not read if the output is labels, or
-  // transforms of a set of pixels. Throws std::runtime_error if the image cannot be decoded.
+  // Fills entry i. `stored` holds the sample's bytes, which are not read if the output is labels,
+  // or transforms of a set of pixels. Throws std::runtime_error if the image cannot be decoded.
   void fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
             std::span<const std::uint8_t> stored);
 
@@ -97,8 +98,8 @@ class BatchFiller {
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);
 
-// Returns how many samples a thread takes at a time, enough to make the taking cheap.
-// `stored_bytes`: bytes of one stored image.
+// Returns how many samples a thread takes at a time, so many that the cost of taking is small.
+// `stored_bytes` is the number of bytes of one stored image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

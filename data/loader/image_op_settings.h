@@ -68,7 +68,7 @@ double magnitude_of(AutoAugment policy, AugmentOp op, int bin, ImageShape shape)
 bool signed_magnitude(AugmentOp op);
 // Returns the operation on the pixels; its kind is none if nothing would change.
 kernels::ImageOp image_op(AugmentOp op, double magnitude, ImageShape shape);
-// turn: the share of a whole turn by which the hue changes, -0.5 to 0.5.
+// Returns the operation that changes the hue by `turn` whole turns, from -0.5 to 0.5.
 kernels::ImageOp hue_op(double turn);
 
 }  // namespace convoy::data

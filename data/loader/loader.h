@@ -18,7 +18,7 @@ namespace convoy::data {
 
 enum class Order : std::uint8_t { shuffled, sequential };
 enum class BatchOutput : std::uint8_t {
-  images,      // float32 [C, H, W]: threads of the host resample, change and normalise
+  images,      // float32 [C, H, W]: threads of the host resample, augment and normalise
   cuts,        // decoded pixels of the parts that are needed, with the transforms that a device applies
   transforms,  // no pixels: the offsets of the transforms refer to pixels that the device holds
   labels,      // labels alone, for a stage of a partitioned step that reads no images

@@ -30,8 +30,9 @@ class Normaliser {
  public:
   Normaliser(ImageShape shape, const std::vector<ScaleShift>& factors, ImageLayout layout,
              VectorLevel level = best_vector_level());
-  // image: uint8 [H, W, C]; to: shape.bytes() floats. Outputs that the transform erases are 0.
-  // Outputs without a source pixel are 0, too, unless image operations may have moved them.
+  // Normalises `image`, uint8 [H, W, C], and writes shape.bytes() floats to `to`. Outputs that the
+  // transform erases are 0. Outputs without a source pixel are 0, too, unless image operations may
+  // have moved them.
   void apply(const std::uint8_t* image, const kernels::SampleTransform& transform, float* to) const;
 
  private:

@@ -21,8 +21,9 @@ class RequestLoader {
   using Read =
       std::function<std::span<const std::uint8_t>(std::int64_t image, std::vector<std::uint8_t>& scratch)>;
 
-  // channels: of the decoded images, 1 or 3. A batch has options.global_batch entries; `order`,
-  // `mix`, `start` and `skip` are not used, and there must be one rank.
+  // `channels` is the number of channels of the decoded images, 1 or 3. A batch has
+  // options.global_batch entries. The options `order`, `mix`, `start` and `skip` are not used, and
+  // there must be one rank.
   RequestLoader(int channels, const LoaderOptions& options);
   ~RequestLoader();
 

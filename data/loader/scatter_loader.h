@@ -36,10 +36,10 @@ struct SetDescription {
 
 class ScatterLoader final : public BatchSource {
  public:
-  // set: the data on rank 0, null elsewhere. `about`: the set's description, the same on every rank
-  // (rank 0 sends it, see StoreInfo::to_bytes). options.buffers must be at least 3, because one
-  // batch is received ahead. If rank 0 cannot read, its next() throws; the caller must end the
-  // other ranks.
+  // `set` is the data on rank 0 and null on the other ranks. `about` describes the set and is the
+  // same on every rank (rank 0 sends it, see StoreInfo::to_bytes). options.buffers must be at least
+  // 3, because one batch is received ahead. If rank 0 cannot read, its next() throws, and the
+  // caller must end the other ranks.
   ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
                 const LoaderOptions& options, Scatter scatter);
   ~ScatterLoader() override;

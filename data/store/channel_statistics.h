@@ -15,7 +15,7 @@ class ChannelStatistics {
   struct Image {
     std::vector<std::uint64_t> mean, square;
   };
-  // Returns the statistics of one image. pixels: uint8 [H, W, C].
+  // Returns the statistics of one image, whose pixels are uint8 [H, W, C].
   static Image of(std::span<const std::uint8_t> pixels, std::int64_t channels);
 
   // All images must have the same number of channels.

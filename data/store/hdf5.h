@@ -34,7 +34,8 @@ class Handle {
 
   hid_t get() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  // Closes now; false if HDF5 could not (data of a written file may be lost).
+  // Closes the identifier now. Returns false if HDF5 fails; data of a written file may then be
+  // lost.
   bool reset() noexcept;
 
  private:

@@ -16,7 +16,7 @@ struct Pieces {
   // Descriptor of the file, which the caller closes; -1 if no piece can be read there.
   int descriptor = -1;
   std::int64_t bytes = 0;  // bytes per piece; the last may reach beyond the dataset
-  // place of each piece in the file; kThroughHdf5 if a chunk was never written
+  // For each piece: its offset in the file; kThroughHdf5 if the chunk was never written.
   std::vector<std::int64_t> offsets;
 };
 

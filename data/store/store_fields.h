@@ -35,7 +35,7 @@ std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
 // Reads the attribute `mean` or `std`: one number per channel on the scale 0 to 1, of any float or
-// integer type. channels: the expected number of channels; 0 accepts 1 and 3.
+// integer type. `channels` is the expected number of channels; 0 accepts 1 and 3.
 std::vector<float> read_statistics(hid_t file, const std::string& file_name, const char* name,
                                    std::int64_t channels);
 // Returns how many values an attribute has; 0 if it is missing.

@@ -38,7 +38,7 @@ class StoreWriter {
               Sizes sizes);
   ~StoreWriter();
 
-  // Writes the rows `first`, `first + 1`, … of a split. images: labels.size() images [H, W, C].
+  // Writes the rows `first`, `first + 1`, … of a split. There is one image [H, W, C] per label.
   void write(Split split, std::int64_t first, std::span<const std::uint8_t> images,
              std::span<const std::int32_t> labels);
   void finish();
@@ -55,7 +55,7 @@ class EncodedStoreWriter {
   ~EncodedStoreWriter();
 
   // Writes the file of one image. A row that comes before its turn waits in an unnamed file in the
-  // destination's folder. `statistics`: those of the decoded image; they are ignored for test
+  // destination's folder. `statistics` are those of the decoded image. They are ignored for test
   // images.
   void write(Split split, std::int64_t row, std::span<const std::uint8_t> file, std::int32_t label,
              const ChannelStatistics::Image& statistics);

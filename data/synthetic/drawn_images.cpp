@@ -75,7 +75,7 @@ struct Pose {
 };
 
 // Returns the share of a pixel that the figure covers, at a signed distance from the figure's edge.
-// `pixel`: the size of a pixel in the figure's units.
+// `pixel` is the size of a pixel in the figure's units.
 float coverage(float distance, float pixel) { return std::clamp(0.5f - distance / pixel, 0.0f, 1.0f); }
 
 bool in_texture(int texture, float x, float y) {

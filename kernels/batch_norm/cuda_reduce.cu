@@ -47,7 +47,7 @@ struct Channel {
 };
 
 // Returns how many rows a thread loads at once: fewer if it reads more tensors, to save registers.
-// `second`: there is a dy2.
+// `second` says whether there is a dy2.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }

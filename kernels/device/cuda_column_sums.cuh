@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(kSumThreads)
       store_sum(of_member(out.to[s], member_stride) + segment * channels + channel, shared[s][x] * factor);
 }
 
-// The second launch: adds partial sums, [segments, parts, kSums, channels], over the parts, and
-// multiplies the results by `factor`.
+// Launches the second kernel. It adds partial sums, [segments, parts, kSums, channels], over the
+// parts and multiplies the results by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {

@@ -72,7 +72,8 @@ __device__ inline void cluster_sync() {
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// A named barrier for `threads` threads of the block. Barrier 0 is the one that __syncthreads uses.
+// Waits at barrier `id` until `threads` threads of the block are there. __syncthreads uses barrier
+// 0.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -85,8 +86,8 @@ __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, c
   return member == 0 ? &first : others + (member - 1);
 }
 
-// Loads, which copy from a tensor in global memory to shared memory. Coordinates are in elements,
-// innermost first.
+// The functions load_* copy from a tensor in global memory to shared memory. Coordinates are in
+// elements, innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -129,8 +130,8 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// Stores, which copy from shared memory to a tensor in global memory. Elements outside the tensor
-// are not written.
+// store_3d, store_4d and store_im2col copy from shared memory to a tensor in global memory.
+// Elements outside the tensor are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),

@@ -19,8 +19,8 @@ struct Philox4 {
   std::uint32_t word[4];
 };
 
-// `key` selects a stream of numbers; callers derive it from the seed and a purpose. `low` and
-// `high` are the counter, the position in this stream.
+// Returns four random words. `key` selects a stream of numbers; callers derive it from the seed and
+// a purpose. `low` and `high` are the counter, the position in this stream.
 CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, std::uint64_t high = 0) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(low), c1 = static_cast<std::uint32_t>(low >> 32);

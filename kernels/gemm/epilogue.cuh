@@ -47,8 +47,8 @@ struct Epilogue {
     else
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
-  // Stores two or four neighbours of a row, but none from column n on. One wide access stores them
-  // if the type and the address allow.
+  // Stores two or four neighbouring elements of a row, but none from column n on. One wide access
+  // stores them if the type and the address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n, std::ptrdiff_t offset = 0) const {

@@ -97,7 +97,8 @@ __global__ void find_moments(const double* sums, Groups g, float* moments, std::
 }
 
 // Computes the means that dx needs, one group per thread, and the gradients of gamma and beta, one
-// channel per thread. `sums` are of dy xhat, then of dy. `means` become those of g xhat, then of g.
+// channel per thread. `sums` holds the sums of dy xhat, then those of dy. `means` gets the means of
+// g xhat, then those of g.
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);

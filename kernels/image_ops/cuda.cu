@@ -104,7 +104,7 @@ template <int kChannels, bool kQuads>
 __device__ int mean_grey(const std::uint8_t* from, Image image, Shared<kChannels>& shared) {
   if (threadIdx.x == 0) shared.sum = 0;
   __syncthreads();
-  // 32 bits suffice for the sum of a warp: a thread adds up at most 8192^2 / 512 pixels of 255.
+  // A thread adds up at most 8192^2 / 512 pixels of value 255, so the sum of a warp is below 2^31.
   std::uint32_t sum = 0;
   for_pixels<kChannels, kQuads>(from, image, [&](const Pixel<kChannels>& pixel) {
     if constexpr (kChannels == 3)
@@ -290,7 +290,7 @@ __device__ void copy(const std::uint8_t* from, std::uint8_t* to, Image image) {
   change_pixels<kChannels, kQuads>(from, to, image, [](Pixel<kChannels> pixel) { return pixel; });
 }
 
-// One pixel at a time, because the colour arithmetic of four would need too many registers.
+// Changes one pixel at a time, because the colour arithmetic of four needs too many registers.
 template <typename Change>
 __device__ void change_colours(const std::uint8_t* from, std::uint8_t* to, Image image, Change change) {
   change_pixels<3, false>(from, to, image, [&](const Pixel<3>& pixel) {

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(OwnOrShared, WithMemory, testing::Bool());
 TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);  // the same numbers on every rank
-  // other numbers on each rank, for delays
+  // This generator draws other numbers on each rank, for delays.
   std::mt19937 own(100 + static_cast<unsigned>(world().rank()));
   for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);

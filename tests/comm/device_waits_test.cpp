@@ -39,8 +39,8 @@ TEST_F(DeviceWaits, GrowWhileTheDeviceStaysInOneOperation) {
   EXPECT_EQ(overdue->members, (std::vector<int>{0, 1}));
 }
 
-// The device is in another operation each time that the watchdog looks, but all have one name. So
-// the step makes progress, and no wait is overdue.
+// Each time that the watchdog looks, the device is in another operation, but all operations have
+// the same name. So the step makes progress, and no wait is overdue.
 TEST_F(DeviceWaits, BeginAnewWithEveryOperation) {
   for (std::uint64_t step = 1; step <= 20; ++step) {
     look(step, step - 1, "bucket 0");

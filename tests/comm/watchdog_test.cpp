@@ -325,8 +325,8 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
   }
 }
 
-// All ranks find the same error. One prints it, and each keeps its own exit status. When the first
-// rank ends, mpirun sends SIGTERM to the others, which must not cut that short.
+// All ranks find the same error. One must print it, and each must end with its own exit status.
+// When the first rank ends, mpirun sends SIGTERM to the others. They must finish nevertheless.
 TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
   for (const int slow : {0, 1}) {
     Job job(kLong, [&](Rank& self) {

@@ -27,8 +27,8 @@ TEST(AtomicFile, AFolderIsRefusedBeforeTheWork) {
   EXPECT_THROW(AtomicFile{testing::TempDir()}, std::runtime_error);
 }
 
-// Scripts write to a link that names the newest of several files, which must stay a link, and to
-// /dev/stdout, which root could replace by a file.
+// Scripts may write to a link that names the newest of several files. It must stay a link. They may
+// also write to /dev/stdout, which must stay a device, even if root could replace it by a file.
 TEST(AtomicFile, ALinkStaysALinkAndADeviceADevice) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "atomic_file_links";
   std::filesystem::remove_all(folder);

@@ -96,7 +96,8 @@ TEST(Augmenter, ResizesMirrorsBlanksAndNormalises) {
   }
 }
 
-// All vector levels must round after the product and after the sum, as devices do.
+// All vector levels must round after the product and again after the sum, as devices do. A fused
+// multiply-add would round only once.
 TEST(Augmenter, EveryLevelNormalisesWithTheSameBits) {
   for (const std::int64_t channels : {1, 2, 3, 4, 5}) {
     const ImageShape shape{37, 41, channels};

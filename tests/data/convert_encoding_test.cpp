@@ -96,7 +96,7 @@ TEST_F(ConvertEncoding, NeitherThreadsNorAnArchivesOrderChangeTheFile) {
     if (expected.empty()) expected = read_bytes(folder_ / "out.h5");
     EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected) << threads;
   }
-  // the last row comes first, so every other row must wait
+  // The last row comes first, so every other row must wait for it to be read.
   std::reverse(entries.begin(), entries.end());
   write_archive(folder_ / "set.tar", entries);
   convert(folder_ / "set.tar", folder_ / "out.h5", {.encoding = {Form::keep}});

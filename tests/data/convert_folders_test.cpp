@@ -70,8 +70,8 @@ TEST_F(ConvertFolders, NestedFoldersBelongToTheirClassAndExtensionsMayBeInCapita
   EXPECT_EQ(result().labels(Split::train), (std::vector<std::int32_t>{0, 0, 0, 1, 1}));
 }
 
-// The order of torchvision.datasets.ImageFolder: by class, then by folder, then by file name. "a-b"
-// sorts before "a/b" as a path, but "a" before "a-b" as a folder.
+// Rows must have the order of torchvision.datasets.ImageFolder: by class, then by folder, then by
+// file name. "a-b" sorts before "a/b" as a path, but "a" before "a-b" as a folder.
 TEST_F(ConvertFolders, RowsAreInTorchvisionsOrder) {
   run_all(
       with(

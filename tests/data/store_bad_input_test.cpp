@@ -264,7 +264,7 @@ TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
   expect({"/test/images: its raw data file", raw, "No such file"});
 }
 
-// These must be refused, because HDF5 would read the fill value for the missing source.
+// These datasets must be refused, because HDF5 would read the fill value for the missing source.
 TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
   edit([](hid_t file) {
     const hdf5::Handle images(H5Dopen2(file, "/test/images", H5P_DEFAULT), H5Dclose);

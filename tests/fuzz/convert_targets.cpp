@@ -117,7 +117,7 @@ bool fuzz_csv(std::span<const std::uint8_t> input) {
   return accepted;
 }
 
-// Splits the input at a mark; the parts become the files of a set.
+// Splits the input at each word SPLIT. The parts become the files of an IDX or a CIFAR set.
 bool fuzz_records(std::span<const std::uint8_t> input) {
   static const std::vector<std::string> kIdx{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                              "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
@@ -246,8 +246,8 @@ std::vector<Bytes> record_seeds() {
   return {text("\2" + idx), text("\1" + cifar)};
 }
 
-// Returns a MATLAB file with an empty struct array named synsets, and one with an empty compressed
-// element.
+// Returns three MATLAB files. One has a struct array `synsets` with one synset, one has the struct
+// array without its values, and one has an empty compressed element.
 std::vector<Bytes> devkit_seeds() {
   std::string head(128, ' ');
   head.replace(124, 4, "\0\1IM"s);

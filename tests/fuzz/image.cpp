@@ -55,7 +55,8 @@ std::vector<Bytes> image_seeds() {
   return files;
 }
 
-// A region must have the pixels of that part of the whole image, if both can be read.
+// Reads a region and the whole image. If both can be read, the region must have the pixels of that
+// part of the image.
 bool run_image(std::span<const std::uint8_t> input) {
   static ImageDecoder colour(ImageFormat::encoded, {0, 0, 3}), grey(ImageFormat::encoded, {0, 0, 1});
   if (input.size() < kRegionBytes) return false;

@@ -1,6 +1,6 @@
-// The entry of libFuzzer. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the seeds to the
-// folder, in which libFuzzer keeps the inputs that reach new code. `data_fuzz TARGET FILE` runs one
-// input.
+// The entry points that libFuzzer calls. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the
+// seeds to the folder, where libFuzzer then also keeps the inputs that reach new code. `data_fuzz
+// TARGET FILE` runs one input.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

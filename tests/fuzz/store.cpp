@@ -1,4 +1,4 @@
-// The first byte of the input chooses a valid store of encoded images; each 4 bytes after it change
+// The first byte of the input chooses a valid store of encoded images. Each 4 bytes after it change
 // one byte of that store.
 #include "data/store/store.h"
 

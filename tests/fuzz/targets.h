@@ -1,6 +1,6 @@
-// The targets of fuzzing: readers of files that others made. A target must read its input or refuse
-// it with std::runtime_error. tests/data/fuzz_test.cpp runs some inputs in every build; main.cpp
-// passes inputs to libFuzzer.
+// The fuzz targets, which run Convoy's readers of files that users give it. A target must read its
+// input or refuse it with std::runtime_error. tests/data/fuzz_test.cpp runs some inputs in every
+// build. main.cpp runs the inputs that libFuzzer makes.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,17 @@ struct Target {
   std::vector<Bytes> (*seeds)();                     // small inputs, most of them good files
 };
 
-// The targets of this program. image: regions of JPEG and PNG files; store: HDF5 files of encoded
-// images; archive: listing, links and layouts of tar and zip archives; webdataset: shards and their
-// labels; csv; records: IDX and CIFAR files; devkit: MATLAB files; convert: whole conversions of
-// archives; safetensors: weights. The program model_fuzz has only onnx: model files.
+// Returns the targets of this program. The program data_fuzz has these:
+//   image        regions of JPEG and PNG files
+//   store        HDF5 files of encoded images
+//   archive      listing, links and layouts of tar and zip archives
+//   webdataset   shards and their labels
+//   csv          lists of images and labels
+//   records      IDX and CIFAR files
+//   devkit       the MATLAB files of ImageNet's development kit
+//   convert      whole conversions of archives
+//   safetensors  weights
+// The program model_fuzz has only the target onnx, which reads model files.
 const std::vector<Target>& targets();
 
 // Returns whether the action succeeds. Only std::runtime_error may refuse a bad file; any other
@@ -37,7 +44,7 @@ bool attempt(const Action& action) {
   }
 }
 
-// Each target is in the file of its name.
+// Each of these targets is defined in the source file with its name.
 bool run_image(std::span<const std::uint8_t> input);
 std::vector<Bytes> image_seeds();
 bool run_store(std::span<const std::uint8_t> input);

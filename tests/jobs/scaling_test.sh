@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests jobs/scaling.sh on CPU ranks, jobs/report on its results, the report's page in Chromium,
-# light and dark, the trace of a run, and the messages if something is wrong.
+# Tests jobs/scaling.sh on CPU ranks, jobs/report on its results, the report's page in Chromium
+# (light and dark), the trace of a run, and the messages if something is wrong.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -277,8 +277,8 @@ for pid in (0, 1):
 PY
 
 echo "== What a user reads"
-# STATUS WORDS COMMAND…: the command ends with this status and prints one line with these words on
-# standard error.
+# says STATUS WORDS COMMAND…: checks that the command ends with this status and prints one line with
+# these words on standard error.
 says() {
   local expected=$1 words=$2 status=0
   shift 2
@@ -299,7 +299,7 @@ check "no folder for a run" says 1 "resnet50-b256-fp32: cannot be made" "$scalin
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
-# A copy of Convoy's folder with programs that this test builds there.
+# Make a copy of Convoy's folder, with programs that this test builds there.
 tree=$folder/tree
 mkdir -p "$tree/build/cpu"
 cp -r "$root/jobs" "$tree"

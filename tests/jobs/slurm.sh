@@ -36,8 +36,8 @@ write_configuration() { # DIR NODES FIRST_PORT
   dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 status=none
   chmod 600 "$dir/munge.key"
   {
-    # Requeued jobs wait for cred_expire. The other settings make Slurm check more often than by
-    # default.
+    # A requeued job waits until its credential expires, so cred_expire is short. The other settings
+    # make Slurm check more often than by default.
     cat <<EOT
 ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)

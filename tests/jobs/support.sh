@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the tests of jobs/. Each test gets the program and this repository and prints what it
-# checks. It ends with 0 if all checks hold, 1 if not, and 77 if this machine cannot run it.
+# The tests of jobs/ source this file. Each test gets the program and this repository and prints
+# what it checks. It ends with 0 if all checks hold, 1 if not, and 77 if this machine cannot run it.
 # shellcheck disable=SC2034  # root, folder: for those who source this
 set -euo pipefail
 
@@ -60,7 +60,8 @@ logged() { # FOLDER STEPS: whether the run has logged at least as many steps
 ranks_of() { # FOLDER: prints the processes that train into it
   pgrep -f -- "^$CONVOY train .*--out $1( |\$)"
 }
-# FOLDER DATA: the program accepts the newest checkpoint, and nothing half-written is left.
+# whole_checkpoint FOLDER DATA: checks that the program accepts the newest checkpoint, and that no
+# file is left half-written.
 whole_checkpoint() {
   local newest
   newest=$(find "$1/checkpoint" -name 'step-*.h5' 2>/dev/null | sort | tail -n 1)

@@ -55,8 +55,8 @@ hold_one() {
   [ "${#ranks[@]}" -gt 0 ] || { echo "no ranks of $1 are left to be held"; return 1; }
   kill -STOP "${ranks[@]}"
 }
-# NAME…: stops the ranks of these jobs in mid-training until a SIGCONT, each as soon as it has
-# started.
+# hold NAME…: stops the ranks of these jobs in mid-training until they get SIGCONT. Each job is
+# stopped as soon as its ranks have started.
 hold() {
   local name holder holders=()
   for name; do
@@ -70,7 +70,7 @@ release() { # NAME
   mapfile -t ranks < <(ranks_of "$folder/$1")
   kill -CONT "${ranks[@]}" 2>/dev/null || true
 }
-any_awake() { # NAME: whether any of its ranks, which were held, runs again
+any_awake() { # NAME: succeeds if at least one held rank of the job runs again
   local rank
   for rank in $(ranks_of "$folder/$1"); do
     [[ $(ps -o state= -p "$rank") == T* ]] || return 0
@@ -121,8 +121,8 @@ check "it is not put back" is "$(job_field "$slow" Restarts)" 0
 check "the reason" contains slow.log "the time limit came before the job's first checkpoint"
 
 echo "== A job of higher priority"
-# Slurm's SIGCONT and SIGTERM reach the held ranks of srun, and those on mpirun's other host. The
-# test lets the remaining ranks continue then.
+# Slurm's SIGCONT and SIGTERM reach all held ranks of srun, but with mpirun only those on the other
+# host. As soon as one rank runs again, the test lets the others continue.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do

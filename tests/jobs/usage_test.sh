@@ -52,14 +52,16 @@ check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no comp
 check "nothing was written" is "$(find . -type f | sort | xargs)" "./errors ./help ./output"
 
 echo "== quickstart.sh builds for the GPUs of the machine"
-# Programs that print how they were called. cmake fails, so that nothing is built or trained.
+# Make false programs that print how they were called. cmake fails, so that nothing is built or
+# trained.
 mkdir bin
 # shellcheck disable=SC2016  # expanded by the program
 printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >bin/cmake
 printf '#!/bin/sh\n' >bin/nvcc
 printf '#!/bin/sh\necho install ok installed\n' >bin/dpkg-query  # all packages are installed
 chmod +x bin/*
-# CAPABILITIES: of the GPUs that nvidia-smi shows; prints the calls of cmake and the messages.
+# quickstart CAPABILITIES: runs quickstart.sh on a machine whose GPUs have these compute
+# capabilities, and prints the calls of cmake and the messages.
 quickstart() {
   # shellcheck disable=SC2016  # expanded by the program
   printf '#!/bin/sh\nfor word in %s; do echo "$word"; done\n' "$1" >bin/nvidia-smi
@@ -71,7 +73,8 @@ check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --prese
 check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
 check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
 
-# A copy of the scripts with a program that prints how it was called and leaves a result.
+# Make a copy of the scripts, with a false program convoy that prints its arguments and leaves a
+# result.
 mkdir -p tree/build/release-cuda tree/build/release
 cp -r "$root/jobs" tree/jobs
 printf '#!/bin/sh\n' >bin/cmake

@@ -330,8 +330,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// With running statistics, y is affine in x. If x changes by d, y must change by the result of
-// linear inference for d.
+// With running statistics, y is a x + b in each channel. With `linear` set, inference gives a x. So
+// if x changes by d, y must change by the linear result for d.
 TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
   Random random(8);
   Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);

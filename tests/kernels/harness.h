@@ -61,7 +61,7 @@ using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
-// The members (kernel.h) of a launch that computes several.
+// The number of members (kernel.h) of a launch that computes several.
 inline constexpr int kMembers = 3;
 // One operand as compare_members() needs it: its bytes before a launch, for each member.
 struct MemberPart {

@@ -16,7 +16,7 @@ struct Rule {
   Hyperparameters numbers;
 };
 
-// Makes an update in the middle of a run. `buffers`: parameters, gradients and states.
+// Makes an update in the middle of a run. `buffers` are the parameters, gradients and states.
 Case update(const Rule& rule, std::vector<Tensor> buffers) {
   const OptimizerProblem& problem = rule.problem;
   Case test{

@@ -128,8 +128,8 @@ TEST(Linear, TakesRowMajorWeights) {
   expect_matches_reference(weights);
 }
 
-// tf32 drops 13 bits of the operands, which changes a sum of many products by 8e-4, and a short sum
-// by more.
+// tf32 drops 13 bits of each operand. That changes a sum of many products by 8e-4 of its value, and
+// a sum of few products by more.
 void expect_matches_in_tf32(Layer layer) {
   for (Case* test : {&layer.forward, &layer.backward_data, &layer.backward_weights}) {
     test->tolerance = 2e-3;

@@ -8,7 +8,7 @@
 
 namespace convoy::app {
 
-// Adds --model, --batch, --size and --classes to a verb, as fields of its options. `batch`: the
+// Adds --model, --batch, --size and --classes to a verb, as fields of its options. `batch` is the
 // help text of --batch. The options must outlive the verb.
 template <class Options>
 void add_model_flags(CLI::App& verb, Options& options, const char* batch) {

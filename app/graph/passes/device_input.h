@@ -1,6 +1,6 @@
 // Lets the step make its images from stored pixels. Without this pass the caller of a step fills
-// the first layer's input. With it, a device resamples, changes and normalises stored pixels as
-// each sample's transform says.
+// the first layer's input. With it, nodes of the step resample, augment and normalise the stored
+// pixels, as the transform of each sample says.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace convoy::app {
 
 struct StoredInput {
-  // Bytes of all stored pixels, which are a ring of batches or a whole image set.
+  // The size of the buffer of stored pixels. It is a ring of batches or holds a whole image set.
   std::int64_t bytes = 0;
   std::int64_t channels = 0;  // channels of a stored pixel
   // Normalisation y = scale * pixel + shift, with one value per channel.

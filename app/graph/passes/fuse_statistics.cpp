@@ -24,8 +24,8 @@ void let_sum(Node& node, TensorId sums) {
   node.outputs.push_back(sums);
 }
 
-// Finds the tensor with the sums over a given tensor. These sums are known if a node writes them
-// already, and can be had if the tensor's writer can also write them. Visit the nodes in order.
+// Finds the sums over a given tensor. They exist if a node writes them already, or if the node that
+// writes the tensor can write its sums, too. Call visit() for the nodes in the order of the graph.
 class KnownSums {
  public:
   explicit KnownSums(StepGraph& graph) : graph_(graph) {}
@@ -56,8 +56,9 @@ class KnownSums {
   std::map<TensorId, std::size_t> writer_;
 };
 
-// Replaces the pass of a batch norm over a concatenation, if the sums over all parts can be had.
-// The sums are per channel, so the joined sums of the parts are the sums over the concatenation.
+// Spares a batch norm of a concatenation the pass that sums its input, if the sums over all parts
+// exist. The sums are per channel, so the sums over the concatenation are those of the parts,
+// joined.
 void join_sums_of_parts(StepGraph& graph) {
   KnownSums known(graph);
   std::map<TensorId, std::size_t> joined;  // for each output of a concatenation: its node

@@ -248,8 +248,8 @@ const std::map<std::string, Evaluator>& evaluators() {
            const Constant& from = need(node, in, 0);
            return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
          }},
-        // Exporters write one initialiser for parameters with equal values, and Identity for the
-        // others. A name of its own makes each a separate parameter again.
+        // If several parameters have equal values, exporters write one initialiser, and an Identity
+        // node for each other parameter. Its own name makes it a separate parameter again.
         {"Identity", [](const FileNode& node, const Inputs& in) {
            Constant copy = need(node, in, 0);
            if (!copy.name.empty()) copy.name = node.outputs.at(0);

@@ -1,7 +1,7 @@
 // The strips of the depthwise engine serve all its filters and strides, forward and both gradients.
 // A thread computes two channels of a strip of neighbouring output columns, sliding down the image.
-// It reads each input pixel once and adds it to all outputs under the filter, whose sums stay in
-// registers. Sums are fp32, in a fixed order. CUDA builds only.
+// It reads each input pixel once and adds it to all outputs under the filter. The sums of these
+// outputs stay in registers, are fp32 and have a fixed order. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise.h"

@@ -111,7 +111,8 @@ struct Sm90ConvCall {
   Members members;
 };
 
-// Returns whether a tile of kSm90Tiles has a kernel. `weights`: the direction is backward_weights.
+// Returns whether a tile of kSm90Tiles has a kernel. `weights` says whether the direction is
+// backward_weights.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&

@@ -32,7 +32,7 @@ class ColumnSums {
       for (int i = int(threadIdx.x) % 128; i < 2 * n; i += 128) slot_[i] = 0;
   }
 
-  // Call this before the first box of each tile. `column`: the tile's first column of C.
+  // Call this before the first box of each tile. `column` is the tile's first column of C.
   __device__ void begin(int column) {
     if constexpr (enabled) {
       if (column != column_) flush();

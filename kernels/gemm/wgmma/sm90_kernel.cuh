@@ -111,7 +111,7 @@ struct StageRing {
   std::uint64_t *full, *empty;  // two per stage: its bytes have come; all warps have read it
   RingPosition<count> position;
 
-  // Call this from one thread. `arrivals`: the number of warps that read a stage.
+  // Call this from one thread. `arrivals` is the number of warps that read a stage.
   __device__ void init(int arrivals) const {
     for (int stage = 0; stage < count; ++stage) {
       sm90::barrier_init(full + stage, 1);
@@ -131,8 +131,8 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps share pixels. A stage holds one tap. `resident`: all of B fits, so it is
-// loaded once and serves all work items.
+// The ring of B if taps share pixels. A stage holds one tap. If `resident` is set, all of B fits
+// into the ring, so it is loaded once and serves all work items.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
@@ -285,8 +285,9 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// `several`: the launch computes several members. A kernel for one member lacks the code that moves
-// pointers, because loading that code makes a short step 3 % longer.
+// Multiplies the work items of one member or, with `several`, of several members. A kernel for one
+// member lacks the code that moves pointers, because loading that code makes a short step 3 %
+// longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,

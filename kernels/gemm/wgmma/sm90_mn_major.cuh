@@ -33,7 +33,8 @@ struct MnMajorConfig {
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // All threads start with 168. The producer's warps keep 104, because they transpose in registers.
+  // All threads start with 168 registers. The producer's warps keep 104, because they transpose in
+  // registers.
   static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);

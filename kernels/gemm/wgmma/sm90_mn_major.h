@@ -27,8 +27,8 @@ inline bool is_mn_major(const Problem& p) {
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
-// adds partial sums.
+// Returns the expected microseconds of a product that moves `bytes`. With `has_partials`, another
+// kernel adds partial sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
 // Stores the results of a plain product: Whole stores elements of C, Partial raw sums. Each has a
@@ -41,7 +41,7 @@ struct MatrixResult {
   struct Whole {
     const MatrixResult& of;
     std::ptrdiff_t offset;
-    // Stores `count` neighbours of a row.
+    // Stores `count` neighbouring elements of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n, offset);

@@ -71,7 +71,7 @@ class MadeUpDevice final : public StepTimer {
     return ms;
   }
   int measured_pairs = 0, measured_schedules = 0;
-  double factor_of_others = 1;  // multiplies the times of other lanes than the fixed
+  double factor_of_others = 1;  // for schedules other than the fixed lanes
 
  private:
   const Program& program_;

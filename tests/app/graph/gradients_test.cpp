@@ -48,7 +48,7 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
       slope += double(gradient[i]) * along[i];
       length += double(gradient[i]) * gradient[i];
     }
-    // So small that ReLUs and maxima hardly ever switch between both points.
+    // The step is so small that a ReLU or a maximum hardly ever switches between the two points.
     const double step = 2e-4;
     const double difference =
         (loss_at(runner, parameter, centre, along, step) - loss_at(runner, parameter, centre, along, -step)) /

@@ -158,7 +158,7 @@ TEST_F(MembersJob, ASignalSavesAll) {
 }
 
 // In µP the members' networks have other initial values and rates than in the standard
-// parametrisation. A run cannot go on in the other one.
+// parametrisation. So a run must not be resumed in the other parametrisation.
 TEST_F(MembersJob, MayBeParametrisedByWidth) {
   const auto line = [](const std::string& name, const std::string& flags) {
     return train(name, "--limit-train 51 --steps 2 --parametrisation mup " + flags, "wrn10_2");

@@ -60,8 +60,8 @@ TEST_F(GpuJob, NamesARankThatNeverLaunchesItsStep) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
-// Rank 1 never prepares its transfers. So rank 0 waits in its first one: for an address if copy
-// engines do it, for a connection if NCCL does.
+// Rank 1 never prepares its transfers. So rank 0 waits in its first transfer: for an address if
+// copy engines move the data, for a connection if NCCL does.
 TEST_F(GpuJob, NamesARankThatNeverPreparesItsTransfers) {
   for (const std::string& flags : {std::string(), std::string("-x NCCL_P2P_DISABLE=1")}) {
     const Outcome outcome = launch("unprepared", 2000, flags);

@@ -177,8 +177,9 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::backward_dat
 // The three directions are tests of their own, so that they can run in parallel under slow tools.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Returns a number for each case of taps that share pixels, so that a brief run tests each case; 0
-// if taps share none. A TMA box has 64 pixels.
+// Returns which case of taps that share pixels the layer is, so that a brief run tests each case.
+// Returns 0 if its taps share none. The last two cases differ in whether a row of y fits into a TMA
+// box of 64 pixels.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;

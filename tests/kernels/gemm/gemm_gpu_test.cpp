@@ -1,6 +1,6 @@
-// Compares every rung (kernel family of the GEMM) with double precision on the host: all orders,
-// odd extents, row pitches that 16-byte copies cannot use, split k and all epilogues. Checks that
-// nothing is written outside C.
+// Compares every rung (kernel family of the GEMM) with double precision on the host: plain and
+// transposed operands, odd extents, row pitches that 16-byte copies cannot use, split k and all
+// epilogues. Checks that nothing is written outside C.
 #include <gtest/gtest.h>
 
 #include <algorithm>

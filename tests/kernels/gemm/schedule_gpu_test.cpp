@@ -28,7 +28,8 @@ TEST(Divider, Divides) {
   }
 }
 
-// The schedule must deal out every tile and block of k exactly once, band after band.
+// The work items must cover every tile and block of k exactly once, one band (several rows of
+// tiles) after the other.
 TEST(Sm90Schedule, DealsOutEverythingOnce) {
   for (const int m_tiles : {1, 3, 16, 17, 48, 100})
     for (const int n_tiles : {1, 2, 5})
