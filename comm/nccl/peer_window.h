@@ -100,7 +100,9 @@ class PeerWindow {
   const Use use_;
   const int unwinding_;  // std::uncaught_exceptions() when this object was made
   int device_ = 0;
-  bool flushes_ = false;  // whether a wait can make visible what other devices wrote before
+  // Whether the device can flush remote writes (CU_STREAM_WAIT_VALUE_FLUSH). A wait for a flag
+  // then makes the data visible that other devices wrote before the flag was set.
+  bool flushes_ = false;
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;

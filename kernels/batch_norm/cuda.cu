@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  const void *x, *dy, *dx2;  // dx2 may be null
+  // dx2 is the gradient of a second consumer of x, or null.
+  const void *x, *dy, *dx2;
   void* dx;
   const double *sums, *dsums;
   const float *gamma, *beta;
@@ -147,8 +148,8 @@ struct Gradient {
   }
 };
 
-// kSecond: dx2 is given. This is a template argument, because a test at run time would delay the
-// loads.
+// kSecond: x has a second consumer, and dx2, the gradient from there, is added to dx. This is a
+// template argument, because a test at run time would delay the loads.
 template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands of_first,

@@ -22,8 +22,9 @@ struct Matrix {
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
-  const void *x, *dy, *y, *dy2;  // y and dy2 may be null
-  const std::uint8_t* bits;      // the bits of the ReLU's mask, or null
+  // y is null unless the mask is from_y. dy2 is the gradient of a second consumer of y, or null.
+  const void *x, *dy, *y, *dy2;
+  const std::uint8_t* bits;  // the bits of the ReLU's mask, or null
   const double* sums;
   const float *gamma, *beta;
   double* dsums;
@@ -47,7 +48,7 @@ struct Channel {
 };
 
 // Returns how many rows a thread loads at once: fewer if it reads more tensors, to save registers.
-// `second`: there is a dy2.
+// `second` says whether it reads dy2, the gradient of a second consumer of y.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }

@@ -41,8 +41,9 @@ DepthwiseShape depthwise_shape(const Task& task);
 // output element before it is stored.
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
-  const void* dy = nullptr;              // in backward_weights: the output pixels, which it reads
-  void* output = nullptr;                // in forward and backward_data: the output pixels
+  // For backward_weights only, which reads `input` (x) and dy, and writes only partial sums.
+  const void* dy = nullptr;
+  void* output = nullptr;                // y in forward, dx in backward_data; else null
   const float* bias = nullptr;           // null if there is none
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0

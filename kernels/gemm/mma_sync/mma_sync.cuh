@@ -94,7 +94,8 @@ class MatrixCarrier {
   int left_;
 };
 
-// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies the next values of k
+// to shared memory for each stage of the pipeline.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;

@@ -115,7 +115,8 @@ class PlaneCarrier {
   int left_;
 };
 
-// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies the next values of k
+// to shared memory for each stage of the pipeline.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;

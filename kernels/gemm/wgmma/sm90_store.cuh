@@ -150,8 +150,9 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // With A and B exchanged, a warp holds 16 columns of all rows, and adjusts them all at
-        // once.
+        // With A and B exchanged, a warp's sums are 16 columns of all 64 rows of the row block,
+        // whatever the chunk. So alpha, bias and ReLU are applied to all of them once, in the first
+        // chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
