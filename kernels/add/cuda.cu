@@ -15,7 +15,8 @@ struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    // Both are loaded before the addition, so that the two loads overlap.
+    // The first two tensors' elements are both loaded before the addition, so that the two loads
+    // overlap.
     Pack<T, V> first, second;
   };
   const void* of[kMost];

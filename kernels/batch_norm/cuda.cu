@@ -32,7 +32,8 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-// Computes the constants of a block's columns.
+// Computes the constants that normalise each column of a block. In forward, the blocks of the first
+// rows also update the running statistics.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
                                               const ColumnGrid& grid, const Place& place,

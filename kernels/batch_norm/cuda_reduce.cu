@@ -81,7 +81,7 @@ void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   }
 }
 
-// Adds up g and g (x - mean) of each column.
+// Computes dsums, dgamma and dbeta (batch_norm.h): adds up g and g (x - mean) of each column.
 template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands of_first, bool synchronised, float epsilon,

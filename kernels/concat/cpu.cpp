@@ -1,5 +1,6 @@
 // Concatenates row_major and blocked tensors. If all parts but the last fill their channel blocks,
-// a sample of a part is one range of the whole tensor. Otherwise channels are copied one by one.
+// a sample of a part is one range of the whole tensor and is copied at once. Otherwise channels are
+// copied one by one.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"

@@ -18,8 +18,8 @@ struct Parts {
   int count;
 };
 
-// Copies the columns [first[0], first[count]) of the whole tensor to or from the parts. A thread
-// copies 16 bytes at a time.
+// Copies the columns [first[0], first[count]) of the whole tensor from the parts (`join`) or to
+// them. A thread copies kPieceBytes bytes at a time, which may be several pieces.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {

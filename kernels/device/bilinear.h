@@ -1,8 +1,8 @@
-// Bilinear resampling with antialiasing, whose results on 8-bit images have the bits of Pillow's
+// Bilinear resampling with antialiasing. Its results on 8-bit images have the same bits as Pillow's
 // (Resample.c, BILINEAR). The filter is a triangle over the source, widened by the scale if the
 // image is reduced. Weights are integers in units of 2^-kWeightBits. The horizontal pass comes
 // first and rounds to 8 bits, then the vertical pass. Host and device use these functions, so that
-// they agree.
+// their results agree.
 #pragma once
 
 #include <cstdint>

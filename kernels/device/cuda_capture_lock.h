@@ -6,7 +6,7 @@
 
 namespace convoy::kernels {
 
-// A thread that captures holds it shared, a thread that waits for the device holds it alone.
+// A thread that captures holds the mutex shared, a thread that waits for the device holds it alone.
 std::shared_mutex& capture_lock();
 
 }  // namespace convoy::kernels

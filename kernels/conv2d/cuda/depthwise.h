@@ -31,8 +31,9 @@ struct DepthwiseShape {
   int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
   __host__ __device__ int taps() const { return filter * filter; }
-  // Returns by how many positions the first strip or tile begins before the first output.
-  // Transposed kernels compute outputs in pairs, so they may have to begin one position earlier.
+  // Returns by how many positions the first strip or tile begins before the first output, along
+  // axis 0 (height) or 1 (width). Transposed kernels compute outputs in pairs, so they may have to
+  // begin one position earlier.
   int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }
 };
 DepthwiseShape depthwise_shape(const Task& task);

@@ -6,7 +6,8 @@
 
 namespace convoy::kernels::conv::products {
 
-// Fills the table of weight pairs (F::kPairs), [channels][filter's rows][kPairs].
+// Fills the table of pairs of weights (Form::kPairs, depthwise_products.h), [channels][filter's
+// rows][kPairs].
 template <class F, int kSlab>
 __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* table) {
   const auto* const weights = static_cast<const bf16*>(moved(call, call.operands.weights));

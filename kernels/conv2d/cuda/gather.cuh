@@ -1,6 +1,6 @@
-// Lets mma_sync and register_tiles kernels read the im2col matrix straight from an NHWC tensor.
-// Window says where its elements are. The carriers copy them to shared memory, one pipeline stage
-// at a time, by cp.async. Device code.
+// Lets mma_sync and register_tiles kernels (kernels/gemm) read the im2col matrix straight from an
+// NHWC tensor. Window says where the elements of the matrix are in the tensor. The carriers copy
+// them to shared memory, one pipeline stage at a time, by cp.async. Device code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -17,12 +17,12 @@ namespace convoy::kernels::conv {
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
-  int height, width, channels;  // height, width: of the tensor; channels: those that are read
+  int height, width, channels;  // the tensor's height and width, and how many channels are read
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
   bool divides;                     // one of the strides that divide is above 1
-  cuda::Divider across, positions;  // divide by the positions of a row and of an image
+  cuda::Divider across, positions;  // divide by the output positions of a row and of an image
   cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
   std::int64_t rows;                // the rows of the im2col matrix
   int columns;
@@ -201,7 +201,7 @@ class TapsCarrier {
 };
 
 // The im2col matrix as an operand of mma_sync: A in forward and backward_data, where k is
-// contiguous, and B in backward_weights.
+// contiguous in memory, and B in backward_weights, where it is not.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;

@@ -74,7 +74,7 @@ struct FilterTaps {
 // Says where TMA stores a box (64 rows by 128 bytes) of a tile.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix (one per split of k)
+    matrix,     // rows of a plain matrix; each split of k has a matrix of its own
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
     // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
@@ -92,7 +92,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
-  MemberMap half;              // for transposed_filters: dy in boxes half as wide
+  MemberMap half;              // for transposed_filters: dy, read in boxes half as wide
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -103,7 +103,7 @@ struct Sm90ConvCall {
   std::uint8_t* plain;
   const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
   float* sum_slots;
-  MemberMap norm_operands[2];  // for input_norm: its x and dy2
+  MemberMap norm_operands[2];  // for input_norm: the norm's input, and dy2
   // In tf32 backward_weights writes its result here, not through the map `c`: [splits][m
   // filters][taps][channels].
   float* gradient;
