@@ -25,8 +25,8 @@ struct Packing {
   static constexpr int kWidth = V;
 };
 
-// Calls visit(Packing<element type, width>). If all `extents` are multiples of the elements in 16
-// bytes, the width is this number, else 1.
+// Calls visit(Packing<element type, width>). The width is the number of elements in 16 bytes if all
+// `extents` are multiples of this number, else 1.
 template <typename Visit>
 auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit visit) {
   const auto wide = [&](std::int64_t width) {

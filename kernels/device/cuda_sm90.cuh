@@ -79,7 +79,8 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Returns the tensor map of a member, from the two fields of its MemberMap.
+// Returns the tensor map of a member. `first` and `others` are the fields of a MemberMap
+// (cuda_tensor_map.h).
 __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others,
                                                      int member) {
   return member == 0 ? &first : others + (member - 1);

@@ -39,8 +39,8 @@ struct Im2colMap {
   CUtensorMap encode() const;
 };
 
-// The maps of a tensor, one per member. Kernels get the map of member 0 among their parameters, and
-// those of the other members in device memory (sm90::map_of).
+// The maps of a tensor, one per member (Members, kernel.h). Kernels get the map of member 0 among
+// their parameters, and the maps of the other members in device memory (sm90::map_of).
 struct MemberMap {
   CUtensorMap first;
   const CUtensorMap* others = nullptr;

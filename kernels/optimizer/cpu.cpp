@@ -1,5 +1,5 @@
-// Updates pieces of the flat buffers in parallel. Norms are summed over each piece, then over the
-// pieces in order, so that they do not depend on the number of threads.
+// Updates pieces of the flat buffers in parallel. Squares are summed over each piece, and the sums
+// are added in the order of the pieces, so that norms do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -17,8 +17,8 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of the update of a piece. `rate` includes LARS's trust ratio and the segment's
-// factor.
+// The constants of the update of a piece. `rate` is the learning rate times LARS's trust ratio
+// times the segment's factor.
 struct Update {
   float rate, scale, decay;
   float factor;  // factor of the learning rate, for this segment

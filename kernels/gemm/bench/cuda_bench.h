@@ -50,9 +50,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each of which has one launch per set of operands. They take turns with graphs
-// of about `budget` microseconds, so that a change of clocks affects all alike. Returns the medians
-// of `samples` timings.
+// Times contenders, each of which has one launch per set of operands. The contenders take turns
+// with graphs of about `budget` microseconds, so that a change of the GPU's clock rate affects all
+// alike. Returns the medians of `samples` timings.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

@@ -1,8 +1,8 @@
 // The epilogue of the wgmma kernels. It scales the accumulators, adds the bias, applies the ReLU,
 // stages the result in shared memory as TMA boxes of 64 rows by 128 bytes, and lets TMA store them.
-// If TMA cannot store C, or C's old values are needed, it stores raw fp32 sums, and another kernel
-// finishes them. Column sums are those of the staged, rounded values. A mask is applied by threads,
-// which then store the box instead of TMA. Device code, sm_90a only.
+// If TMA cannot store C, or C's old values are needed, it stores raw fp32 sums, from which another
+// kernel computes C. Column sums are sums of the staged, rounded values. Threads apply a mask, and
+// then store the box instead of TMA. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +14,8 @@
 
 namespace convoy::kernels::gemm {
 
-// The place in C of a staged box, for a plain matrix. Convolutions have placements of their own.
+// Says where in C a staged box belongs, for a plain matrix. Convolutions have placements of their
+// own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
@@ -37,14 +38,15 @@ class TileStore {
     const float* bias;  // null if there is no bias
     bool relu, bf16;
     std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
-    // For Extra::mask, a mask of C's type: C is 0 wherever it is not above 0.
+    // For Extra::mask, a mask of C's type: C is 0 wherever the mask is not above 0.
     const std::uint8_t* mask;
     float* sum_slots;  // for Extra::sums: [blocks * 2][2][n]
     Placement placement;
     std::ptrdiff_t member_stride;
   };
 
-  // `block` is the number of this block among those that compute the member.
+  // `block` is the number of this block among the blocks that compute the member (Members,
+  // kernel.h).
   __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : parameters_(parameters),
@@ -188,7 +190,7 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp sums 16 columns, so half a box leaves nothing for warps 2 and 3.
+        // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
@@ -200,11 +202,11 @@ class TileStore {
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Sets gap rows, which belong to no output, to zero before columns are summed. A warp clears what
-  // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
+  // Sets gap rows (Placement::has_gaps) to zero before columns are summed. A warp clears the part
+  // of them that it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // The 16-byte words of a row that a warp has staged.
+    // How many 16-byte words of a row a warp has staged.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
@@ -215,8 +217,9 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(i, word, offset) for each 16-byte word of this thread that is in C. `units` is the
-  // number of words in a row of the box. `offset` is the word's place in C in bytes.
+  // Calls use(i, word, offset) for each 16-byte word of the box that this thread has and that is in
+  // C. `units` is the number of words in a row of the box. `offset` is the word's place in C in
+  // bytes.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;
@@ -261,7 +264,7 @@ class TileStore {
 
   const Parameters& parameters_;
   int member_;
-  std::ptrdiff_t offset_;  // bytes from member 0's memory to the member's
+  std::ptrdiff_t offset_;  // bytes from member 0's memory to the memory of member_
   std::uint8_t* staging_;
   int consumer_, thread_, warp_, lane_;
   bool adjusts_;
