@@ -36,8 +36,8 @@ class GradientBuckets {
   // started.
   void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
-  // Does this rank's part of the reductions that were started, as far as it can without waiting.
-  // Call it between operations on a rank that has no thread to spare.
+  // Does this rank's part of the reductions that were started, as far as is possible without
+  // waiting. Call it between operations on a rank that has no thread to spare.
   void progress();
   // Waits for all buckets, then prepares for the next step. Returns the milliseconds that the
   // caller was held up (exposed communication). Throws std::logic_error if a bucket was not

@@ -64,8 +64,8 @@ class Communicator {
   // The members' world ranks, ordered by their rank here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
-  // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered
-  // by `order`, then by rank.
+  // Collective over all members. The ranks with the same colour (>= 0) form a new communicator, in
+  // which they are ordered by `order`, then by rank.
   Communicator split(int color, int order, std::string name) const;
   Communicator split_by_host(std::string name) const;
   Communicator duplicate(std::string name) const;
@@ -154,8 +154,8 @@ class Communicator {
   std::vector<int> world_ranks_;
 };
 
-// Returns a key for something made from the communicator with this key: a communicator split off,
-// or a channel of messages. `index` tells these apart.
+// Returns a key for something that is made from the communicator with this key: a communicator that
+// is split off, or a channel of messages. `index` must differ between all that is made from one.
 std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
 
 }  // namespace convoy::comm

@@ -1,6 +1,7 @@
 // All-reduce of gradients between GPUs that address each other's memory. Copy engines bring each
-// rank the others' values of its share, a short kernel adds them in rank order, and copy engines
-// bring the sum to all. The volume is that of a ring (Patarasuk and Yuan, 2009).
+// rank the other ranks' values of its share, a short kernel adds them in rank order, and copy
+// engines bring the sum to all ranks. As many bytes are moved as by a ring (Patarasuk and Yuan,
+// 2009).
 //
 // No multiprocessor is held while data moves. NCCL is faster alone, but its kernels hold
 // multiprocessors until the last byte arrives, which delays kernels that need all of them.
@@ -18,8 +19,8 @@ namespace convoy::comm {
 
 class CopyAllReduce {
  public:
-  // `offset`: bytes from the start of every rank's part, a multiple of 16. `count`: number of
-  // floats.
+  // `offset`: bytes from the start of every rank's part of the window to the data, a multiple of
+  // 16. `count`: the number of floats.
   CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count);
   // Enqueues the whole operation on one stream. A graph can capture it.
   void run(cudaStream_t stream) const;

@@ -26,12 +26,12 @@ class NcclChannel : public DeviceOperations {
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  // Returns the number that stands for this name in the marks. Throws std::length_error for more
-  // than ProgressMarks::kMostOperations names.
+  // Returns the number that stands for this name in the marks (progress_marks.h). Throws
+  // std::length_error for more than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
-  // Runs one operation, which calls(NCCL communicator, stream of the channel) enqueues. It begins
-  // after the work on `stream` and records `done` at its end.
+  // Runs one operation, which `calls`(NCCL communicator, stream of the channel) enqueues. The
+  // operation begins after the work on `stream`, and `done` is recorded at its end.
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
@@ -46,7 +46,7 @@ class NcclChannel : public DeviceOperations {
   }
 
   const kernels::CudaStream& stream() const { return stream_; }
-  // Ends the device's current operation. Nothing can be run afterwards.
+  // Ends the operation that the device runs, by ncclCommAbort. Nothing can be run afterwards.
   void abort() noexcept;
 
   Progress progress() const override;
@@ -59,8 +59,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // Marks have a stream of their own: even their kernel of one thread may have to wait for a free
-  // multiprocessor, and must not delay the operations.
+  // The marks are written on a stream of their own, because even a mark's kernel of one thread may
+  // have to wait for a free multiprocessor, and must not delay the operations.
   kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 // Linux follows at most this many links in one path, too.
 constexpr int kMostLinksInAPath = 40;
-// The most folders that are entered through links. Folders that link to each other could multiply
-// without end.
+// The most folders that are entered through links. Without a limit, folders that link to each other
+// could multiply without end.
 constexpr int kMostFoldersThroughLinks = 1 << 16;
 
 bool leads_out(const std::string& path) { return path == ".." || path.starts_with("../"); }
@@ -135,7 +135,7 @@ class Resolver {
 
   Listing& listing_;
   const std::map<std::string, ArchiveLink>& links_;
-  const std::vector<std::string> files_, folders_;  // the archive's entries that are no links
+  const std::vector<std::string> files_, folders_;  // the archive's entries, without links
   Aliases aliases_;
   int entered_ = 0;
 };

@@ -124,7 +124,8 @@ void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransfo
                          ImageShape shape, const std::uint8_t* fill, std::uint8_t* to) {
   const AxisMap &rows = transform.rows, &columns = transform.columns;
   const std::int64_t channels = shape.channels, pitch = shape.width * channels;
-  // How many columns of the output show the image and not padding, and the first of them.
+  // `pixels` is the number of output columns that show the image and not padding; `left` is the
+  // first of them.
   const std::int64_t pixels = std::int64_t{columns.end} - columns.begin;
   const std::int64_t left = transform.flip != 0 ? shape.width - columns.end : columns.begin;
   if (rows.size == 0 || columns.size == 0) return fill_pixels(to, shape.height * shape.width, channels, fill);

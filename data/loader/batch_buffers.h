@@ -35,7 +35,7 @@ class Buffer {
 
 class BatchBuffers {
  public:
-  // `stored`: the set's shape; height and width are 0 if its images differ in size.
+  // `stored` is the shape of the set's images; height and width are 0 if they differ in size.
   BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options);
 
   const Batch& batch() const { return batch_; }
@@ -48,7 +48,7 @@ class BatchBuffers {
   struct Cut {
     std::uint8_t* pixels = nullptr;
     std::int64_t offset = 0;  // offset of the cut in the batch's pixels
-    bool whole = false;       // true: room for the whole cut; false: only for the output's pixels
+    bool whole = false;       // whether there is room for the whole cut, or only for the output
   };
   // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
   Cut take_cut(std::int64_t bytes);
@@ -97,8 +97,8 @@ class BatchFiller {
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);
 
-// Returns how many samples a thread takes at a time, enough to make the taking cheap.
-// `stored_bytes`: bytes of one stored image.
+// Returns how many samples a thread takes at a time. They are enough to make the cost of taking
+// them small. `stored_bytes` is the number of bytes of one stored image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

@@ -12,8 +12,8 @@ constexpr std::int64_t kLanes = 16;
 
 #define CONVOY_INLINE inline __attribute__((always_inline))
 
-// Converts bytes in the order in which they lie. scale and shift repeat after `period` bytes, a
-// multiple of kLanes.
+// Converts bytes in the order in which they lie in memory. `scale` and `shift` have `period`
+// values, a multiple of kLanes, and begin again after as many bytes.
 CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, std::int64_t period,
                                  const float* scale, const float* shift, float* to) {
   std::int64_t begin = 0;

@@ -209,8 +209,9 @@ struct ScatterLoader::State final : BatchLease::Owner {
     pipeline.submit();
   }
 
-  // Scatters equally often on every rank. If the number depended on how far this rank's threads
-  // are, some ranks could wait in a scatter while others wait in another collective.
+  // Returns the slot of the next batch. Scatters equally often on every rank: if the number of
+  // scatters depended on how far this rank's threads are, some ranks could wait in a scatter while
+  // others wait in another collective.
   int next() {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();

@@ -164,8 +164,8 @@ void EncodedStoreWriter::State::wait(EncodedSplit& split, std::int64_t row, Wait
   split.waiting[static_cast<std::size_t>(row)] = place;
 }
 
-// Writes the waiting rows whose turn has come. `all`: leaves missing rows out instead of waiting
-// for them.
+// Writes the waiting rows whose turn has come. If `all` is set, leaves missing rows out instead of
+// waiting for them.
 void EncodedStoreWriter::State::release(Split split, bool all) {
   EncodedSplit& target = at(split);
   std::vector<std::uint8_t> bytes;

@@ -13,8 +13,8 @@
 namespace convoy::data::hdf5 {
 
 // Opens a file for reading, also on a file system without locks. Throws std::runtime_error in one
-// line: there is no such file, it is a folder or no HDF5 file, a writer has locked it, or HDF5's
-// reason.
+// line that gives the reason: there is no such file, it is a folder or no HDF5 file, a writer has
+// locked it, or HDF5's own reason.
 Handle open_to_read(const std::string& file);
 
 struct Place {
