@@ -56,8 +56,9 @@ class Planner {
  private:
   std::int64_t limit() const { return buckets_.empty() ? first_most_ : most_; }
 
-  // Closes a bucket. A segment longer than the limit is cut into parts of about equal length that
-  // begin on whole cache lines, because copy engines and vector loads want aligned buffers.
+  // Closes a bucket. If it is a segment longer than most_, it is cut into parts of about equal
+  // length that begin on whole cache lines, because copy engines and vector loads want aligned
+  // buffers.
   void close() {
     if (!open_) return;
     open_ = false;

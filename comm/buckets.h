@@ -18,8 +18,8 @@ namespace convoy::comm {
 
 class GradientBuckets {
  public:
-  // `gradients` is float32 memory of the kind that the collectives work on, and outlives this
-  // object. Collective: all ranks give the same segments.
+  // `gradients` is float32 memory on the host or device, wherever the collectives work. It must
+  // outlive this object. Collective: all ranks give the same segments.
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments,
                   const BucketSizes& sizes);
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments)
@@ -28,8 +28,8 @@ class GradientBuckets {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int finished() const { return finished_; }  // buckets of this step that are reduced
 
-  // Call this in index order, when a bucket's gradients are finished. Throws std::logic_error out
-  // of order.
+  // Starts the all-reduce of a bucket. Call this in index order, when the bucket's gradients are
+  // finished. Throws std::logic_error if the order is wrong.
   void start(int bucket, Stream stream = {});
 
   // Makes work that is put on `stream` from now on wait for the bucket, which must have been

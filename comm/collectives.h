@@ -74,9 +74,9 @@ class Collectives {
   // rank does that has already failed.
   virtual std::shared_ptr<std::byte> transfer_memory(std::size_t) { return nullptr; }
 
-  // Sums f32, f64 or bf16 over the ranks, in place, with the same bits in every run. On the host,
-  // values are added in rank order whatever the count. See nccl_collectives.h for the order of
-  // NCCL.
+  // Prepares a sum of f32, f64 or bf16 over the ranks, in place, with the same bits in every run.
+  // On the host, values are added in rank order whatever the count. See nccl_collectives.h for the
+  // order in which NCCL adds.
   virtual std::unique_ptr<PreparedOperation> prepare_all_reduce(void* data, std::int64_t count, DType type,
                                                                 std::string_view label) = 0;
   virtual std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type,

@@ -1,5 +1,6 @@
-// A group of ranks and its collectives. Every collective goes through Communicator::run, which
-// checks the arguments, names the operation, registers it with the watchdog and calls MPI.
+// A group of ranks (the members of a communicator) and its collectives. Every collective goes
+// through Communicator::run, which checks the arguments, names the operation, registers it with the
+// watchdog and calls MPI.
 //
 // Every rank makes the same calls in the same order. `label` names the data ("loss", "running
 // mean") in messages. Buffers are host memory and stay the caller's. Counts may exceed an MPI int.
@@ -42,8 +43,8 @@ MPI_Datatype mpi_type() {
 
 class Communicator {
  public:
-  // Takes over the handle. `key` is the same on all members and differs from that of every other
-  // communicator.
+  // Takes over the handle. `key` is the same on all members and differs from the keys of all other
+  // communicators.
   Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name, std::uint64_t key);
   Communicator(Communicator&& other) noexcept;
   Communicator& operator=(Communicator&&) = delete;

@@ -35,8 +35,8 @@ class CollectivesMeter {
 
   // Whose code moves the data (f32): Convoy's or the library's.
   enum class Way : std::uint8_t { own, library };
-  // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
-  // were right.
+  // Fills the buffer, does the movement once and checks every element. Returns whether the results
+  // of all ranks were right.
   virtual bool correct(Movement movement, std::int64_t bytes, Way way) = 0;
   // Does the movement `times` times in a row and returns the mean time of one movement in
   // microseconds. Overwrites the buffer. On devices the calls are captured in one CUDA graph, as
@@ -55,8 +55,8 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Makes a meter of host memory. Collective. Messages are at most `most_bytes` long, in multiples of
-// 4 bytes.
+// Makes a meter of host memory. Collective. Its calls take at most `most_bytes` bytes, a multiple
+// of 4.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
 // Makes a meter of the current device's memory. Throws the errors of make_nccl_collectives().
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);

@@ -1,4 +1,5 @@
-// The wrapper that every collective of Communicator goes through. Internal to comm.
+// Defines Communicator::run(), the wrapper that every collective of Communicator goes through.
+// Internal to comm.
 #pragma once
 
 #include <mpi.h>

@@ -87,7 +87,7 @@ class AllReduce : public Operation {
   DType type_;
 };
 
-// An all-reduce of memory that the ranks share.
+// An all-reduce by copy engines, of memory that the ranks share (copy_all_reduce.h).
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)

@@ -83,7 +83,7 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 }  // namespace
 
 // The flags of the window's two barriers. For each barrier a rank owns one flag per other rank. The
-// other rank sets it when it arrives, and the owner clears it.
+// other rank sets the flag when it arrives at the barrier, and the owner clears the flag.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
@@ -206,8 +206,8 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the watchdog's channel for waits of this pair, in which a sender waits until the receiver
-// tells where the data go.
+// Returns the watchdog's channel (wait_registry.h) for the waits of this pair in wait_for_slot():
+// the sender waits until the receiver tells where the data go.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(

@@ -18,7 +18,7 @@ using kernels::Stream;
 
 class NcclChannel : public DeviceOperations {
  public:
-  // `members` are world ranks. `key` is the same on all of them. `communicator` is empty if only
+  // `members` are world ranks. `key` is the same on all members. `communicator` is empty if only
   // copy engines are used.
   NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> context, std::uint64_t key,
               std::vector<int> members);
@@ -72,7 +72,7 @@ class NcclChannel : public DeviceOperations {
 // Sets Convoy's defaults of NCCL's environment variables. Call it before the first call into NCCL.
 void set_nccl_defaults();
 // Makes an NCCL communicator, with an id that rank 0 sends by MPI. Collective. `purpose` appears in
-// messages. `blocks` limits the blocks of a call; 0 leaves the number to NCCL.
+// messages. `blocks` limits the GPU blocks of an NCCL call; 0 leaves their number to NCCL.
 NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int blocks = 0);
 
 }  // namespace convoy::comm

@@ -1,6 +1,6 @@
-// Point-to-point connections, one for each ordered pair of ranks that exchanges messages. As on
-// MPI, the k-th send matches the k-th receive, and no other traffic delays it. CUDA builds only.
-// Internal to comm.
+// Point-to-point connections, one for each ordered pair of ranks that exchanges messages. As with
+// MPI, the k-th send of a pair matches its k-th receive. No other traffic delays these messages.
+// CUDA builds only. Internal to comm.
 #pragma once
 
 #include <map>

@@ -33,8 +33,8 @@ class PeerWindow {
   // NCCL_P2P_DISABLE=1 or, for sums, passes another size.
   // A rank without enough memory throws OutOfMemory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
-  // Collective, unless an exception unwinds the stack: no memory may be freed while another device
-  // may use it.
+  // Collective, unless an exception unwinds the stack, because no memory may be freed while another
+  // device may use it.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;
@@ -46,8 +46,8 @@ class PeerWindow {
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }
   Use use() const { return use_; }
-  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if it is not in
-  // there.
+  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if this memory is
+  // not in the part.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
   // A barrier makes later work on `stream` wait until the streams of all other ranks have reached
@@ -67,8 +67,8 @@ class PeerWindow {
   };
   void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first transfer the receiver publishes where the data go (bytes > 0) and the sender
-  // waits for it. The watchdog knows these waits.
+  // Before the first transfer with a number, the receiver publishes where the data go (bytes > 0),
+  // and the sender waits until it has done so. The watchdog knows these waits.
   void publish_slot(const Transfer& transfer, const RemoteSlot& here) const;
   RemoteSlot wait_for_slot(const Transfer& transfer) const;
   // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws

@@ -1,5 +1,5 @@
-// Initialises MPI, checks it against the launcher's variables, starts the watchdog, and finalises
-// MPI in the destructor.
+// Initialises MPI, checks that MPI and the launcher's variables agree, starts the watchdog, and
+// finalises MPI in the destructor.
 #pragma once
 
 #include <chrono>

@@ -49,7 +49,8 @@ std::string shared_device_problem(const std::vector<DeviceUse>& uses);
 // Collective. Throws the same std::runtime_error on every rank if two ranks share a GPU.
 void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine);
 
-// Parses the kernel's list format, "0-3,8,10-11". Throws std::runtime_error for other text.
+// Parses the Linux kernel's format of a list of cores, "0-3,8,10-11". Throws std::runtime_error for
+// other text.
 std::vector<int> parse_core_list(std::string_view text);
 // Returns the logical processors next to a PCI device, read from
 // <sysfs>/bus/pci/devices/<pci>/local_cpulist, or none if that is not readable, as in some virtual

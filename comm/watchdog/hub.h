@@ -28,7 +28,7 @@ struct HubDelays {
 
 class Hub {
  public:
-  // Element r of `peers` is rank r, rank 0 (over a connected_pair) included.
+  // Element r of `peers` is the connection to rank r. Rank 0 has one, too (connected_pair()).
   Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubDelays delays = {});
 
   void append_to_poll(std::vector<pollfd>& items) const;

@@ -68,7 +68,8 @@ milliseconds until(Clock::time_point deadline) {
   return std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
 }
 
-// Returns the next frame of a connection, or one of kind `failure` at the deadline.
+// Returns the next frame of a connection. If none comes before the deadline, returns a frame of
+// kind `failure`.
 Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   std::vector<Frame> frames;
   while (socket.open() && frames.empty() && wait_for(socket.fd(), POLLIN, until(deadline)))

@@ -82,7 +82,7 @@ class WaitRegistry {
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
-  // Takes the channel's progress from a device from now on. `operations` lives until it is
+  // From now on, a device tells the progress of the channel. `operations` must live until it is
   // detached.
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);

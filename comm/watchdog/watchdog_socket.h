@@ -1,4 +1,4 @@
-// Connects the watchdogs of all ranks. MPI carries rank 0's address.
+// Connects the watchdogs of all ranks (rendezvous.h). MPI carries rank 0's address.
 #pragma once
 
 #include <chrono>

@@ -46,7 +46,7 @@ class FileSource {
   // Returns the whole content of a file, unpacked if the file is compressed (.gz, .xz, …). Throws
   // std::runtime_error with the reason only, without the path.
   virtual Bytes read(const std::string& path) const = 0;
-  // Returns the size of a file as stored in bytes; 0 if the file cannot be read. reads_by_name()
+  // Returns the bytes of a file as it is stored, or 0 if the file cannot be read. reads_by_name()
   // must be true.
   virtual std::size_t size(const std::string& path) const = 0;
 

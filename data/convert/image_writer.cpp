@@ -22,7 +22,7 @@ using Form = Encoding::Form;
 constexpr std::int64_t kDecodingBytes = 360 << 20;
 constexpr std::size_t kRunBytes = 1 << 20;
 
-// Collects the images of successive rows of a split and writes them at once.
+// Collects the pixels of images in successive rows of a split and writes them at once.
 class PixelRows {
  public:
   PixelRows(Conversion& conversion, const Catalogue& catalogue)

@@ -30,7 +30,7 @@ class Codec;
 // end of JPEG file").
 class ImageDecoder {
  public:
-  // `shape`: the shape of images that are stored as pixels. For encoded images only its number of
+  // `shape` is the shape of images that are stored as pixels. For encoded images only its number of
   // channels is used, 1 or 3.
   ImageDecoder(ImageFormat format, ImageShape shape);
   ~ImageDecoder();

@@ -25,8 +25,8 @@ namespace {
 constexpr int kRows = 4;
 // Real files have about ten scans. A small file with very many scans could take much time.
 constexpr int kMostScans = 200;
-// Columns that are decoded in addition on either side of a region. Upsampling of colour reads one
-// more sample (two pixels), smoothing of an incomplete progressive image two more blocks.
+// How many columns are decoded in addition on either side of a region. Upsampling of colour reads
+// one more sample (two pixels). Smoothing of an incomplete progressive image reads two more blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
 // Return the side in pixels that a block of 8x8 coefficients is decoded to. The names of the fields

@@ -62,8 +62,8 @@ class JpegCodes {
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
-  // By length of a code: the end of the codes of this length, and what to add to such a code to get
-  // the index of its symbol.
+  // For each length of codes: the end of the codes of this length, and the number that is added to
+  // such a code to get the index of its symbol.
   std::array<std::int32_t, 17> code_end_{}, first_index_{};
 };
 

@@ -11,8 +11,9 @@ namespace {
 
 using kernels::AxisMap;
 
-// Computes from which source pixels, and with which weights (taps), each output from axis.begin to
-// axis.end is made. `mirrored` reverses the outputs. `filter` counts source pixels from axis.first.
+// Fills `filter`: from which source pixels, and with which weights (taps), each output from
+// axis.begin to axis.end is made. `mirrored` reverses the outputs. Source pixels are counted from
+// axis.first.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
   filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));

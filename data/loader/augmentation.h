@@ -33,8 +33,8 @@ struct Augmentation {
   bool random_crop = false;
   int padding = 4;
   // Inception's crop as in torchvision's RandomResizedCrop: takes a window whose share of the area
-  // and whose aspect (width to height) are drawn from these ranges, and resizes it to the output.
-  // Excludes random_crop.
+  // and whose aspect (width to height) are drawn from the ranges below, and resizes it to the
+  // output. It cannot be combined with random_crop.
   bool random_resized_crop = false;
   float min_area = 0.08f, max_area = 1, min_aspect = 3.0f / 4, max_aspect = 4.0f / 3;
 
@@ -86,7 +86,8 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
                             std::int64_t epoch, std::int64_t sample);
 
 struct PlacedSample {
-  // Pixels to read from the image, which is reduced to ceil(extent / reduction); may be empty.
+  // The pixels to read from the image, which is reduced to extents of ceil(extent / reduction). The
+  // window may be empty.
   Window cut;
   // Makes the output from the pixels of `cut`, which lie in memory as [cut.height, cut.width, C].
   kernels::SampleTransform transform;

@@ -39,8 +39,8 @@ struct Batch {
   std::int64_t cut_bytes = 0;          // bytes of `cuts` that this batch uses
 };
 
-// Lends a batch until the lease ends; then other samples fill the batch's buffers. A lease must not
-// outlive its BatchSource.
+// Lends a batch until the lease ends. After that, other samples fill the batch's buffers. A lease
+// must not outlive its BatchSource.
 class BatchLease {
  public:
   class Owner {

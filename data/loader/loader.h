@@ -44,9 +44,9 @@ struct LoaderOptions {
   std::function<void(const std::string& message)> skip = nullptr;
 };
 
-// Returns how many bytes the cuts of a batch of `capacity` samples take at most: the stored images,
-// or 2.5 times the output's pixels if that is less. If there is no room left, the host resamples a
-// sample, with the same bits.
+// Returns how many bytes a batch of `capacity` samples has for its cuts: as many as the stored
+// images have, or 2.5 times the output's pixels if that is less. If no room is left for the cut of
+// a sample, the host resamples the sample, with the same bits.
 std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
 // A BatchSource with which every rank reads its own slice of each global batch.

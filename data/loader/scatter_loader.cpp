@@ -16,10 +16,10 @@
 namespace convoy::data {
 namespace {
 
-constexpr int kAhead = 2;  // batches scattered before the first is handed out
+constexpr int kAhead = 2;  // how many batches are scattered before the first is handed out
 constexpr std::int64_t kRecordAlignment = 16;
 
-// The header of a record, in which one sample travels: the header, then the sample's bytes as
+// The header of a record. A sample travels as one record: this header, then the sample's bytes as
 // stored, then padding up to kRecordAlignment.
 struct RecordHeader {
   std::int64_t sample;

@@ -22,10 +22,10 @@ struct Place {
   std::int64_t offset;  // offset of the first byte in the file
 };
 
-// Finds the place of the one piece of `bytes` bytes that `read`, a call of HDF5, reads from a
-// dataset whose file open_to_read() opened. Nothing is read: the call's buffer keeps its content.
-// The result is empty if the call fails or reads another number of pieces or bytes. The caller must
-// hold a Session.
+// Finds where a call of HDF5, `read`, reads from a dataset whose file open_to_read() opened. The
+// call must read one piece of `bytes` bytes. Nothing is read: the call's buffer keeps its content.
+// The result is empty if the call fails or would read several pieces or another number of bytes.
+// The caller must hold a Session.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

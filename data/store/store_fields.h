@@ -19,7 +19,7 @@ struct Dataset {
 };
 
 struct ExpectedDataset {
-  bool bytes;  // true: uint8; false: integers of any size
+  bool bytes;  // whether elements must be uint8; else they may be integers of any size
   const char* axes;
   std::size_t rank;
 };

@@ -15,8 +15,8 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// Bytes per chunk: large enough for sequential reads at disk speed, small enough to read one image
-// without much waste.
+// The bytes of a chunk: large enough for sequential reads at the speed of the disk, and small
+// enough to read one image without much waste.
 constexpr std::int64_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kChunkCacheBytes = 16 << 20;
 constexpr std::int32_t kUnwritten = -1;

@@ -43,7 +43,7 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
-  // A function that takes the place of the ReLU. It excludes relu and residual.
+  // A function that takes the place of the ReLU. It cannot be combined with relu or residual.
   std::optional<ActivationProblem> activation = std::nullopt;
   bool residual = false;         // forward adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks

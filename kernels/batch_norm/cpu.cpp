@@ -71,8 +71,8 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
-// Calls task(part, factors) for parts of a pass that fit into the L1 cache. `factors` is scratch
-// memory with one float per element of the part.
+// Calls task(part, factors) for parts of a pass (Pass, cpu_passes.h) that fit into the L1 cache.
+// `factors` is scratch memory with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
   // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.

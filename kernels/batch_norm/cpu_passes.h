@@ -45,7 +45,8 @@ struct Coefficients {
   }
 };
 
-// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
+// Says from where backward finds the zeros of the ReLU: from x or from y. With an activation,
+// `factors` are its derivatives.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.

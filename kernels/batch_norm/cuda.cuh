@@ -22,7 +22,7 @@ struct ColumnGrid {
   int channels;          // elements of a pixel; fewer than `columns` if pixels are joined
   int tile, tile_shift;  // packs in the width of a block, a power of two, and its logarithm
   int tiles, height;     // tiles: blocks side by side; height: rows that a block reads at a time
-  int row_blocks;        // blocks one above the other
+  int row_blocks;        // how many blocks divide the rows among themselves
   std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: the rows and pixels of one sample
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
@@ -151,7 +151,7 @@ __device__ __forceinline__ void add_partials(const float* partials, const Column
                                              const Place& place, double* shared) {
   constexpr int kWide = V % 4 == 0 ? 4 : 1;
   const int quads = place.columns / kWide, both = 2 * quads;
-  const int lanes = threads / both;  // threads that share the row blocks of a column
+  const int lanes = threads / both;  // how many threads add up the row blocks of a column
   const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
   if (lane < lanes) {
     const int which = job / quads, quad = job % quads;
@@ -206,8 +206,8 @@ __device__ __forceinline__ double count_of(const StepControl* control, bool sync
          static_cast<double>(pixels);
 }
 
-// The template argument for a batch norm without an activation, or with a ReLU. Other values are
-// those of ActivationKind.
+// The template argument kActivation of a batch norm without an activation, or with a ReLU. Else it
+// is an ActivationKind.
 inline constexpr int kNoActivation = -1;
 
 // Calls visit(integral_constant<int, the kind of the activation or kNoActivation>).

@@ -5,7 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A Source for statistics() that reads a matrix from memory.
+// A Source for statistics() (cuda_statistics.cuh) that reads a matrix from memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -18,7 +18,8 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
+// Says from where backward finds the zeros of the ReLU: from x, from y, or from the bits of the
+// mask. With an activation, backward computes its derivative from x.
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {

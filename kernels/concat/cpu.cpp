@@ -12,7 +12,7 @@ namespace {
 
 struct Part {
   std::int64_t channels, begin;  // begin: the part's first channel in the whole tensor
-  std::int64_t sample;           // the floats of one sample of the part, padding included
+  std::int64_t sample;           // how many floats a sample of the part has, padding included
 };
 
 struct Geometry {

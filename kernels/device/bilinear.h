@@ -46,7 +46,7 @@ CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, s
   return magnitude < 1 ? 1 - magnitude : 0;
 }
 
-// Returns the taps of an output, without `sum`.
+// Returns the taps of an output with their `sum` left at 0; bilinear_taps() computes it.
 CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::int32_t output) {
   const double support = axis.scale < 1 ? 1 : axis.scale;
   const double place = unfused_product(static_cast<double>(axis.skipped + output) + 0.5, axis.scale);

@@ -1,4 +1,4 @@
-// Keeps calls that wait for the whole device apart from captures: such a call fails, and spoils the
+// Keeps captures and calls that wait for the whole device apart. Such a call fails, and spoils the
 // capture, if any thread of the process captures work at the time. CUDA builds only.
 #pragma once
 

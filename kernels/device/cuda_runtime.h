@@ -98,8 +98,9 @@ class CudaEvent {
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device: one per compute lane, and one for the copies of each direction. They
-// are made once. Communication has streams of its own (comm/nccl/nccl_channel.h).
+// The streams of one device: one per compute lane, and one for the copies of each direction.
+// Kernels of different lanes may run at the same time. The streams are made once. Communication has
+// streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
   explicit StreamPool(int compute_lanes, CudaStream::Priority priority = CudaStream::Priority::normal);

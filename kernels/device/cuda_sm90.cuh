@@ -55,8 +55,8 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// Clusters of blocks: the block's rank in its cluster, and a barrier for all of the cluster's
-// threads.
+// For clusters of blocks: cluster_rank() returns the block's rank in its cluster, and
+// cluster_sync() waits until all threads of the cluster have called it.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -86,8 +86,8 @@ __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, c
   return member == 0 ? &first : others + (member - 1);
 }
 
-// Loads, which copy from a tensor in global memory to shared memory. Coordinates are in elements,
-// innermost first.
+// The loads below copy from a tensor in global memory to shared memory. Coordinates are in
+// elements, innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -108,8 +108,8 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
-// Loads a box into shared memory of every block of the cluster that `mask` names, at the same
-// offset, and signals the barrier of each.
+// Loads a box into the shared memory of every block of the cluster that `mask` names, at the same
+// offset, and signals the barrier of each of these blocks.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
   asm volatile(
@@ -130,8 +130,8 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// Stores, which copy from shared memory to a tensor in global memory. Elements outside the tensor
-// are not written.
+// The stores below copy from shared memory to a tensor in global memory. Elements outside the
+// tensor are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kRingThreads)
   }
 }
 
-// The threads that publish a slot of at most kFewWords words, such as a step's metrics.
+// How many threads publish a slot of at most kFewWords words, such as a step's metrics.
 constexpr int kFewThreads = 32;
 constexpr std::size_t kFewWords = 1024;  // the most words that kFewThreads threads publish
 

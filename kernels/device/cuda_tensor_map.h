@@ -24,8 +24,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 // An NHWC tensor as TMA reads it for an im2col matrix, in boxes of `pixels` positions by `channels`
 // channels with the 128-byte swizzle. Along each axis, positions run from `first` on in steps of
-// `step`: `across` of them in a row of an image, and `down` such rows. Outside the tensor are
-// zeros.
+// `step`. There are `across` positions in a row of an image, and `down` such rows. Positions
+// outside the tensor read as zeros.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;

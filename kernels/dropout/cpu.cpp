@@ -10,7 +10,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups = 256;  // calls of the generator per tile
+constexpr std::int64_t kGroups = 256;  // groups (calls of the generator) whose factors are kept at a time
 
 struct Mask {
   std::uint64_t key, step;

@@ -13,9 +13,9 @@ constexpr int kRun = 512;  // pixels times lanes are at most as many in a run
 
 struct Run {
   Planes planes;
-  std::int64_t first;  // element of the run's first pixel and channel
+  std::int64_t first;  // index of the element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // number of the run's first pixel, the index in `moments`
+  std::int64_t row;  // number of the run's first pixel, which is its index in `moments`
 };
 
 // Calls visit(element, position, channel) for the run's elements in one block of channels, without

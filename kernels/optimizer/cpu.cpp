@@ -59,7 +59,7 @@ CONVOY_VECTORISED void lars(const Update& u, float* w, const float* gradients, f
 
 struct AdamFactors {
   float beta1, beta2, epsilon;
-  float step_size;     // rate / (1 - beta1^t)
+  float step_size;     // learning rate / (1 - beta1^t), without the segment's factor
   float inverse_root;  // 1 / sqrt(1 - beta2^t)
 };
 
@@ -109,7 +109,8 @@ struct Plan {
   std::vector<Piece> pieces;
 };
 
-// Computes trust[s] for every segment s. `norms` has two sums per piece.
+// Computes LARS's trust ratio trust[s] for every segment s. `norms` is scratch memory for two sums
+// per piece: the squares of parameters and of gradients.
 void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
   const StepControl& control = *operands.control();
   const auto count = static_cast<std::int64_t>(plan.pieces.size());

@@ -21,7 +21,7 @@ struct Window {
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // one of the strides that divide is above 1
+  bool divides;                     // whether a divisor in `divide` is above 1
   cuda::Divider across, positions;  // divide by the output positions of a row and of an image
   cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
   std::int64_t rows;                // the rows of the im2col matrix
@@ -210,7 +210,7 @@ struct WindowOperand {
   using Carrier = std::conditional_t<k_contiguous, PositionsCarrier<WindowOperand, S, threads, vectors>,
                                      TapsCarrier<WindowOperand, S, threads, vectors>>;
   const T* data;
-  std::int64_t extent;  // positions, or taps times channels
+  std::int64_t extent;  // rows of A (positions), or columns of B (taps times channels)
   Window window;
 };
 

@@ -52,8 +52,8 @@ PackedFilters filters_of(const Task& task) {
               : PackedFilters{packing, packing.k, packing.c, false};
 }
 
-// The task that the kernels run: one pack of groups, or the task after space_to_depth (if there are
-// too few channels for 16-byte copies), or the task itself.
+// The task that the kernels run: the task of one pack of groups, or the task after space_to_depth
+// (if there are too few channels for 16-byte copies), or the task itself.
 struct Inner {
   Task task;
   bool folds = false;

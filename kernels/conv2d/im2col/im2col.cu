@@ -1,5 +1,5 @@
-// Host code of the im2col and folded engines: makes the tensor maps through which TMA reads
-// windows, and launches.
+// Host code of the im2col and folded engines (engines.h): makes the tensor maps through which TMA
+// reads windows, and launches the kernels.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>

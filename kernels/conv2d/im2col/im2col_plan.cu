@@ -223,11 +223,12 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
-    // Skip tiles without a kernel. The tiles of is_mn_major() all have one.
+    // Skip tiles without a kernel. All tiles for operands whose k is not contiguous (is_mn_major())
+    // have one.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // Skip tiles that end in half a TMA box if rows of the result have gaps or a mask is read.
-    // Threads store the half box, and support neither.
+    // Skip tiles that end in half a TMA box if rows of the result have gaps, or if a mask is read:
+    // threads store the half box, and the code for this supports neither gaps nor a mask.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;

@@ -1,5 +1,5 @@
-// Chooses plans of the im2col and folded engines: tile shapes, numbers of splits, workspace,
-// expected times. Host code.
+// Chooses plans of the im2col and folded engines (engines.h): tile shapes and numbers of splits,
+// with their workspace and their expected times. Host code.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The interface between the host code of the im2col engine and its kernels, which are those of
-// gemm/wgmma with loaders that read the windows of a filter from NHWC tensors by TMA.
+// The interface between the host code of the im2col engine and its kernels. The kernels are those
+// of gemm/wgmma, with loaders that read the windows of a filter from NHWC tensors by TMA.
 #pragma once
 
 #include "kernels/device/cuda_tensor_map.h"
@@ -83,7 +83,7 @@ struct Placement {
   Kind kind = Kind::matrix;
   // For divisions by the positions in a row and in an image.
   cuda::Divider across, positions;
-  cuda::Divider blocks;                  // divides by the blocks of channels, for (transposed_)filters
+  cuda::Divider blocks;                  // divides by the blocks of channels in a tap
   const StepControl* control = nullptr;  // column sums run over its valid samples
   int sample_rows = 0;
 };
@@ -101,7 +101,7 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
+  const std::uint8_t* mask;  // a mask of C's type or, with norm_operands, of one bit per element
   float* sum_slots;
   MemberMap norm_operands[2];  // for input_norm: the norm's input, and dy2
   // In tf32 backward_weights writes its result here, not through the map `c`: [splits][m
@@ -120,8 +120,8 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Returns whether the tile has a kernel that fuses input_norm. Some tf32 tiles have too few stages,
-// or too small ones, for its operands.
+// Returns whether the tile has a kernel that fuses input_norm (Conv2dProblem). In some tf32 tiles,
+// there are too few pipeline stages for the operands of the norm, or the stages are too small.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);

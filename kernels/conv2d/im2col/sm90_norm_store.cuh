@@ -27,7 +27,7 @@ class NormStore {
     CUtensorMap g;            // [m][n], of the operands' type: bf16 or, in tf32, f32
     CUtensorMap operands[2];  // the norm's input, and dy2
     const CUtensorMap *g_of_others, *operands_of_others[2];
-    std::uint8_t* plain;  // the memory of g, for threads that copy
+    std::uint8_t* plain;  // the address of g, for threads that store without TMA
     int m, n;
     const std::uint8_t* mask;  // one bit per element, one byte per 16 bytes of g
     float* sum_slots;          // one slot per consumer warpgroup: [blocks * 2][2][n]
@@ -142,8 +142,8 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member, for an address in the memory of
-  // member 0.
+  // Returns the address in the memory of this Store's member (Members, kernel.h), for an address in
+  // the memory of member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -153,9 +153,10 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // This buffer is free: thread 0 has waited until TMA had read it, before the last barrier.
+    // This buffer is free, because thread 0 has waited before the last barrier until TMA had read
+    // it.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    // If the box reaches into the next tile, only its first half is this tile's.
+    // If the box reaches into the next tile, only its first half belongs to this tile.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)

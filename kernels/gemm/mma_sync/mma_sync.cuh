@@ -15,7 +15,7 @@
 
 namespace convoy::kernels::gemm {
 
-// The shape of one operand's stage in shared memory.
+// The shape of a pipeline stage of one operand in shared memory.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;

@@ -1,5 +1,5 @@
-// Host code of the wgmma kernels: chooses the tile shape and the number of splits, makes tensor
-// maps, launches.
+// Host code of the wgmma kernels (sm90_kernel.cuh): chooses the tile shape and the number of
+// splits, makes tensor maps, and launches the kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -231,7 +231,8 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr)
       sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream, members);
-    // Each of the two consumer warpgroups of a block writes a slot of column sums.
+    // Each of the two consumer warpgroups of a block (sm90_kernel.cuh) writes its own slot of
+    // column sums.
     const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream, members);
   };

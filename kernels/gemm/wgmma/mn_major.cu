@@ -1,5 +1,5 @@
-// Host code of the wgmma tiles for tf32 operands whose k is not contiguous: chooses the tile and
-// the number of splits, makes tensor maps, launches.
+// Host code of the wgmma tiles for tf32 operands whose k is not contiguous (sm90_mn_major.cuh):
+// chooses the tile and the number of splits, makes tensor maps, and launches the kernels.
 #include <algorithm>
 #include <cmath>
 

@@ -32,11 +32,11 @@ struct TileConfig {
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
   // Tiles of 64 columns exchange A and B (swapped), and so compute C transposed. One product of 64
-  // x `rows` reads less shared memory than several of 64 x 64.
+  // x `rows` elements reads less shared memory than several products of 64 x 64.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // TMA boxes of B if n is contiguous. The last one may be half used.
+  // How many TMA boxes B has if n is contiguous. The last box may be half used.
   static constexpr int column_boxes = (columns + 63) / 64;
   // If several taps of a filter's row share one TMA box of pixels (Sm90Tile::taps), each tap starts
   // one row of the box further. In gradients of weights these taps are columns of B. Else the B of
@@ -186,7 +186,7 @@ class MatrixLoader {
   }
 
  private:
-  // The width and bytes of a TMA box if k is not contiguous.
+  // The width in elements and the bytes of a TMA box if k is not contiguous.
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)

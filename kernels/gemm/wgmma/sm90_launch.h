@@ -57,7 +57,8 @@ class Schedule {
   };
 
   Schedule() = default;
-  // `m_tiles` and `band` are in units of a cluster's height. Without tiles there are no work items.
+  // `m_tiles` and `band` count clusters, whose blocks compute tiles one above the other. Without
+  // tiles there are no work items.
   Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
       : m_tiles_(m_tiles),
         n_tiles_(n_tiles),

@@ -61,7 +61,7 @@ class TileStore {
         column_sums_(moved(parameters.sum_slots), block, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
-  // This Store reads no tensors.
+  // Returns how many pipeline stages of tensors this Store reads per work item: none.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p, int member) {
     sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others, member));
@@ -105,8 +105,8 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of the mask of a box
 
-  // Returns the address in the memory of this Store's member, for an address in the memory of
-  // member 0.
+  // Returns the address in the memory of this Store's member (Members, kernel.h), for an address in
+  // the memory of member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -116,9 +116,9 @@ class TileStore {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
                                                                  : 0.0f;
   }
-  // Applies alpha, bias and ReLU to `count` accumulators. In every group of four, 0 and 2 are in
-  // one column, and 1 and 3 in the next. If A and B are exchanged, 0 and 1 are in one column, and 2
-  // and 3 eight columns further.
+  // Applies alpha, bias and ReLU to `count` accumulators. Of every four accumulators, numbers 0 and
+  // 2 are in one column, and numbers 1 and 3 in the next column. If A and B are exchanged, numbers
+  // 0 and 1 are in one column, and numbers 2 and 3 are eight columns further.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -161,7 +161,8 @@ class TileStore {
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // This buffer is free: thread 0 has waited until TMA had read it, before the last barrier.
+        // This buffer is free, because thread 0 has waited before the last barrier until TMA had
+        // read it.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)

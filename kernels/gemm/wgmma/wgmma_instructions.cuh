@@ -85,8 +85,8 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
-// With A in registers, lane l has rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows at k +
-// 4.
+// Here A is in registers. Lane l has its rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows
+// at k = l % 4 + 4.
 #define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
   __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
                               int accumulate) {                                                     \
