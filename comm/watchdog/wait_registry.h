@@ -115,8 +115,8 @@ class WaitRegistry {
   };
   const Wait* longest() const;
 
-  // The most waits at one time. A thread waits in one operation at a time, and never are so many
-  // threads inside MPI.
+  // The most waits at one time. A thread waits in one operation at a time, and fewer threads than
+  // this call MPI at once.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;

@@ -301,8 +301,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
                                                             const Schedule schedule, const Shares shares) {
-  // Shared memory holds, in this order, the stages, the stages of taps, the staged boxes of C, and
-  // the barriers.
+  // Shared memory holds, in this order, the stages of `ring`, those of `taps`, the staged boxes of
+  // C, and the barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;
