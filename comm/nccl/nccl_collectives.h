@@ -7,8 +7,8 @@
 // stream for gradient buckets, one for other collectives, and one for each ordered pair of ranks,
 // so that a small all-reduce does not queue after a bucket.
 //
-// Capture. CUDA graphs can capture all operations; start() and wait() of an operation belong into
-// the same capture. The first start of a transfer connects ranks, so run a step once before
+// Capture. CUDA graphs can capture all operations; capture start() and wait() of an operation in
+// the same graph. The first start of a transfer connects ranks, so run a step once before
 // capturing it. Destroy the graphs before this object.
 //
 // Bits. Results are the same in every run with the same ranks, hosts, NCCL and count. NCCL chooses
@@ -19,8 +19,9 @@
 // NCCL_P2P_DISABLE=1 turns the copy engines off. They are also off if CUDA_VISIBLE_DEVICES or a
 // container hides the other ranks' GPUs or processes.
 //
-// Failures. A rank that dies, stalls or meets an error of NCCL ends the job as on the host. An
-// exception that unwinds past an operation or its collectives ends all connections of the process.
+// Failures. A rank that dies, stalls or meets an error of NCCL ends the job, as with collectives on
+// host memory. An exception that unwinds past an operation or its collectives ends all connections
+// of the process.
 #pragma once
 
 #include <cstdint>

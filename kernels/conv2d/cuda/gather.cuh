@@ -84,8 +84,8 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// Copies the im2col matrix to shared memory if k (its columns) is contiguous there. A thread keeps
-// the positions of its rows in registers and goes along the columns.
+// Copies the im2col matrix to shared memory if k runs along its columns, which are contiguous. A
+// thread keeps the positions of its rows in registers and goes along the columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -145,8 +145,8 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// Copies the im2col matrix to shared memory if k is not contiguous there. A thread keeps the taps
-// of its columns in registers and goes down the rows.
+// Copies the im2col matrix to shared memory if k runs down its rows, which are not contiguous. A
+// thread keeps the taps of its columns in registers and goes down the rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
