@@ -11,7 +11,7 @@ constexpr int kRows = 4;  // rows that a thread loads at once
 struct ForwardOperands {
   const void *x, *residual;  // residual may be null
   void* y;
-  std::uint8_t* mask;  // may be null
+  std::uint8_t* mask;  // null if forward writes no mask
   const double* sums;  // null in inference, which uses the running statistics
   const float *gamma, *beta;
   float *running_mean, *running_var;

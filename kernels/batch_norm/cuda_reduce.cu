@@ -30,7 +30,7 @@ struct ReduceOperands {
   const float *gamma, *beta;
   double* dsums;
   float *dgamma, *dbeta;
-  void* g;  // may be null
+  void* g;  // null if g is not an output
   const StepControl* control;
   float* partials;
   unsigned* tickets;

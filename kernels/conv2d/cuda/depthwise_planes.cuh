@@ -34,8 +34,8 @@ __device__ __forceinline__ Window input_window(const Call& call, const TilePlace
 __device__ __forceinline__ uint4 load_pixel(const bf16* at, bool inside) {
   return inside ? __ldg(reinterpret_cast<const uint4*>(at)) : uint4{0, 0, 0, 0};
 }
-// Each word holds two channels of one pixel. Returns words that hold two pixels of one channel
-// each, or does the reverse.
+// Turns two words that each hold two channels of one pixel into two words that each hold two pixels
+// of one channel, or does the reverse.
 __device__ __forceinline__ void exchange(Word a, Word b, Word& low, Word& high) {
   low = __byte_perm(a, b, 0x5410), high = __byte_perm(a, b, 0x7632);
 }

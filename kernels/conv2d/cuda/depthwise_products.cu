@@ -7,8 +7,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// The shared memory of a block in bytes. With kGoodShared, three blocks fit on a multiprocessor of
-// Hopper. Every chip has kMostShared.
+// Bytes of shared memory for one block. Three blocks with kGoodShared each fit on a multiprocessor
+// of Hopper. Every supported chip can give a block kMostShared.
 constexpr std::size_t kGoodShared = 75 * 1024, kMostShared = 99 * 1024;
 
 // Returns how many of eight neighbouring patches begin in the same banks of shared memory. Loading

@@ -36,8 +36,8 @@ gemm::Problem gathered_product(const Task& task) {
 // one group. The narrowest tiles of the product have as many columns.
 constexpr int kPackWidth = 64;
 constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
-// The most packs if packs are less than half as wide as kPackWidth. They are so if the number of
-// groups is prime, for example.
+// The most packs if packs are less than half as wide as kPackWidth, for example because the number
+// of groups is prime.
 constexpr int kMostNarrow = 16;
 
 // Merges groups into packs of equal width, and lays out the filters as the kernels read them.

@@ -38,7 +38,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
 }
 
 // Returns one view of a strided backward_data, which has a view for each pair of residues of dx's
-// row and column modulo the stride. The view has no taps if dx is zero there.
+// row and column modulo the stride. The view has no taps if dx is zero at all pixels with its
+// residues.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;
