@@ -3,9 +3,9 @@
 // side x and a shorter side y. TMA loads stages of 32 values of k. Two warps transpose the boxes of
 // y in place. Two warpgroups read x into registers and multiply. Device code, sm_90a only.
 //
-// A sum may take its values of k in any order, if x and y have the same one. The orders are chosen
-// so that accesses to shared memory are wide and have no bank conflicts, and so that a lane has
-// neighbours of a row of C.
+// A sum may take its values of k in any order, if x and y have them in the same order. The orders
+// are chosen so that accesses to shared memory are wide and have no bank conflicts, and so that a
+// lane has neighbours of a row of C.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -33,7 +33,8 @@ struct MnMajorConfig {
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // All threads start with 168. The producer's warps keep 104, because they transpose in registers.
+  // Registers per thread; at the start all threads have 168. The producer's warps keep 104, because
+  // some of them transpose in registers.
   static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
