@@ -28,7 +28,8 @@ struct BucketSizes {
   // ones. In shared memory all sizes from 1 MiB on take the same time.
   std::int64_t bytes = std::int64_t{4} << 20;
   // The size of the first and the last bucket. The reduction of a small first bucket can start
-  // early. That of a small last bucket ends soon, which matters because no computation hides it.
+  // early. The reduction of a small last bucket ends soon, which matters because no computation
+  // hides it.
   std::int64_t edge_bytes = std::int64_t{1} << 20;
 };
 

@@ -156,7 +156,8 @@ class Communicator {
 };
 
 // Returns a key for something that is made from the communicator with this key: a communicator that
-// is split off, or a channel of messages. `index` must differ between all that is made from one.
+// is split off, or a channel of messages. Everything made from one communicator needs its own
+// `index`.
 std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
 
 }  // namespace convoy::comm

@@ -33,8 +33,8 @@ namespace convoy::comm {
 
 // Bucket sizes: large inner buckets, and a small last one. On two H200 over NVLink, the all-reduce
 // of 100 MiB takes 541 us in buckets of 16 MiB, 470 us in buckets of 32 MiB and 410 us in buckets
-// of 64 MiB. That of the last bucket, which no computation hides, takes 36 us for 4 MiB and 17 us
-// for 1 MiB.
+// of 64 MiB. The all-reduce of the last bucket, which no computation hides, takes 36 us for 4 MiB
+// and 17 us for 1 MiB.
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
 // Copy engines do prepared sums of f32 in shared_memory() from this size on. Alone they take 1.2 to

@@ -23,7 +23,7 @@ std::int32_t half_rounded_to_even(std::int64_t pixels) {
   return narrow(half + (pixels % 2) * (half % 2));
 }
 
-// Takes the centre as torchvision's Resize, which rounds the longer side down, and CenterCrop do.
+// Takes the centre as torchvision's Resize and CenterCrop do. Resize rounds the longer side down.
 void take_centre(AugmentationParameters& parameters, int resize_short, ImageShape stored, ImageShape output) {
   const bool tall = stored.height >= stored.width;
   const std::int64_t shorter = tall ? stored.width : stored.height;
