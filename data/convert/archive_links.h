@@ -11,8 +11,8 @@
 namespace convoy::data {
 
 struct ArchiveLink {
-  // The target as stored. The target of a symbolic link is relative to the link's folder, the target
-  // of a hard link is relative to the archive's root.
+  // The target as stored. The target of a symbolic link is relative to the link's folder, and the
+  // target of a hard link is relative to the archive's root.
   std::string target;
   bool hard = false;
 };

@@ -103,8 +103,8 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // Channel c gets a gradient from each window that contains it. The centres of these windows are
-    // c's own window, mirrored: it begins (size - 1) / 2 channels before c.
+    // Channel c gets a gradient from each channel whose window contains c. These channels are c's
+    // own window, mirrored: they begin (size - 1) / 2 channels before c.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {

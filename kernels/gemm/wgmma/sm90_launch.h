@@ -32,8 +32,9 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Returns how many taps the consumers multiply one after the other with the pixels of a stage. It
-// is 1 in gradients of weights, where each tap is 64 columns of the tile instead.
+// Returns how many taps of a filter's row the consumers multiply, one after the other, with the
+// pixels of a stage. The number is 1 in tiles for gradients of weights, where each tap has 64
+// columns of the tile instead.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
 // Returns whether the number of columns is no multiple of 64, to suit layers with as many filters.
 // In bf16 the last TMA box of a row of the tile is then half used.
