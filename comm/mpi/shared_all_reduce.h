@@ -15,9 +15,9 @@ namespace convoy::comm {
 
 class SharedAllReduce : public PreparedOperation {
  public:
-  // `offset`: bytes from the start of every rank's part of the window to the data. `operation`: a
-  // number below SharedWindow::kOperations that no other operation of the window uses. The
-  // communicator must outlive this object.
+  // The data begin `offset` bytes after the start of every rank's part. `operation` is a number
+  // below SharedWindow::kOperations that no other operation of the window uses. The communicator
+  // outlives this object.
   SharedAllReduce(const Communicator& communicator, std::shared_ptr<SharedWindow> window,
                   std::size_t operation, std::size_t offset, std::int64_t count, DType type,
                   std::string_view label);

@@ -19,8 +19,8 @@ namespace convoy::comm {
 
 class CopyAllReduce {
  public:
-  // `offset`: bytes from the start of every rank's part of the window to the data, a multiple of
-  // 16. `count`: the number of floats.
+  // Prepares the sum of `count` floats that begin `offset` bytes after the start of every rank's
+  // part. `offset` is a multiple of 16.
   CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count);
   // Enqueues the whole operation on one stream. A graph can capture it.
   void run(cudaStream_t stream) const;

@@ -55,8 +55,8 @@ void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // The marks of this operation must come after the previous operation. stream_ reaches the event
-  // ready_ when that operation ends.
+  // stream_ reaches this event when the previous operation has ended. The marks of this operation
+  // wait for it, because they must come after that operation.
   ready_.record(stream_.get());
   ready_.make_wait(mark_stream_.get());
 }

@@ -42,9 +42,9 @@ inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64
 // 20 % of the sum's time, and NCCL delays it by 60 % of the sum's time.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
-// Says what the ranks sum. `small` means only statistics, metrics or norms. Then one NCCL
-// communicator with few channels is enough, which saves hundreds of MiB of NCCL's buffers for
-// gradients.
+// Says what a Collectives object sums. With `small` these are only statistics, metrics or norms.
+// Then one NCCL communicator with few channels is enough, which saves hundreds of MiB of NCCL's
+// buffers for gradients.
 enum class Sums : std::uint8_t { gradients, small };
 
 // Makes collectives over NCCL. Collective over all members, each of which has made its own device

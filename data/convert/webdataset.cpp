@@ -69,7 +69,7 @@ std::string label_of(const Bytes& content, bool json) {
 
 class Shards {
  public:
-  // `split` is the split of all samples, or empty if the names of the shards say which split.
+  // `split` is the split of all samples. It is empty if the names of the shards tell the split.
   Shards(Conversion& conversion, const FileSource& source, CatalogueBuilder& builder,
          std::optional<Split> split)
       : conversion_(conversion), source_(source), builder_(builder), split_(split) {}

@@ -106,8 +106,8 @@ kernels::SampleTransform place_in_whole(const AugmentationParameters& parameters
 // allocate until it has seen the largest image.
 class Augmenter {
  public:
-  // `stored` is the shape of the set's images; height and width are 0 if the images differ in size.
-  // `mean` and `std` have one value per channel on the scale 0 to 1.
+  // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in
+  // size. `mean` and `std` have one value per channel, on the scale 0 to 1.
   Augmenter(const Augmentation& augmentation, ImageShape stored, std::span<const float> mean,
             std::span<const float> std, ImageLayout layout, VectorLevel level = best_vector_level());
   ImageShape output_shape() const { return output_; }

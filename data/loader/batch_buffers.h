@@ -35,7 +35,8 @@ class Buffer {
 
 class BatchBuffers {
  public:
-  // `stored` is the shape of the set's images; height and width are 0 if they differ in size.
+  // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in
+  // size.
   BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options);
 
   const Batch& batch() const { return batch_; }
@@ -97,8 +98,8 @@ class BatchFiller {
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);
 
-// Returns how many samples a thread takes at a time. They are enough to make the cost of taking
-// them small. `stored_bytes` is the number of bytes of one stored image.
+// Returns how many samples a thread takes at a time, so many that the cost of taking is small.
+// `stored_bytes` is the number of bytes of one stored image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

@@ -38,7 +38,7 @@ ImageOp affine(double a, double b, double c, double d, double e, double f) {
 
 ImageOp rotation(double degrees, ImageShape shape) {
   const double angle = -degrees * std::numbers::pi / 180;
-  // Round, so that the cosine of 90° is 0.
+  // Round sine and cosine, so that the cosine of 90° is 0.
   const auto rounded = [](double value) { return std::round(value * 1e15) / 1e15; };
   const double c = rounded(std::cos(angle)), s = rounded(std::sin(angle));
   const double x = static_cast<double>(shape.width) / 2, y = static_cast<double>(shape.height) / 2;

@@ -165,7 +165,7 @@ void EncodedStoreWriter::State::wait(EncodedSplit& split, std::int64_t row, Wait
   split.waiting[static_cast<std::size_t>(row)] = place;
 }
 
-// Writes the waiting rows whose turn has come. If `all` is set, leaves missing rows out instead of
+// Writes the waiting rows whose turn has come. With `all` it leaves missing rows out instead of
 // waiting for them.
 void EncodedStoreWriter::State::release(Split split, bool all) {
   EncodedSplit& target = at(split);

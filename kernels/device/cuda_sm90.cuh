@@ -86,7 +86,7 @@ __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, c
   return member == 0 ? &first : others + (member - 1);
 }
 
-// The loads below copy from a tensor in global memory to shared memory. Coordinates are in
+// The functions load_* copy from a tensor in global memory to shared memory. Coordinates are in
 // elements, innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -130,8 +130,8 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// The stores below copy from shared memory to a tensor in global memory. Elements outside the
-// tensor are not written.
+// store_3d, store_4d and store_im2col copy from shared memory to a tensor in global memory.
+// Elements outside the tensor are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),

@@ -73,7 +73,7 @@ struct Operands {
   std::span<void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;
-  // The control must outlive the launch. Null if the kernel reads no control.
+  // The control values, which must outlive the launch. Null if the kernel reads none.
   const StepControl* control = nullptr;
   Members members = {};  // more than one only if Kernel::takes_members
 };

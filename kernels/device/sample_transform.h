@@ -52,7 +52,7 @@ struct SampleTransform {
   bool operator==(const SampleTransform&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<SampleTransform> && std::is_standard_layout_v<SampleTransform>);
-// The size keeps all elements of an array aligned for vector loads.
+// The elements of an array are then aligned for vector loads.
 static_assert(sizeof(SampleTransform) % 16 == 0);
 
 }  // namespace convoy::kernels

@@ -22,7 +22,7 @@ struct Mask {
   }
 };
 
-// Drops elements of samples in row-major order. `packs` is the number of packs in a sample.
+// Applies the mask to samples in row-major order. `packs` is the number of packs in a sample.
 template <typename T, int V>
 __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
                           std::ptrdiff_t member_stride) {
@@ -44,7 +44,7 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// Drops elements of channels_last images with a multiple of four pixels. A thread has one pack of
+// Applies the mask to channels_last images with a multiple of four pixels. A thread has one pack of
 // channels of four pixels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
@@ -74,7 +74,7 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
   }
 }
 
-// Drops elements of tensors of all other shapes. A thread has one element.
+// Applies the mask to all other shapes. A thread has one element.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
                               std::int64_t elements, std::ptrdiff_t member_stride) {

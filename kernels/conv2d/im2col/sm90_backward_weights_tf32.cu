@@ -14,7 +14,7 @@ struct GradientResult {
   struct Partial {
     const GradientResult& of;
     float* data;
-    // Stores `count` neighbouring channels of one tap.
+    // Stores the values of `count` neighbouring channels of one tap.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       const std::uint32_t block = std::uint32_t(column) / 32, tap = of.blocks(block);
