@@ -24,7 +24,7 @@ CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, s
     to[begin + i] = static_cast<float>(from[begin + i]) * scale[i] + shift[i];
 }
 
-// Converts pixels to one plane per channel. kChannels: the number of channels as a compile-time
+// Converts pixels to one plane per channel. kChannels is the number of channels as a compile-time
 // constant, or 0 for any number.
 template <int kChannels>
 CONVOY_INLINE void convert_planes(const std::uint8_t* from, std::int64_t pixels, std::int64_t any_channels,

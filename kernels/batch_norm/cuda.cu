@@ -149,8 +149,8 @@ struct Gradient {
   }
 };
 
-// kSecond: x has a second consumer, and dx2, the gradient from there, is added to dx. This is a
-// template argument, because a test at run time would delay the loads.
+// Computes dx. With kSecond, x has a second consumer, and dx2, the gradient of that consumer, is
+// added to dx. kSecond is a template argument, because a test at run time would delay the loads.
 template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands of_first,

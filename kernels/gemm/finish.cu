@@ -77,8 +77,8 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// Adds up the slots of column sums (rungs.h), 32 columns per block. kJoined: a row of C is several
-// joined rows, whose sums are added up, too, by a loop that costs 2 us.
+// Adds up the slots of column sums (rungs.h), 32 columns per block. With kJoined, a row of C is
+// several joined rows, whose sums are added up, too, by a loop that costs 2 us.
 template <bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,

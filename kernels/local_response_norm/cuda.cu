@@ -23,7 +23,7 @@ __device__ __forceinline__ float inverse_root(float value) {
   return root;
 }
 
-// Holds scale ^ -beta and 1 / scale, which inverse_power() computes. kUsual: beta is 0.75, for
+// Holds scale ^ -beta and 1 / scale, which inverse_power() computes. With kUsual, beta is 0.75, for
 // which square roots suffice.
 struct Power {
   float power, inverse;

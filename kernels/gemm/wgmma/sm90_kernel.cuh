@@ -111,8 +111,8 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  // The barriers of each stage. `full`: the bytes of the stage have come. `empty`: all warps have
-  // read the stage.
+  // Two barriers for each stage. `full` completes when the stage's bytes have come, and `empty` when
+  // all warps have read the stage.
   std::uint64_t *full, *empty;
   RingPosition<count> position;
 
@@ -136,8 +136,8 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps share pixels (Sm90Tile::taps). A stage holds one tap. `resident`: all of B
-// fits into the ring, so it is loaded once and serves all work items.
+// The ring of B if taps share pixels (Sm90Tile::taps). A stage holds one tap. If `resident` is set,
+// all of B fits into the ring, so it is loaded once and serves all work items.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
@@ -292,9 +292,9 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// `several`: the launch computes several members (Members, kernel.h). A kernel for one member lacks
-// the code that moves pointers to another member's memory, because loading that code makes a short
-// step 3 % longer.
+// Multiplies the work items of one member or, with `several`, of several members (Members,
+// kernel.h). A kernel for one member lacks the code that moves pointers to another member's memory,
+// because loading that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,

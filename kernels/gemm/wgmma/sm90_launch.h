@@ -102,8 +102,9 @@ class Schedule {
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Returns the expected microseconds of a product that moves `bytes`. has_partials: another kernel
-// adds partial sums. windows: an operand is read through an im2col map (cuda_tensor_map.h).
+// Returns the expected microseconds of a product that moves `bytes`. With `has_partials`, another
+// kernel adds partial sums. With `windows`, an operand is read through an im2col map
+// (cuda_tensor_map.h).
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
 // Returns the expected microseconds of a product: the longer of its arithmetic (`compute`) and its
