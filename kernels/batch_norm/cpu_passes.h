@@ -70,7 +70,7 @@ struct Pass {
   }
 };
 
-// Adds the elements to `sum` and their squares to `squares`, which have `block` values each.
+// Adds the elements of x to `sum` and their squares to `squares`, which have `block` values each.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
 // Adds the sums of g and of g (x - mean) to `sum` and `product`. Writes g to `out` if `second`

@@ -14,8 +14,8 @@ namespace {
 // column, has a thread for each of the 16 rows, too.
 constexpr int kTileRows = 16, kTileColumns = 256;
 // How many weights of taps can be stored. The taps are the source pixels of one output along an
-// axis. 16 suffice if an image is reduced by a factor up to 7.5. Beyond that, every pixel is
-// computed alone (pixel_alone()).
+// axis. 16 suffice if an image is reduced by a factor up to 7.5. With a larger factor, every pixel
+// is computed alone (pixel_alone()).
 constexpr int kStoredTaps = 16;
 constexpr int kRing = kStoredTaps;  // a power of two
 constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together

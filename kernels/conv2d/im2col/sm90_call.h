@@ -59,8 +59,8 @@ struct WindowLoad {
 // pack.
 struct PackSteps {
   cuda::Divider tiles;  // divides by the tiles of a pack
-  // The distances in channels of the images, and in rows and columns of filters that are read with
-  // n contiguous.
+  // The distances in channels of the images, and in rows and columns of the filters. The last two
+  // are 0 unless backward_data reads the filters as they are, not a transposed copy.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };

@@ -111,8 +111,8 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  // Two barriers for each stage. `full` completes when the stage's bytes have come, and `empty` when
-  // all warps have read the stage.
+  // Two barriers for each stage. `full` completes when the stage's bytes have come. `empty`
+  // completes when all warps have read the stage.
   std::uint64_t *full, *empty;
   RingPosition<count> position;
 
