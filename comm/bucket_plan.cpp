@@ -24,8 +24,8 @@ void check(std::span<const ParameterSegment> segments, std::int64_t element_byte
 }
 
 // Returns the first segment of the last bucket, which takes as many segments from the end as fit
-// into `most` elements. Returns the number of segments if there is no such bucket, because not even
-// one segment fits or because all do.
+// into `most` elements. Returns the number of segments if the last bucket is not special, because
+// not even one segment fits or because all segments fit.
 int first_of_tail(std::span<const ParameterSegment> segments, std::int64_t most) {
   const int size = static_cast<int>(segments.size());
   const std::int64_t end = segments.back().offset + segments.back().count;
@@ -56,8 +56,9 @@ class Planner {
  private:
   std::int64_t limit() const { return buckets_.empty() ? first_most_ : most_; }
 
-  // Closes a bucket. A segment longer than the limit is cut into parts of about equal length that
-  // begin on whole cache lines, because copy engines and vector loads want aligned buffers.
+  // Closes a bucket. If it is a segment longer than most_, it is cut into parts of about equal
+  // length that begin on whole cache lines, because copy engines and vector loads want aligned
+  // buffers.
   void close() {
     if (!open_) return;
     open_ = false;

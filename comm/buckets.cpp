@@ -35,8 +35,8 @@ double GradientBuckets::wait_all(Stream stream) {
         fmt::format("gradient bucket {} of {} was not started: its gradients are not finished", started_,
                     buckets_.size()));
   const auto begin = std::chrono::steady_clock::now();
-  // Go on with all buckets before waiting for one: every sum has a share that this rank must add,
-  // and the other ranks wait for it.
+  // Do this rank's part of all buckets before waiting for one bucket: every sum has a share that
+  // this rank must add, and the other ranks wait for this share.
   for (const auto& operation : operations_) {
     progress();
     operation->wait(stream);

@@ -18,8 +18,8 @@ namespace convoy::comm {
 
 class GradientBuckets {
  public:
-  // `gradients` is float32 memory of the kind that the collectives work on, and outlives this
-  // object. Collective: all ranks give the same segments.
+  // `gradients` is float32 memory on the host or device, wherever the collectives work. It must
+  // outlive this object. Collective: all ranks give the same segments.
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments,
                   const BucketSizes& sizes);
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments)
@@ -28,16 +28,16 @@ class GradientBuckets {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int finished() const { return finished_; }  // buckets of this step that are reduced
 
-  // Call this in index order, when a bucket's gradients are finished. Throws std::logic_error out
-  // of order.
+  // Starts the all-reduce of a bucket. Call this in index order, when the bucket's gradients are
+  // finished. Throws std::logic_error if the order is wrong.
   void start(int bucket, Stream stream = {});
 
   // Makes work that is put on `stream` from now on wait for the bucket, which must have been
   // started.
   void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
-  // Does this rank's part of the reductions that were started, as far as it can without waiting.
-  // Call it between operations on a rank that has no thread to spare.
+  // Does this rank's part of the reductions that were started, as far as is possible without
+  // waiting. Call it between operations on a rank that has no thread to spare.
   void progress();
   // Waits for all buckets, then prepares for the next step. Returns the milliseconds that the
   // caller was held up (exposed communication). Throws std::logic_error if a bucket was not

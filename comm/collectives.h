@@ -27,8 +27,8 @@ using kernels::Stream;
 
 // An operation on fixed buffers that runs every step. The ranks that take part prepare it once;
 // later calls allocate nothing.
-// On devices, a start outside a capture may block: with NCCL until the peers of all newly prepared
-// transfers have connected, with copy engines until the receiver of a transfer has prepared it.
+// On devices, start() may block outside a capture: with NCCL until the peers of all newly prepared
+// transfers have connected, and with copy engines until the receiver has prepared the transfer.
 class PreparedOperation {
  public:
   virtual ~PreparedOperation() = default;
@@ -60,8 +60,8 @@ class Collectives {
 
   // Returns zeroed memory in which ranks of one host can sum their data without messages, or null
   // if these ranks cannot share memory. Sums also work on any other memory.
-  // Collective. Returns null on all ranks if sizes differ. A rank that has already failed passes 0
-  // so that the others do not block.
+  // Collective. Returns null on all ranks if sizes differ. A rank that has already failed passes
+  // size 0, so that the other ranks do not block.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
   // Returns how many bytes more than `bytes` shared_memory(bytes) takes on this rank.
   virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
@@ -70,13 +70,13 @@ class Collectives {
   // move. Both buffers of a transfer must be in such memory, or neither. Returns null if copy
   // engines cannot be used.
   // The n-th prepared send to a peer matches that peer's n-th prepared receive.
-  // Collective. Sizes may differ between ranks, but all ranks get null if one passes 0, as a rank
-  // does that has already failed.
+  // Collective. Sizes may differ between ranks. All ranks get null if one rank passes size 0, as a
+  // rank does that has already failed.
   virtual std::shared_ptr<std::byte> transfer_memory(std::size_t) { return nullptr; }
 
-  // Sums f32, f64 or bf16 over the ranks, in place, with the same bits in every run. On the host,
-  // values are added in rank order whatever the count. See nccl_collectives.h for the order of
-  // NCCL.
+  // Prepares a sum of f32, f64 or bf16 over the ranks, in place, with the same bits in every run.
+  // On the host, values are added in rank order whatever the count. See nccl_collectives.h for the
+  // order in which NCCL adds.
   virtual std::unique_ptr<PreparedOperation> prepare_all_reduce(void* data, std::int64_t count, DType type,
                                                                 std::string_view label) = 0;
   virtual std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type,
@@ -84,7 +84,8 @@ class Collectives {
   virtual std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type,
                                                              int peer, std::string_view label) = 0;
 
-  // Returns the sizes of gradient buckets that were measured to be fastest with these collectives.
+  // Returns the sizes of gradient buckets with which these collectives were measured to be the
+  // fastest.
   virtual BucketSizes bucket_sizes() const { return {}; }
 
   void send(const void* data, std::int64_t count, DType type, int peer, Stream stream,
@@ -94,8 +95,8 @@ class Collectives {
 
 class Communicator;
 
-// Makes collectives on host memory. Collective over all members. Duplicates the communicator so
-// that messages never mix. Prepared operations must not outlive the result.
+// Makes collectives on host memory. Collective over all members. Duplicates the communicator, so
+// that its messages never mix with other messages. Prepared operations must not outlive the result.
 std::unique_ptr<Collectives> make_mpi_collectives(const Communicator& communicator);
 
 }  // namespace convoy::comm

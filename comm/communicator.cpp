@@ -72,7 +72,7 @@ Communicator::Communicator(Communicator&& other) noexcept
       world_ranks_(std::move(other.world_ranks_)) {}
 
 Communicator::~Communicator() {
-  // Freeing is collective. A rank that unwinds from an error must not wait for the others.
+  // MPI_Comm_free is collective. A rank that unwinds from an error must not wait for the others.
   if (handle_ == MPI_COMM_NULL || handle_ == MPI_COMM_WORLD || std::uncaught_exceptions() > 0) return;
   int finalized = 0;
   if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized) MPI_Comm_free(&handle_);

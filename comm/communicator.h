@@ -1,5 +1,6 @@
-// A group of ranks and its collectives. Every collective goes through Communicator::run, which
-// checks the arguments, names the operation, registers it with the watchdog and calls MPI.
+// A group of ranks (the members of a communicator) and its collectives. Every collective goes
+// through Communicator::run, which checks the arguments, names the operation, registers it with the
+// watchdog and calls MPI.
 //
 // Every rank makes the same calls in the same order. `label` names the data ("loss", "running
 // mean") in messages. Buffers are host memory and stay the caller's. Counts may exceed an MPI int.
@@ -42,8 +43,8 @@ MPI_Datatype mpi_type() {
 
 class Communicator {
  public:
-  // Takes over the handle. `key` is the same on all members and differs from that of every other
-  // communicator.
+  // Takes over the handle. `key` is the same on all members and differs from the keys of all other
+  // communicators.
   Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name, std::uint64_t key);
   Communicator(Communicator&& other) noexcept;
   Communicator& operator=(Communicator&&) = delete;
@@ -64,8 +65,8 @@ class Communicator {
   // Returns the members' world ranks, ordered by their rank here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
-  // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered
-  // by `order`, then by rank.
+  // Collective over all members. The ranks with the same colour (>= 0) form a new communicator, in
+  // which they are ordered by `order`, then by rank.
   Communicator split(int color, int order, std::string name) const;
   Communicator split_by_host(std::string name) const;
   Communicator duplicate(std::string name) const;
@@ -154,8 +155,9 @@ class Communicator {
   std::vector<int> world_ranks_;
 };
 
-// Returns a key for something made from the communicator with this key: a communicator split off,
-// or a channel of messages. `index` tells these apart.
+// Returns a key for something that is made from the communicator with this key: a communicator that
+// is split off, or a channel of messages. Everything made from one communicator needs its own
+// `index`.
 std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
 
 }  // namespace convoy::comm

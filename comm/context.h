@@ -1,4 +1,5 @@
-// State that all communicators of one process share: the watchdog's registry and limits.
+// State that all communicators of one process share: the registry of waits for the watchdog, and
+// limits on calls of MPI.
 #pragma once
 
 #include <atomic>
@@ -29,8 +30,8 @@ struct CommContext {
   std::atomic<bool> inside_mpi = false;
 };
 
-// Held during every call into MPI. Throws std::logic_error if another thread is inside MPI, because
-// MPI is initialised for one thread at a time.
+// An object of this class lives during every call into MPI. Its constructor throws std::logic_error
+// if another thread is inside MPI, because MPI is initialised for one thread at a time.
 class MpiSection {
  public:
   explicit MpiSection(CommContext& context);

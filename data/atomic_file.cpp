@@ -34,8 +34,8 @@ extern "C" void remove_partial_files_and_end(int signal) {
   ::raise(signal);
 }
 
-// Replaces the entry `from` of the list by `to`. If the list is full, the new file is not listed
-// and stays on disk after a signal.
+// Replaces the entry `from` of the list by `to`; null stands for a free entry. If the list is full,
+// the new file is not listed and stays on disk after a signal.
 void replace_partial(const char* from, const char* to) {
   for (auto& file : partial_files)
     if (const char* expected = from; file.compare_exchange_strong(expected, to)) return;

@@ -39,7 +39,8 @@ std::vector<std::string> images_of(Conversion& conversion) {
   return images;
 }
 
-// Returns true for a file that may be an image. Throws for an archive and refuses anything else.
+// Returns true for a file that may be an image. Throws for an archive. Refuses anything else
+// (Conversion::refuse).
 bool is_usable(Conversion& conversion) {
   std::error_code error;
   const fs::file_status status = fs::status(conversion.name, error);

@@ -32,7 +32,7 @@ class ImageFiles final : public ImageSet {
   bool label_by_folder(const std::vector<std::string>& classes);
 
   const std::vector<ConvertReport::LeftOut>& left_out() const { return left_out_; }
-  // Returns how many of the files that were left out are images that cannot be read.
+  // Returns how many files were left out because they are images that cannot be read.
   std::int64_t skipped() const { return skipped_; }
 
   std::int64_t size() const override { return std::ssize(paths_); }
@@ -51,8 +51,8 @@ class ImageFiles final : public ImageSet {
   void add(std::string path, std::string folder);
 
   int channels_;
-  // By image: its path, and the name of the first folder below its source, which is empty if there
-  // is none.
+  // For each image: its path, and the name of the first folder below its source, which is empty if
+  // there is no such folder.
   std::vector<std::string> paths_, folders_;
   std::vector<std::int32_t> labels_;  // empty if the images have no labels
   std::int64_t largest_bytes_ = 0, skipped_ = 0;

@@ -20,7 +20,7 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-// Encoded: each image is a JPEG or PNG file.
+// `encoded` means that each image is a JPEG or PNG file.
 enum class ImageFormat : std::uint8_t { pixels, encoded };
 
 class ImageSet {
@@ -50,7 +50,7 @@ class ImageSet {
 // order. If count <= 0 or count >= size(), it returns the set itself.
 std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::int64_t count);
 
-// Returns the same images, in which each label becomes number_of[label].
+// Returns a set of the same images in which each label becomes number_of[label].
 std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set,
                                          std::vector<std::int32_t> number_of);
 

@@ -119,7 +119,9 @@ def norm(values):
 
 
 def torch_steps(module, inputs, labels, rate=None):
-    """Returns the losses, and the gradients, running statistics and rate of the first step."""
+    """Trains for STEPS steps. Returns the losses, the gradients and running statistics of the first
+    step, and the learning rate. If `rate` is None, chooses the rate at which the first step changes
+    the parameters by MOVE, relative to their norm."""
     module.train()
     losses, first = [], None
     for _ in range(STEPS):

@@ -31,8 +31,9 @@ struct EvaluatedBatch {
 class Session {
  public:
   // Compiles the steps of a network whose batch is this rank's part of the global batch. If the
-  // steps exceed options.memory_limit, calls fit_into_limit() with estimated times of the
-  // operations. `ranks` must outlive the session.
+  // steps need more memory than options.memory_limit, changes the training step to need less, at
+  // the least expected time (fit_into_limit()). The times of the operations are estimates. `ranks`
+  // must outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
   // rank's stage of a partitioned step. A session with several members must have no other ranks.

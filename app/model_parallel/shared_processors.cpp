@@ -71,8 +71,9 @@ double SharedProcessors::running_in(int group, const std::vector<bool>& running)
   return count;
 }
 
-// Returns how busy the other processors of a memory are, from 0 (all idle) to 1 (all busy).
-// Processors that no stage can use do not count.
+// Returns how busy the processors of a host are apart from the one whose stage is asked about: from
+// 0 (all idle) to 1 (all busy). Stages with the same `memory` are on one host. Processors that no
+// stage can use do not count.
 double SharedProcessors::busy_share(int memory, const std::vector<bool>& running) const {
   double busy = 0, most = 0, stages_running = 0, stages = 0;
   for (int group = 0; group < std::ssize(processors); ++group) {

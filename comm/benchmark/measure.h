@@ -18,8 +18,8 @@ enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_rece
 const char* name_of(Movement movement);
 
 // Returns how many bytes cross a rank's link for each byte of the buffer: 2 (n - 1) / n for a
-// ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md). Speeds times this factor can be
-// compared between different numbers of ranks.
+// ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md). Bytes per second times this factor
+// can be compared between different numbers of ranks.
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {
@@ -35,19 +35,19 @@ class CollectivesMeter {
 
   // The code that moves the data (f32): Convoy's own or the library's.
   enum class Way : std::uint8_t { own, library };
-  // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
-  // were right.
+  // Fills the buffer, does the movement once and checks every element. Returns whether the results
+  // of all ranks were right.
   virtual bool correct(Movement movement, std::int64_t bytes, Way way) = 0;
-  // Does the movement `times` times in a row and returns the mean of one in microseconds.
-  // Overwrites the buffer. On devices the calls are captured in one CUDA graph, as a training
-  // step's are.
+  // Does the movement `times` times in a row and returns the mean time of one movement in
+  // microseconds. Overwrites the buffer. On devices the calls are captured in one CUDA graph, as
+  // those of a training step are.
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
   // Returns the microseconds of one all-reduce of `bytes` of gradients, cut into buckets of
   // `bucket` bytes.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
-  // Three times in microseconds: an all-reduce of gradients alone, a computation alone, and both
-  // together, when they overlap.
+  // Three times in microseconds: of an all-reduce of gradients alone, of a computation alone, and
+  // of both if they run at the same time.
   struct SideBySide {
     double communication = 0, computation = 0, together = 0;
   };
@@ -55,8 +55,8 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Makes a meter of host memory. Collective. Messages are at most `most_bytes` long, in multiples of
-// 4 bytes.
+// Makes a meter of host memory. Collective. Its calls take at most `most_bytes` bytes, a multiple
+// of 4.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
 // Makes a meter of the current device's memory. Throws the errors of make_nccl_collectives().
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);

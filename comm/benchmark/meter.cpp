@@ -31,8 +31,8 @@ const char* name_of(Movement movement) {
 
 double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
-// Returns the prepared all-reduce of this buffer. Each buffer's is prepared only once and kept,
-// because an operation never gives back its place in shared memory.
+// Returns the prepared all-reduce of this buffer. The all-reduce of a buffer is prepared only once
+// and kept, because an operation never gives back its place in shared memory.
 std::shared_ptr<PreparedOperation> MeterBase::sum_of(float* data, std::int64_t count) {
   auto& sum = sums_[{data, count}];
   if (sum == nullptr) sum = collectives_->prepare_all_reduce(data, count, DType::f32, "bench");
@@ -69,8 +69,8 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
-  // Run the movement outside a capture first: ranks connect in their first operation, and no
-  // capture may contain that.
+  // Run the movement outside a capture first, because ranks connect in their first operation, and
+  // connecting is not possible in a capture.
   ranks_.barrier("bench");
   body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));

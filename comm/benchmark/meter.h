@@ -1,5 +1,5 @@
-// The parts that the meters of host and device memory share: patterns, checks, buckets. Internal to
-// comm.
+// The parts that the meters of host and device memory share: they fill buffers, check results, and
+// reduce gradients in buckets. Internal to comm.
 #pragma once
 
 #include <functional>
@@ -35,8 +35,8 @@ class MeterBase : public CollectivesMeter {
   // Calls body(stream) `times` times in a row. Returns the microseconds of one call.
   virtual double time(int times, const std::function<void(Stream)>& body) = 0;
 
-  // Destroys the prepared all-reduces. Call this before freeing their memory: freeing waits for the
-  // device, and if the device waits for another rank only these destructors release it.
+  // Destroys the prepared all-reduces. Call this before freeing their memory. Freeing waits for the
+  // device. If the device waits for another rank, only these destructors make it go on.
   void forget_sums() { sums_.clear(); }
   float* data_of(Movement movement) { return movement == Movement::gradients ? gradients() : buffer(); }
 

@@ -1,4 +1,4 @@
-// Measures collectives on host memory.
+// Measures collectives on host memory (measure.h).
 #include <algorithm>
 #include <chrono>
 

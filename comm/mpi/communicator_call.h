@@ -1,4 +1,5 @@
-// The wrapper that every collective of Communicator goes through. Internal to comm.
+// Defines Communicator::run(), the wrapper that every collective of Communicator goes through.
+// Internal to comm.
 #pragma once
 
 #include <mpi.h>
@@ -29,8 +30,9 @@ struct Communicator::Call {
   OperationName name() const { return OperationName(name_of(kind), label); }
 };
 
-// Checks and registers the call. body(name) then makes the MPI calls. A rank alone calls nothing of
-// MPI, so that several threads may run trainings of one rank.
+// Checks the call and registers it with the watchdog. body(name) then makes the MPI calls. In a
+// communicator of one rank nothing of MPI is called, so that several threads of a process may each
+// run a training of one rank.
 template <typename Body>
 void Communicator::run(const Call& call, Body&& body) const {
   check(call);

@@ -39,7 +39,7 @@ DirectAllReduce::~DirectAllReduce() {
   if (std::uncaught_exceptions() > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
   try {
     wait({});
-    // Ignore a failure: the requests are freed below in any case.
+    // Ignore a failure of wait(): the requests are freed below in any case.
   } catch (const std::exception&) {
   }
   for (MPI_Request& request : requests_)

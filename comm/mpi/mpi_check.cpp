@@ -24,8 +24,8 @@ std::string mpi_library() {
 }
 
 void throw_mpi_error(int code, std::string_view operation) {
-  // Over a network a call may fail because another rank died, just before the watchdog sees that
-  // rank's connection close. Wait, so that the watchdog ends the job and names the death.
+  // Over a network a call may fail because another rank died, just before the watchdog sees the
+  // connection of this rank close. Wait, so that the watchdog ends the job and names the dead rank.
   std::this_thread::sleep_for(std::chrono::seconds(1));
   int rank = -1, length = 0;
   std::array<char, MPI_MAX_ERROR_STRING> text{};

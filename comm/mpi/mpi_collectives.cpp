@@ -91,8 +91,9 @@ class PreparedTransfer : public PreparedOperation {
  private:
   CommContext& context() const { return communicator_.context(); }
 
-  // Opens the watchdog's channel for messages from one rank to another. Every ordered pair of ranks
-  // has a channel of its own: all members of a channel must count the same messages.
+  // Opens the watchdog's channel (wait_registry.h) for messages from one rank to another. Every
+  // ordered pair of ranks has a channel of its own, because all members of a channel must count the
+  // same messages.
   void open_channel(int peer) {
     const int rank = communicator_.rank();
     const auto from = static_cast<std::size_t>(kind_ == CollectiveKind::send ? rank : peer);

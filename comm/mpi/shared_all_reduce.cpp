@@ -56,8 +56,8 @@ bool SharedAllReduce::progress() {
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
-  // A rank that waits for a counter looks at it this often before it yields its core, because ranks
-  // may share a core.
+  // How often a rank that waits looks at the counters before it yields its core to other ranks,
+  // which may share it.
   constexpr int kSpins = 200;
   for (int spin = 0; !progress(); ++spin)
     if (spin >= kSpins) ::sched_yield();

@@ -36,7 +36,7 @@ class SharedAllReduce : public PreparedOperation {
   OperationName name_;
   std::int64_t share_ = 0;            // number of elements in a rank's share
   std::vector<const void*> addends_;  // every rank's values of this rank's share, in rank order
-  std::vector<void*> sums_;           // the places of this share in every rank's part
+  std::vector<void*> sums_;           // where this share is in every rank's part of the window
   std::uint64_t step_ = 0;
   std::uint64_t sequence_ = 0;
   bool active_ = false, added_ = false;

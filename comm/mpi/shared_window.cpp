@@ -13,7 +13,7 @@ namespace convoy::comm {
 namespace {
 
 // The fields that identify a rank's file. The process number alone is not enough, because a process
-// of another container may have the same one.
+// of another container may have the same number.
 enum Field : std::uint8_t { process, descriptor, device, inode, window_bytes, kFields };
 using Address = std::array<std::int64_t, kFields>;
 
@@ -75,8 +75,8 @@ std::shared_ptr<SharedWindow> SharedWindow::create(const Communicator& communica
       window->parts_[rank] = map_part(theirs, mapped);
     if (window->parts_[rank] == nullptr) complete = 0;
   }
-  // A rank must keep its file open until all others have mapped it. This all-reduce also waits for
-  // that.
+  // A rank must keep its file open until all others have mapped it. This all-reduce also makes each
+  // rank wait until then.
   return communicator.all_reduce(complete, ReduceOp::min, "shared window") == 1 ? window : nullptr;
 }
 

@@ -1,5 +1,5 @@
 // Memory of one host that every member of a communicator can address, with one part for each rank.
-// It consists of anonymous files (memfd_create), because MPI_Win_allocate_shared needs room in
+// Each part is an anonymous file (memfd_create), because MPI_Win_allocate_shared needs room in
 // /dev/shm, which is small in containers.
 #pragma once
 
@@ -15,16 +15,17 @@ namespace convoy::comm {
 
 class SharedWindow {
  public:
-  // A rank's progress in one operation. Each counter holds the number of the last step in which the
-  // rank has come to that point.
+  // A rank's progress in one operation. Each counter holds the number of the last step in which its
+  // statement is true.
   struct alignas(64) Progress {
     std::atomic<std::uint64_t> ready;  // this rank's values are complete
-    std::atomic<std::uint64_t> done;   // this rank has read and written everything it had to
+    std::atomic<std::uint64_t> done;   // this rank has written its share of the sum to all ranks
   };
   static constexpr std::size_t kOperations = 1024;
 
-  // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one
-  // cannot map the others' memory or if sizes differ. A rank that has already failed passes 0.
+  // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one rank
+  // cannot map the memory of the others, or if sizes differ. A rank that has already failed passes
+  // size 0.
   static std::shared_ptr<SharedWindow> create(const Communicator& communicator, std::size_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;

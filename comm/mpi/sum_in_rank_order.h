@@ -14,8 +14,8 @@ namespace convoy::comm {
 // Throws std::invalid_argument, starting with `name`, unless the type is f32, f64 or bf16.
 void require_summable(kernels::DType type, std::string_view name);
 
-// Adds parts[r], `count` elements of rank r, in rank order. Writes the sum to all of `results`,
-// which may alias parts. bf16 is accumulated in float and rounded once, to nearest even.
+// Adds parts[r], `count` elements of rank r, in rank order. Writes the sum to each of `results`,
+// which may be among the parts. bf16 is accumulated in float and rounded once, to nearest even.
 void sum_in_rank_order(const std::vector<const void*>& parts, std::int64_t count, kernels::DType type,
                        const std::vector<void*>& results);
 

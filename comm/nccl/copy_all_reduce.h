@@ -1,6 +1,7 @@
 // All-reduce of gradients between GPUs that address each other's memory. Copy engines bring each
-// rank the others' values of its share, a short kernel adds them in rank order, and copy engines
-// bring the sum to all. The volume is that of a ring (Patarasuk and Yuan, 2009).
+// rank the other ranks' values of its share, a short kernel adds them in rank order, and copy
+// engines bring the sum to all ranks. As many bytes are moved as by a ring (Patarasuk and Yuan,
+// 2009).
 //
 // No multiprocessor is held while data moves. NCCL is faster alone, but its kernels hold
 // multiprocessors until the last byte arrives, which delays kernels that need all of them.

@@ -11,7 +11,8 @@
 namespace convoy::comm {
 
 void set_nccl_defaults() {
-  // Turn off sums in NVLink switches: NCCL does not control their order of adding.
+  // Turn off sums in NVLink switches, because NCCL does not control the order in which the switches
+  // add.
   if (std::getenv("NCCL_ALGO") == nullptr) ::setenv("NCCL_NVLS_ENABLE", "0", 0);
 }
 
@@ -20,7 +21,7 @@ NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int bl
   ncclUniqueId id{};
   if (ranks.rank() == 0) check_nccl(ncclGetUniqueId(&id), name.view());
   ranks.broadcast(std::span<char>(id.internal), 0, "NCCL id");
-  // Connecting blocks until all members take part, so let the watchdog know of this wait.
+  // To connect, NCCL waits for all members. Let the watchdog know of this wait.
   CommContext& context = ranks.context();
   const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name), name);
   ncclComm_t communicator = nullptr;
@@ -37,8 +38,8 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 }
 
 NcclChannel::~NcclChannel() {
-  // Wait here, while the watchdog still runs: if the last operation waits for a rank that has died,
-  // only the watchdog can end the wait.
+  // Wait for the operations here, while the watchdog still runs: if the last operation waits for a
+  // rank that has died, only the watchdog can end the wait.
   if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(mark_stream_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();

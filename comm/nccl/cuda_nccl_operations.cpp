@@ -11,9 +11,9 @@
 namespace convoy::comm {
 namespace {
 
-// The start and wait that all operations share. While an exception unwinds the stack, the
-// destructor aborts all connections. Otherwise freeing memory would block while the device waits
-// for ranks that may never come.
+// The code of start() and wait() that all operations share. While an exception unwinds the stack,
+// the destructor aborts all connections. Otherwise freeing memory would block while the device
+// waits for ranks that may never come.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
@@ -60,14 +60,14 @@ class AllReduce : public Operation {
  public:
   AllReduce(Connections& connections, void* data, std::int64_t count, DType type, OperationName name)
       : Operation(connections, name), data_(data), count_(count), type_(type) {
-    // NCCL rounds bf16 after each addition. With two ranks there is only one; with more, sum in
-    // float.
+    // NCCL rounds bf16 after each addition. With two ranks there is only one addition. With more,
+    // sum in float, so that results are rounded only once.
     if (type == DType::bf16 && connections.ranks.size() > 2)
       wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
   }
   void start(Stream stream) override {
-    // Sums of f64 are statistics and metrics. They use another channel, so that they do not queue
-    // after gradients.
+    // Sums of f64 are statistics and metrics. They use another channel than gradients, so that they
+    // do not queue after them.
     run(type_ == DType::f64 ? *connections_.whole : connections_.of_gradients(), stream,
         [this](ncclComm_t communicator, cudaStream_t own) {
           auto* wide = reinterpret_cast<float*>(wide_.data());
@@ -87,7 +87,7 @@ class AllReduce : public Operation {
   DType type_;
 };
 
-// An all-reduce of memory that the ranks share.
+// An all-reduce by copy engines, of memory that the ranks share (copy_all_reduce.h).
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)

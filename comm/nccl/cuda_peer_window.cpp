@@ -19,7 +19,8 @@
 namespace convoy::comm {
 namespace {
 
-// Tells other ranks how to open this rank's part. `bytes` is 0 if it has none.
+// Tells other ranks how to open this rank's part of the window. `bytes` is 0 if the rank has no
+// part.
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;
@@ -30,7 +31,8 @@ const OperationName kSlotOfATransfer("address of a transfer");
 
 constexpr std::uint32_t kSet = 1;
 
-// Returns whether a call succeeded that fails on some machines. Clears CUDA's error if it failed.
+// Returns whether a call succeeded. It is for calls that fail on some machines: if the call failed,
+// clears CUDA's error.
 bool succeeded(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
@@ -41,8 +43,8 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Returns whether NVLink connects the devices, or both ranks use one device, as in tests. Without
-// NVLink there are no atomic operations between GPUs, and NCCL is faster.
+// Returns whether NVLink connects the devices, or whether both ranks use one device, as in tests.
+// Without NVLink there are no atomic operations between GPUs, and NCCL is faster than copy engines.
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;
@@ -81,14 +83,14 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 }  // namespace
 
 // The flags of the window's two barriers. For each barrier a rank owns one flag per other rank. The
-// other rank sets it when it arrives, and the owner clears it.
+// other rank sets the flag when it arrives at the barrier, and the owner clears the flag.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
 
-// The state of one transfer, kept by the receiver. Each flag is set by one end, and cleared by the
-// other end, which waits for it. `bytes` is 0 until the receiver has told where the data go (its
-// slot).
+// The state of one transfer, which lies in the receiver's part of states_. One end sets a flag, and
+// the other end waits for the flag and clears it. `bytes` is 0 until the receiver has told where
+// the data go (RemoteSlot).
 struct PeerWindow::TransferState {
   std::uint32_t may_send, has_sent;
   std::uint64_t offset;
@@ -138,7 +140,7 @@ void PeerWindow::reserve() {
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
-// Returns whether this rank has memory and can address that of all others. Collective.
+// Returns whether this rank has memory and can address the memory of all others. Collective.
 bool PeerWindow::open_parts() {
   Offer mine;
   if (own_.data() != nullptr &&
@@ -184,7 +186,7 @@ PeerWindow::~PeerWindow() {
     if (std::uncaught_exceptions() > unwinding_) return;  // the other ranks may never come
     try {
       ranks_.barrier("peer window");
-      // Go on: the rank that failed reports the error.
+      // Go on after an error of the barrier: the rank that failed reports it.
     } catch (const std::exception&) {
     }
   };
@@ -204,8 +206,8 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the watchdog's channel for waits of this pair, in which a sender waits until the receiver
-// tells where the data go.
+// Returns the watchdog's channel (wait_registry.h) for the waits of this pair in wait_for_slot():
+// the sender waits until the receiver tells where the data go.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
@@ -249,8 +251,9 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
   return static_cast<std::size_t>(offset);
 }
 
-// The receiver sets may_send; then the sender copies and sets has_sent. The end that waits for a
-// flag also clears it. So a flag is clear again before the other end can set it for the next turn.
+// In a transfer the receiver sets may_send. Then the sender copies the data and sets has_sent. The
+// end that waits for a flag also clears it. So a flag is clear again before the other end can set
+// it for the next turn.
 void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);
@@ -276,8 +279,8 @@ void PeerWindow::enter_barrier(Barrier barrier, cudaStream_t stream) const {
   const auto flag = [&](int of, int by) { return &barrier_flags(of).met[static_cast<int>(barrier)][by]; };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
   for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
-  // These flags can be cleared now: no rank sets them again before this rank has reached the other
-  // barrier.
+  // This rank's flags can be cleared now, because no rank sets them again before this rank has
+  // reached the other barrier.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }

@@ -18,7 +18,7 @@ using kernels::Stream;
 
 class NcclChannel : public DeviceOperations {
  public:
-  // `members` are world ranks. `key` is the same on all of them. `communicator` is empty if only
+  // `members` are world ranks. `key` is the same on all members. `communicator` is empty if only
   // copy engines are used.
   NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> context, std::uint64_t key,
               std::vector<int> members);
@@ -26,12 +26,12 @@ class NcclChannel : public DeviceOperations {
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  // Returns the number that stands for this name in the marks. Throws std::length_error for more
-  // than ProgressMarks::kMostOperations names.
+  // Returns the number that stands for this name in the marks (progress_marks.h). Throws
+  // std::length_error for more than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
-  // Runs one operation, which calls(NCCL communicator, stream of the channel) enqueues. It begins
-  // after the work on `stream` and records `done` at its end.
+  // Runs one operation, which `calls`(NCCL communicator, stream of the channel) enqueues. The
+  // operation begins after the work on `stream`, and `done` is recorded at its end.
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
@@ -46,7 +46,7 @@ class NcclChannel : public DeviceOperations {
   }
 
   const kernels::CudaStream& stream() const { return stream_; }
-  // Ends the device's current operation. Nothing can be run afterwards.
+  // Ends the operation that the device runs, by ncclCommAbort. Nothing can be run afterwards.
   void abort() noexcept;
 
   Progress progress() const override;
@@ -59,8 +59,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // Marks have a stream of their own: even their kernel of one thread may have to wait for a free
-  // multiprocessor, and must not delay the operations.
+  // The marks are written on a stream of their own, because even a mark's kernel of one thread may
+  // have to wait for a free multiprocessor, and must not delay the operations.
   kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;
@@ -72,7 +72,7 @@ class NcclChannel : public DeviceOperations {
 // Sets Convoy's defaults of NCCL's environment variables. Call it before the first call into NCCL.
 void set_nccl_defaults();
 // Makes an NCCL communicator, with an id that rank 0 sends by MPI. Collective. `purpose` appears in
-// messages. `blocks` limits the blocks of a call; 0 leaves the number to NCCL.
+// messages. `blocks` limits the GPU blocks of an NCCL call; 0 leaves their number to NCCL.
 NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int blocks = 0);
 
 }  // namespace convoy::comm

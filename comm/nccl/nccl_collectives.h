@@ -2,25 +2,26 @@
 // each other's memory, copy engines (the DMA ones) do large gradient buckets and transfers between
 // buffers of transfer_memory().
 //
-// Streams. Every operation runs on a stream of this object: it begins after the work on the
-// caller's stream, and work that the caller enqueues after wait() sees its result. Gradient
-// buckets, other collectives and each ordered pair of ranks have a stream each, so that a small
-// all-reduce does not queue after a bucket.
+// Streams. Every operation runs on a stream of this object. It begins after the work on the
+// caller's stream, and work that the caller enqueues after wait() sees its result. There is a
+// stream for gradient buckets, one for other collectives, and one for each ordered pair of ranks,
+// so that a small all-reduce does not queue after a bucket.
 //
-// Capture. CUDA graphs can capture all operations; start() and wait() of one belong into the same
-// capture. The first start of a transfer connects ranks, so run a step once before capturing it.
-// Destroy graphs before this object.
+// Capture. CUDA graphs can capture all operations; capture start() and wait() of an operation in
+// the same graph. The first start of a transfer connects ranks, so run a step once before
+// capturing it. Destroy the graphs before this object.
 //
 // Bits. Results are the same in every run with the same ranks, hosts, NCCL and count. NCCL chooses
-// its order of adding by the count and the place in the buffer, so these may change the bits. With
-// two ranks or copy engines they do not. NVLink SHARP, which adds in an order of its own, is off
-// unless NCCL_NVLS_ENABLE or NCCL_ALGO is set.
+// its order of adding by the count and by the element's place in the buffer, so other counts or
+// places may give other bits. With two ranks or copy engines they give the same bits. NVLink SHARP,
+// which adds in an order of its own, is off unless NCCL_NVLS_ENABLE or NCCL_ALGO is set.
 //
-// NCCL_P2P_DISABLE=1 turns the copy engines off. So does a CUDA_VISIBLE_DEVICES, or a container,
-// that hides the other ranks' GPUs or processes.
+// NCCL_P2P_DISABLE=1 turns the copy engines off. They are also off if CUDA_VISIBLE_DEVICES or a
+// container hides the other ranks' GPUs or processes.
 //
-// Failures. A rank that dies, stalls or meets an error of NCCL ends the job as on the host. An
-// exception that unwinds past an operation or its collectives ends all connections of the process.
+// Failures. A rank that dies, stalls or meets an error of NCCL ends the job, as with collectives on
+// host memory. An exception that unwinds past an operation or its collectives ends all connections
+// of the process.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +31,15 @@
 
 namespace convoy::comm {
 
-// Bucket sizes: large inner buckets, a small last one. Measured on two H200 over NVLink: 100 MiB
-// take 541 us in buckets of 16 MiB, 470 us of 32 and 410 us of 64. The last bucket, which no
-// computation hides, takes 36 us at 4 MiB and 17 us at 1 MiB.
+// Bucket sizes: large inner buckets, and a small last one. On two H200 over NVLink, the all-reduce
+// of 100 MiB takes 541 us in buckets of 16 MiB, 470 us in buckets of 32 MiB and 410 us in buckets
+// of 64 MiB. The all-reduce of the last bucket, which no computation hides, takes 36 us for 4 MiB
+// and 17 us for 1 MiB.
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
 // Copy engines do prepared sums of f32 in shared_memory() from this size on. Alone they take 1.2 to
-// 1.5 times as long as NCCL. But a computation that runs at the same time loses only 15 to 20 % of
-// the sum's time, and 60 % of it with NCCL.
+// 1.5 times as long as NCCL. But they delay a computation that runs at the same time by only 15 to
+// 20 % of the sum's time, and NCCL delays it by 60 % of the sum's time.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
 // Says what a Collectives object sums. With `small` these are only statistics, metrics or norms.
@@ -45,8 +47,8 @@ inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 // buffers for gradients.
 enum class Sums : std::uint8_t { gradients, small };
 
-// Makes collectives over NCCL. Collective over all members, each with its own device current.
-// Throws the same std::runtime_error on every rank if two share a GPU.
+// Makes collectives over NCCL. Collective over all members, each of which has made its own device
+// current. Throws the same std::runtime_error on every rank if two ranks share a GPU.
 // Throws std::runtime_error with NCCL's reason if it cannot connect, and in builds without CUDA. A
 // single rank needs no NCCL.
 std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator,

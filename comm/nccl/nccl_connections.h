@@ -1,5 +1,5 @@
-// All connections of a rank with the others of a communicator, over NCCL and by copy engines. CUDA
-// builds only. Internal to comm.
+// All connections of a rank with the other ranks of a communicator, over NCCL and by copy engines.
+// CUDA builds only. Internal to comm.
 #pragma once
 
 #include <map>
@@ -20,9 +20,9 @@ struct Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Aborts all connections of this process at once: aborting one waits for graphs that may hold
-  // operations of the others. Call it on the thread that opened them. The destructor calls it while
-  // an exception unwinds.
+  // Aborts all connections of this process at once, because aborting one connection waits for
+  // graphs that may contain operations of the others. Call it on the thread that opened the
+  // connections. The destructor calls it while an exception unwinds the stack.
   static void abort_all() noexcept;
 
   // Returns the channel of transfers from `sender` to `receiver` by copy engines, for which NCCL

@@ -1,6 +1,6 @@
-// Point-to-point connections, one for each ordered pair of ranks that exchanges messages. As on
-// MPI, the k-th send matches the k-th receive, and no other traffic delays it. CUDA builds only.
-// Internal to comm.
+// Point-to-point connections, one for each ordered pair of ranks that exchanges messages. As with
+// MPI, the k-th send of a pair matches its k-th receive. No other traffic delays these messages.
+// CUDA builds only. Internal to comm.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@
 
 namespace convoy::comm {
 
-// Both ends take part in connecting and may wait for their devices. A rank therefore connects all
-// its pairs before the first transfer, in an order that is the same on all ranks, so that no cycle
-// of waits arises.
+// To connect a pair, both of its ranks must take part, and each may wait for its device. A rank
+// therefore connects all its pairs before the first transfer, in an order that is the same on all
+// ranks, so that no cycle of waits arises.
 class NcclPairs {
  public:
   explicit NcclPairs(const Communicator& ranks) : ranks_(ranks) {}

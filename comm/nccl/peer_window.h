@@ -1,6 +1,6 @@
-// Device memory of all ranks of a host. Each rank has a part, and every rank can address all parts.
-// It serves all-reduces (copy_all_reduce.h) and transfers by copy engines. Ranks exchange the
-// CUDA IPC handles of their parts. CUDA builds only. Internal to comm.
+// Device memory of all ranks of a host. Each rank has a part, and every rank can address all parts,
+// because ranks exchange the CUDA IPC handles of their parts. The memory serves all-reduces
+// (copy_all_reduce.h) and transfers by copy engines. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <array>
@@ -22,19 +22,19 @@ class PeerWindow {
   static constexpr int kMostTransfers = 4000;  // most transfers from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
   // Returns the bytes of scratch memory that sums by copy engines need for a window of `bytes`
-  // bytes; 0 if it is too small for such sums.
+  // bytes, or 0 if the window is too small for such sums.
   static std::size_t scratch_bytes(std::size_t bytes);
 
-  // Returns whether a window may be possible, that is, whether several ranks are on one host. It is
-  // the same on all of them.
+  // Returns whether a window may be possible: whether there are several ranks, at most kMostRanks,
+  // and all on one host. The result is the same on all ranks.
   static bool possible(const Communicator& ranks);
   // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one of
   // them cannot address the others over NVLink, passes 0 (because it has already failed), has
   // NCCL_P2P_DISABLE=1 or, for sums, passes another size.
   // A rank without enough memory throws OutOfMemory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
-  // Collective, unless an exception unwinds the stack: no memory may be freed while another device
-  // may use it.
+  // Collective, unless an exception unwinds the stack, because no memory may be freed while another
+  // device may use it.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;
@@ -46,12 +46,13 @@ class PeerWindow {
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }
   Use use() const { return use_; }
-  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if it is not in
-  // there.
+  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if this memory is
+  // not in the part.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
   // A barrier makes later work on `stream` wait until the streams of all other ranks have reached
-  // it, too. It needs no kernel. All ranks pass before_sum and after_sum in turn.
+  // the barrier, too. It needs no kernel. All ranks pass the barriers before_sum and after_sum in
+  // turn.
   enum class Barrier : std::uint8_t { before_sum, after_sum };
   void enter_barrier(Barrier barrier, cudaStream_t stream) const;
 
@@ -62,19 +63,19 @@ class PeerWindow {
     int peer = 0, number = 0;
   };
   struct RemoteSlot {
-    std::uint64_t offset = 0, bytes = 0;  // place in a rank's part, and size
+    std::uint64_t offset = 0, bytes = 0;  // where the data go in the receiver's part, and their size
   };
   void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first transfer the receiver publishes where the data go (bytes > 0) and the sender
-  // waits for it. The watchdog knows these waits.
+  // Before the first transfer with a number, the receiver publishes where the data go (bytes > 0),
+  // and the sender waits until it has done so. The watchdog knows these waits.
   void publish_slot(const Transfer& transfer, const RemoteSlot& here) const;
   RemoteSlot wait_for_slot(const Transfer& transfer) const;
   // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws
   // std::length_error after kMostTransfers.
   int next_transfer(bool sends, int peer);
-  // Lets this rank's device pass all barriers and transfers until it is idle. Only for the end of a
-  // job: this rank, and those that wait for it, go on with wrong data.
+  // Lets this rank's device pass all barriers and transfers until it is idle. Call it only at the
+  // end of a job, because this rank, and the ranks that wait for it, go on with wrong data.
   void release_device() const noexcept;
 
  private:
@@ -100,7 +101,9 @@ class PeerWindow {
   const Use use_;
   const int unwinding_;  // std::uncaught_exceptions() when this object was made
   int device_ = 0;
-  bool flushes_ = false;  // whether a wait can make visible what other devices wrote before
+  // Whether the device can flush remote writes (CU_STREAM_WAIT_VALUE_FLUSH). A wait for a flag
+  // then makes the data visible that other devices wrote before the flag was set.
+  bool flushes_ = false;
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;

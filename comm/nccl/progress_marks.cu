@@ -12,8 +12,8 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;  // count and operation share a word, so that a reader sees both together
-  // When the last counted operation began, in ns. A reader that looks while a mark is being written
-  // may get the time of the operation before or after.
+  // When the last counted operation began, in ns. If a mark is written while a reader looks, the
+  // reader may get the time of the operation before that one, or of the operation after it.
   Word since;
   unsigned active;  // 1 from the start of an operation to its end
 };

@@ -1,7 +1,7 @@
-// Counters that streams advance at the start and the end of each collective. They are in host
-// memory, where the watchdog reads them, because nothing else shows how far a captured graph has
-// come. The device counts, so they are exact for any number of launches. CUDA builds only. Internal
-// to comm.
+// Marks: counters that streams advance at the start and the end of each collective. They are in
+// host memory, where the watchdog reads them, because nothing else shows how far a captured graph
+// has come. The device counts, so the counters are exact for any number of launches. CUDA builds
+// only. Internal to comm.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class ProgressMarks {
   // Counts the start of an operation by a small kernel, which runs after the previous operation was
   // counted as finished. `operation` is in [0, kMostOperations).
   void enter(cudaStream_t stream, int operation) const;
-  // Counts the end of an operation. A write by the stream itself does it, which is cheaper than a
+  // Counts the end of an operation, by a write of the stream itself, which is cheaper than a
   // kernel.
   void finish(cudaStream_t stream) const;
   // Any thread may call this.

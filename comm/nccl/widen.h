@@ -9,7 +9,7 @@
 namespace convoy::comm {
 
 void widen_bf16(const void* from, float* to, std::int64_t count, cudaStream_t stream);
-// Rounds to nearest even.
+// Converts back to bf16, rounded to nearest even.
 void narrow_to_bf16(const float* from, void* to, std::int64_t count, cudaStream_t stream);
 
 }  // namespace convoy::comm

@@ -35,8 +35,8 @@ void check_world_size() {
 class MpiEnvironment::Session {
  public:
   Session() {
-    // A message to a rank that has just died must fail, not end this process, which has to name
-    // that rank.
+    // If a rank has just died, a message to it must fail and not end this process by SIGPIPE,
+    // because this process has to name the dead rank.
     std::signal(SIGPIPE, SIG_IGN);
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");

@@ -1,5 +1,5 @@
-// Initialises MPI, checks it against the launcher's variables, starts the watchdog, and finalises
-// MPI in the destructor.
+// Initialises MPI, checks that MPI and the launcher's variables agree, starts the watchdog, and
+// finalises MPI in the destructor.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ class MpiEnvironment {
   // watchdog's thread runs the handler.
   explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
                           LocalDevice device = {});
-  // Finalises MPI. While an exception unwinds the stack it does not wait for the other ranks: it
-  // makes them end silently, and the catcher prints the message and exits.
+  // Finalises MPI. While an exception unwinds the stack, it does not wait for the other ranks but
+  // makes them end silently. The code that catches the exception must print the message and exit.
   ~MpiEnvironment();
   MpiEnvironment(const MpiEnvironment&) = delete;
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;

@@ -26,8 +26,9 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-// Returns the local rank from whichever variable holds it. Launchers that set PMI_SIZE (Hydra, Cray
-// PALS, srun with a PMI plugin) each have a variable of their own for it.
+// Returns the local rank, the rank among the ranks of this host, from the variable that has it.
+// Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a PMI plugin) name this variable
+// differently.
 std::optional<int> any_local_rank() {
   for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
     if (const auto local = number_in(variable)) return local;
@@ -59,12 +60,12 @@ void print_once_before_mpi(const std::string& message) {
   try {
     const auto hint = launcher_hint();
     launched = hint && hint->world_size > 1;
-    // Ignore a wrong number here, because the user did not ask about it.
+    // Ignore a variable that is not a number here, because another error is to be printed.
   } catch (const std::runtime_error&) {
   }
   if (!launched) return print_lines({message});
-  // The processes of a job on one host have the same parent, the launcher's daemon. This object
-  // holds the election until the process ends.
+  // The processes of a job on one host have the same parent, the launcher's daemon. The object is
+  // static, so that a process that has won stays the winner until it ends (HostElection).
   static const HostElection election(fmt::format("launch-{}", ::getppid()));
   if (election.won()) print_lines({message});
   // A launcher ends the job when the first process ends, so wait until the winner has printed. The

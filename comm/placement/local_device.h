@@ -44,12 +44,13 @@ struct DeviceUse {
   LocalDevice device;
 };
 // Returns a message that names the first two ranks that share a GPU, with host and device. Returns
-// an empty text if there are none. Element r of `uses` is that of rank r.
+// an empty text if no ranks share a GPU. Element r of `uses` describes the device of rank r.
 std::string shared_device_problem(const std::vector<DeviceUse>& uses);
-// Collective. Throws the same std::runtime_error on every rank if two of them share a GPU.
+// Collective. Throws the same std::runtime_error on every rank if two ranks share a GPU.
 void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine);
 
-// Parses the kernel's list format, "0-3,8,10-11". Throws std::runtime_error for other text.
+// Parses the Linux kernel's format of a list of cores, "0-3,8,10-11". Throws std::runtime_error for
+// other text.
 std::vector<int> parse_core_list(std::string_view text);
 // Returns the logical processors next to a PCI device, read from
 // <sysfs>/bus/pci/devices/<pci>/local_cpulist, or none if that is not readable, as in some virtual

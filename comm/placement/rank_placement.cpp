@@ -62,7 +62,7 @@ std::vector<int> as_numbers(const std::string& text) {
   return numbers;
 }
 
-// Returns every member's cores, on every member.
+// Returns the cores of every member to every member. Collective.
 std::vector<std::vector<int>> all_cores(const Communicator& communicator, std::span<const int> mine) {
   std::string lines;
   for (const std::string& text : communicator.gather(as_text(mine), 0, "cores")) lines += text + "\n";

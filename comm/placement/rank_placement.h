@@ -40,13 +40,13 @@ std::string format_cores(std::span<const int> cores);
 // others.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
-// Returns the cores of `allowed` that are also in `near`, in their order, or all of `allowed` if
-// none is.
+// Returns the cores of `allowed` that are also in `near`, in the order of `allowed`. Returns all of
+// `allowed` if no core is in both.
 std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
 
-// Returns this rank's cores. `allowed` holds the cores that each rank of the host may use, with
-// neighbouring cores next to each other. Ranks with the same list divide it; ranks with different
-// lists keep theirs.
+// Returns the cores of the rank with this local rank. `allowed` holds the cores that each rank of
+// the host may use, with neighbouring cores next to each other. Ranks with the same list divide it
+// among themselves; a rank whose list no other rank has keeps all of it.
 std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, int local_rank);
 
 }  // namespace convoy::comm

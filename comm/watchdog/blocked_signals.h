@@ -1,9 +1,9 @@
 // Keeps handled signals off the threads that compute.
 //
-// The kernel writes a handler's frame below the stack pointer of the interrupted thread. oneDNN's
-// matrix products (jit_avx_gemm_f32) point the stack pointer into a heap buffer if their data does
-// not fit on the stack, so the frame would overwrite memory before that buffer. Every such thread
-// therefore blocks signals that have a handler, and a thread that does not compute takes them.
+// The Linux kernel writes a handler's frame below the stack pointer of the interrupted thread.
+// oneDNN's matrix products (jit_avx_gemm_f32) point the stack pointer into a heap buffer if their
+// data does not fit on the stack, so the frame would overwrite memory before that buffer. Every
+// thread that computes therefore blocks signals that have a handler, and another thread takes them.
 #pragma once
 
 #include <csignal>

@@ -120,8 +120,8 @@ std::optional<Diagnosis> Hub::conclude(Clock::time_point now, const RankState& s
   return conclude_inquiry(now);
 }
 
-// Prints one line for a complaint that all ranks share, and one per rank for complaints that
-// differ.
+// Ends the job after collectives of devices have failed. Prints one line for each different
+// complaint, which names a rank unless all ranks have the same complaint.
 std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   if (!first_failure_) return std::nullopt;
   if (failures_.size() < peers_.size() && now - *first_failure_ < delays_.failures) return std::nullopt;
@@ -177,7 +177,8 @@ void Hub::say_goodbye() {
 }
 
 bool Hub::all_gone() const {
-  // Leave out peer 0: rank 0's own connection stays open as long as this process.
+  // Leave out peer 0, because rank 0's connection to itself stays open as long as this process
+  // lives.
   return std::all_of(peers_.begin() + 1, peers_.end(),
                      [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
 }

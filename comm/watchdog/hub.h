@@ -1,6 +1,6 @@
-// Rank 0's end of the watchdogs' connections. It collects the ranks' reports, asks the members of
-// an overdue operation how far they are, and makes the diagnosis. The watchdog's thread drives it;
-// it never blocks.
+// The hub is rank 0's end of the watchdogs' connections (watchdog.h). It collects the ranks'
+// reports, asks the members of an overdue operation how far they are, and makes the diagnosis. The
+// watchdog's thread calls its functions, which never block.
 #pragma once
 
 #include <poll.h>
@@ -17,7 +17,8 @@
 
 namespace convoy::comm {
 
-// How long the hub collects related reports before it concludes, so that one message covers them.
+// How long the hub collects related reports before it makes a diagnosis, so that one message covers
+// all of them.
 struct HubDelays {
   std::chrono::milliseconds answers{1500};   // time to wait for answers to a query
   std::chrono::milliseconds failures{300};   // time to wait for more failures after the first one
@@ -27,17 +28,18 @@ struct HubDelays {
 
 class Hub {
  public:
-  // Element r of `peers` is rank r, rank 0 (over a connected_pair) included.
+  // Element r of `peers` is the connection to rank r. Rank 0 has one, too (connected_pair()).
   Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubDelays delays = {});
 
   void append_to_poll(std::vector<pollfd>& items) const;
   void receive(Clock::time_point now);
-  // Returns nothing while there is no reason to end the job. `self` is the state of rank 0.
+  // Returns the diagnosis, or nothing while there is no reason to end the job. `self` is the state
+  // of rank 0.
   std::optional<Diagnosis> conclude(Clock::time_point now, const RankState& self) const;
   bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_abandoned_; }
 
-  // Tells all ranks that the job ends. With `follow` they wait a moment, because this rank has yet
-  // to print its error.
+  // Tells all ranks that the job ends. With `follow`, the other ranks wait a moment before they
+  // end, because rank 0 has yet to print its error.
   void send_diagnosis(bool follow = false);
   void say_goodbye();
   // Returns whether all ranks have closed their connections or said goodbye.

@@ -68,7 +68,8 @@ milliseconds until(Clock::time_point deadline) {
   return std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
 }
 
-// Returns the next frame of a connection, or one of kind `failure` at the deadline.
+// Returns the next frame of a connection. If none comes before the deadline, returns a frame of
+// kind `failure`.
 Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   std::vector<Frame> frames;
   while (socket.open() && frames.empty() && wait_for(socket.fd(), POLLIN, until(deadline)))
@@ -76,7 +77,8 @@ Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   return frames.empty() ? Frame{FrameKind::failure, {}} : frames.front();
 }
 
-// Returns an empty text on success, else why this address does not lead to the hub.
+// Connects to the hub by one of its addresses. Returns an empty text on success, else the reason
+// why this address does not lead to the hub.
 std::string try_address(const std::string& address, const HubAddress& hub, const RankIdentity& self,
                         milliseconds timeout, FrameSocket& connected) {
   sockaddr_in to{};
@@ -146,7 +148,7 @@ void HubListener::greet(FrameSocket socket, milliseconds timeout, std::vector<Hu
     if (who.rank < 1 || who.rank > static_cast<int>(peers.size())) return;
     socket.send({FrameKind::welcome, {}});
     peers[static_cast<std::size_t>(who.rank) - 1] = {std::move(who), std::move(socket)};
-    // Ignore bytes that no rank of this job has sent.
+    // Ignore a message that cannot be read, because no rank of this job has sent it.
   } catch (const std::runtime_error&) {
   }
 }
@@ -160,7 +162,7 @@ std::vector<HubPeer> HubListener::accept(int ranks, milliseconds timeout) {
   };
   while (missing() && wait_for(listening_.get(), POLLIN, until(deadline))) {
     UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    // A connection that sends nothing holds up the ranks by at most a second.
+    // A connection that sends nothing delays the ranks by at most a second.
     if (fd.get() >= 0) greet(FrameSocket(std::move(fd)), milliseconds(1000), peers);
   }
   return peers;
@@ -170,8 +172,8 @@ FrameSocket connect_to_hub(const HubAddress& hub, const RankIdentity& self, mill
   const auto deadline = Clock::now() + timeout;
   std::string reasons;
   for (const std::string& address : hub.addresses) {
-    // An address that does not answer gets half of the time that is left. So some time remains for
-    // the next one.
+    // An address gets half of the time that is left. So if it does not answer, some time remains
+    // for the next address.
     const milliseconds share = std::max(until(deadline) / 2, milliseconds(500));
     FrameSocket connected;
     const std::string reason = try_address(address, hub, self, share, connected);

@@ -1,6 +1,6 @@
-// Lets the watchdogs find rank 0. Rank 0 listens, its address travels by MPI (or by other means of
-// the caller), and the other ranks connect and show the job's token, so that a stray connection is
-// not taken for a rank.
+// Lets the watchdogs find rank 0. Rank 0 listens, and the caller sends its address to the other
+// ranks (watchdog_socket.h does so by MPI). These connect and show the job's token, so that a stray
+// connection is not taken for a rank.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,8 @@ class HubListener {
   // Listens on the loopback only if all ranks are on this host.
   explicit HubListener(bool this_host_only);
   const HubAddress& address() const { return address_; }
-  // Returns the connections; element r is that of rank r + 1. It is not open if that rank has not
-  // come in time.
+  // Returns the connections; element r is the connection of rank r + 1. It is not open if this rank
+  // has not come in time.
   std::vector<HubPeer> accept(int ranks, std::chrono::milliseconds timeout);
 
  private:

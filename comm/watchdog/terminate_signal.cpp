@@ -17,7 +17,8 @@ extern "C" void on_terminate(int) {
   const int saved = errno;
   terminate_arrived = true;
   const char byte = 0;
-  // The result does not matter, because a full pipe also wakes the watchdog.
+  // The write fails if the pipe is full. That does not matter, because a full pipe wakes the
+  // watchdog, too.
   [[maybe_unused]] const auto written = ::write(wake_descriptor, &byte, 1);
   errno = saved;
 }

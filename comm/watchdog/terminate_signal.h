@@ -6,8 +6,8 @@ namespace convoy::comm {
 
 class TerminateSignal {
  public:
-  // Writes a byte to this descriptor when SIGTERM arrives. Does nothing when the program handles
-  // SIGTERM.
+  // From now on, a SIGTERM writes a byte to this descriptor and does not end the process. Does
+  // nothing if the program handles SIGTERM.
   static void hold(int wake_fd);
   static bool arrived();
   // Restores the default action, unless the program has set another one.

@@ -1,8 +1,10 @@
-// The state of this rank as its watchdog sees it: the operations it has entered on every channel (a
-// communicator, or an ordered pair of ranks), and those in which it is blocked.
+// The state of this rank as its watchdog sees it: how many operations it has entered on every
+// channel, and in which operations it is blocked. A channel is a communicator or an ordered pair of
+// ranks.
 //
 // All ranks enter the operations of a channel in the same order, so channel and sequence number
-// name the same operation everywhere. A rank with a lower count has not reached it.
+// name the same operation on every rank. A rank that has entered fewer operations has not reached
+// it.
 #pragma once
 
 #include <array>
@@ -49,15 +51,15 @@ struct RankState {
   std::string last_operation;  // last operation that the rank entered on any channel; empty if none
 };
 
-// Tells how far a device has come with a channel's operations that it runs by itself, while no
-// thread of this rank is inside them. The watchdog's thread calls the functions.
+// Tells how far a device has come with the operations of a channel. The device runs them by itself,
+// while no thread of this rank waits in them. The watchdog's thread calls the functions.
 class DeviceOperations {
  public:
   struct Progress {
     std::uint64_t entered = 0;  // operations that the device has reached
     std::uint64_t finished = 0;
     OperationName current;  // the last operation that the device entered
-    // When the operation was entered, in ns of a clock that all devices of this process share.
+    // When `current` was entered, in ns of a clock that all devices of this process share.
     std::uint64_t since = 0;
   };
   virtual ~DeviceOperations() = default;
@@ -80,7 +82,7 @@ class WaitRegistry {
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
-  // Takes the channel's progress from a device from now on. `operations` lives until it is
+  // From now on, a device tells the progress of the channel. `operations` must live until it is
   // detached.
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
@@ -114,7 +116,7 @@ class WaitRegistry {
   const Wait* longest() const;
 
   // The most waits at one time. A thread waits in one operation at a time, and fewer threads than
-  // this are ever inside MPI.
+  // this call MPI at once.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;

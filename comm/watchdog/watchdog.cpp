@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 // SIGTERM does not count as a death, because SIGTERM has then ended its process, too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
-// The exit status of a rank that the watchdog ends. It ends by std::quick_exit, which lets handlers
-// remove half-written files and waits for no thread.
+// The exit status of a process that the watchdog ends. It ends by std::quick_exit, which lets
+// handlers remove half-written files and waits for no thread.
 constexpr int kFailed = 1;
 
 sigset_t all_signals() {
@@ -98,7 +98,8 @@ void Watchdog::run_once() {
   check_waits(now);
 }
 
-// Takes the time in which the whole process was stopped (ctrl-Z, a suspended job) off all waits.
+// Subtracts the time in which the whole process was stopped (ctrl-Z, a suspended job) from all
+// waits.
 void Watchdog::account_for_stops(Clock::time_point now) {
   const auto gap = now - last_look_;
   if (gap > milliseconds(2000)) {
@@ -209,14 +210,14 @@ void Watchdog::check_waits(Clock::time_point now) {
 
 void Watchdog::end_with(const std::string& line) {
   ending_ = true;
-  // The hub may only have been stopped. If it wakes up it must not take the end of this process for
-  // a death.
+  // The process of the hub may only be stopped. If it goes on later, it must not take the end of
+  // this process for a death.
   channel_.link.send({FrameKind::abandon, {}});
   const HostElection election(channel_.token);
   if (election.won()) {
     print_lines({line});
-    // Stay a moment, so that a rank that comes later does not win the election as well and print
-    // again.
+    // Stay a moment, because a rank that ends later would otherwise win the election as well and
+    // print the line again.
     std::this_thread::sleep_for(kFollow);
   }
   std::quick_exit(kFailed);
@@ -226,7 +227,8 @@ void Watchdog::abandon() {
   request_ = Request::abandon;
   wake();
   thread_.join();
-  // The other ranks end too, and mpirun then sends SIGTERM to this one, which still has to print.
+  // The other ranks end, too, and mpirun then sends SIGTERM to this rank, which still has to print
+  // its error.
   TerminateSignal::ignore();
 }
 

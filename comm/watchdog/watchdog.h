@@ -1,8 +1,8 @@
 // Ends the job, with one line that says why, when a rank dies, stalls or fails. A thread on every
 // rank does this, independent of MPI, over sockets of its own to rank 0 (the hub).
 //
-//  - A rank dies: its connection closes and the hub names it. If rank 0 dies every rank notices,
-//    and one rank of each host prints it.
+//  - A rank dies: its connection closes and the hub names it. If rank 0 dies, every rank notices,
+//    and one rank of each host prints that rank 0 died.
 //  - A wait exceeds the timeout: the rank reports it. The hub asks the members of the operation how
 //    far they are, and names those that have not reached it or do not answer.
 //  - Collectives of a rank's device fail: the hub prints each different complaint once.
@@ -11,11 +11,11 @@
 // All surviving ranks then end with status 1 by std::quick_exit, because MPI_Abort and MPI_Finalize
 // would print or wait.
 //
-// SIGTERM may mean a death, after which mpirun sends it to all ranks, or the wish of a batch
-// system. While SIGTERM has its default action, the watchdog holds it back for a moment and looks
-// for a death. A program with its own handler is ended by the diagnosis before it can act on the
-// signal. Only the watchdog's thread takes SIGTERM: it is blocked on the thread that makes the
-// watchdog, and on threads that this one starts later.
+// SIGTERM may mean that a rank died, because mpirun then sends it to all ranks, or that a batch
+// system wants to end the job. While SIGTERM has its default action, the watchdog holds it back for
+// a moment and looks for a death. If the program has its own handler, the diagnosis ends the
+// process before the handler can act. Only the watchdog's thread takes SIGTERM: it is blocked on
+// the thread that makes the watchdog, and on threads that this thread starts later.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,8 @@ namespace convoy::comm {
 struct WatchdogOptions {
   std::chrono::milliseconds timeout{300'000};  // limits one blocking wait; zero means no limit
   HubDelays delays;
-  // If rank 0 does not react to a report for this long, it is the missing rank.
+  // If rank 0 does not react to a report for this long, the watchdog names rank 0 as the rank that
+  // does not respond.
   std::chrono::milliseconds hub_answers{4000};
 };
 
@@ -50,13 +51,13 @@ class Watchdog {
  public:
   // `waits` outlives the watchdog.
   Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions options);
-  // Says goodbye, so that the other ranks do not take this end for a death.
+  // Says goodbye to the hub, so that the other ranks do not take the end of this rank for a death.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Tells the others that this rank leaves on an error that it prints itself, so that they end
-  // silently. Do not use the watchdog afterwards.
+  // Tells the other ranks that this rank leaves on an error that it prints itself, so that they
+  // end silently. Do not use the watchdog afterwards.
   void abandon();
 
  private:

@@ -1,4 +1,4 @@
-// Connects the watchdogs of all ranks. MPI carries rank 0's address.
+// Connects the watchdogs of all ranks (rendezvous.h). MPI carries rank 0's address.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 namespace convoy::comm {
 
 // Collective. `device` names this rank's device in messages. If a rank cannot be reached, no rank
-// gets a connection and rank 0 prints a warning: waits stay bounded, but missing ranks are not
-// named.
+// gets a connection, and rank 0 prints a warning: the timeout still ends waits, but the message
+// does not name the missing ranks.
 WatchdogSocket open_watchdog_socket(const Communicator& world, std::chrono::milliseconds timeout,
                                     const std::string& device = {});
 

@@ -18,8 +18,8 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// The most bytes of a message's payload: more than any message has, and less than a socket's
-// buffer.
+// The most bytes that a message's payload may have: more than any message has, and fewer than a
+// socket's buffer holds.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace
@@ -64,7 +64,8 @@ void FrameSocket::send(const Frame& frame) {
     close();  // after half a message the rest cannot be read
 }
 
-// Reads up to `most` bytes that have arrived. Returns false if there are none, or never will be.
+// Reads up to `most` bytes that have arrived. Returns false if none have arrived, or if the
+// connection has ended.
 bool FrameSocket::read_some(std::size_t most) {
   std::array<char, 4096> buffer;
   const ssize_t got = ::recv(fd_.get(), buffer.data(), std::min(most, buffer.size()), MSG_DONTWAIT);
@@ -78,8 +79,8 @@ bool FrameSocket::read_some(std::size_t most) {
   return true;
 }
 
-// Returns how many bytes are still missing from the header that has begun to arrive or, once it is
-// complete, from its frame.
+// Returns how many bytes are still missing from the next frame: from its header or, once the header
+// is complete, from the whole frame.
 std::size_t FrameSocket::missing() const {
   Header header;
   if (incoming_.size() < sizeof header) return sizeof header - incoming_.size();

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 // Linux follows at most this many links in one path, too.
 constexpr int kMostLinksInAPath = 40;
-// The most folders that are entered through links. Folders that link to each other could multiply
-// without end.
+// The most folders that are entered through links. Without a limit, folders that link to each other
+// could multiply without end.
 constexpr int kMostFoldersThroughLinks = 1 << 16;
 
 bool leads_out(const std::string& path) { return path == ".." || path.starts_with("../"); }
@@ -76,8 +76,9 @@ class Resolver {
     return link != links_.end() && within(link->first);
   }
 
-  // `link` is the path of the link in the archive, `shown` the path under which the listing shows
-  // it. They differ inside a folder that is reached through another link.
+  // Adds the target of a link to the listing. `link` is the path of the link in the archive, and
+  // `shown` is the path under which the listing shows it. The two differ inside a folder that is
+  // reached through another link.
   void follow(const std::string& link, const std::string& shown, std::vector<std::string>& way) {
     const auto target = canonical(link);
     if (target && holds(files_, *target)) {
@@ -107,8 +108,8 @@ class Resolver {
     return names;
   }
 
-  // `way` holds the resolved paths of the folders that enclose this folder. They show whether links
-  // form a circle.
+  // Adds a folder that is reached through a link, with its content. `way` has the resolved paths of
+  // the folders that enclose it. They show whether links form a circle.
   void enter(const std::string& folder, const std::string& shown, std::vector<std::string>& way) {
     if (std::find(way.begin(), way.end(), folder) != way.end()) {
       listing_.unreadable.push_back({shown, "a link to a folder that holds it", true});
@@ -135,7 +136,7 @@ class Resolver {
 
   Listing& listing_;
   const std::map<std::string, ArchiveLink>& links_;
-  const std::vector<std::string> files_, folders_;  // the archive's entries that are no links
+  const std::vector<std::string> files_, folders_;  // the archive's entries, without links
   Aliases aliases_;
   int entered_ = 0;
 };

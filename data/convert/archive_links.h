@@ -11,13 +11,13 @@
 namespace convoy::data {
 
 struct ArchiveLink {
-  // The target as stored. A symbolic link's is relative to the link's folder, a hard link's to the
-  // archive's root.
+  // The target as stored. The target of a symbolic link is relative to the link's folder, and the
+  // target of a hard link is relative to the archive's root.
   std::string target;
   bool hard = false;
 };
 
-// By path of a file in the archive: the further paths under which links show the file.
+// For each path of a file in the archive: the other paths under which links show the file.
 using Aliases = std::unordered_map<std::string, std::vector<std::string>>;
 
 // Adds to `listing` the files and folders that the links lead to, and the links that lead nowhere.

@@ -93,7 +93,8 @@ void ArchiveReader::fail() const {
       fmt::format("{}: damaged or cut short: {}", name_, reason == nullptr ? "unknown format" : reason));
 }
 
-// libarchive is written in C, so no exception may leave this callback.
+// Gives libarchive the next bytes of the inner archive, from the outer one. libarchive is written
+// in C, so no exception may leave this callback.
 la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** buffer) {
   auto& inner = *static_cast<ArchiveReader*>(self);
   *buffer = inner.block_.data();
@@ -130,8 +131,8 @@ bool ArchiveReader::next(Entry& result) {
   return true;
 }
 
-// Checks that a tar file ends with zeros. libarchive accepts a tar file that is cut between two
-// entries.
+// Checks that a tar file ends with zeros, because libarchive accepts a tar file that is cut off
+// between two entries.
 void ArchiveReader::require_end() const {
   constexpr std::streamoff kRecord = 512;
   const bool tar = (archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;

@@ -25,13 +25,14 @@ class ArchiveReader {
   struct Entry {
     Kind kind = Kind::file;
     std::string path;    // normalised: no "./", no "a/../b", no leading "/"
-    std::string target;  // target of a link; a symbolic link's as stored in the archive
+    std::string target;  // target of a link; for a symbolic link, as stored in the archive
   };
 
-  // Opens a file. All errors are std::runtime_error and begin with the name of the archive.
+  // Opens an archive that is a file. All errors are std::runtime_error and begin with the name of
+  // the archive.
   ArchiveReader(const std::string& file, Form form);
-  // Opens the current entry of `outer`, which must stay at this entry meanwhile. `name` stands for
-  // the inner archive in messages.
+  // Opens an archive that is the current entry of `outer`, which must stay at this entry while the
+  // archive is read. `name` stands for the inner archive in messages.
   ArchiveReader(ArchiveReader& outer, std::string name, Form form);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;

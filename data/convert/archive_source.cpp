@@ -107,8 +107,8 @@ class Archives final : public FileSource {
     }
   }
 
-  // Returns the entry of a folder for which an archive stands. It is listed even if the archive is
-  // empty.
+  // Returns the entry of the folder for which an archive stands. The folder is listed even if the
+  // archive is empty.
   static Entry folder_entry(const std::string& prefix) {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }

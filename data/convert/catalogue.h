@@ -22,7 +22,8 @@ class LeftOut {
   void add(const std::string& kind, std::int64_t count = 1) {
     if (count > 0) counts_[kind] += count;
   }
-  // Counts a file that is not part of the data set: as hidden, or by its extension.
+  // Counts a file that is not part of the data set. Its kind follows from its name: a hidden file,
+  // an image outside the folders of classes, or a file with some other extension.
   void add_file(const std::string& path);
   std::vector<ConvertReport::LeftOut> list() const;
 
@@ -66,15 +67,15 @@ struct Catalogue {
 class CatalogueBuilder {
  public:
   explicit CatalogueBuilder(Conversion& conversion) : conversion_(conversion) {}
-  // `split` is empty if the source does not tell the split.
+  // `split` is empty if the source does not say to which split the image belongs.
   void add(std::string path, const std::string& class_name, std::optional<Split> split);
   void add_to_test_source(std::string path, const std::string& class_name);
   bool has_class(const std::string& name) const { return classes_.contains(name); }
   std::vector<std::string> sorted_classes() const;
   bool has_test_images() const { return has_test_; }
 
-  // The order of the rows: sorted by class, folder and file name as in torchvision's ImageFolder,
-  // or as added.
+  // The order of the rows. `sorted`: by class, folder and file name, as in torchvision's
+  // ImageFolder. `as_added`: as the images were added.
   enum class Order : std::uint8_t { sorted, as_added };
   // Sorts the classes by name, or by value if all names are whole numbers. Throws
   // std::runtime_error unless every class has training images and the test split has images.
@@ -90,7 +91,8 @@ class CatalogueBuilder {
   // The classes, numbered in the order in which they appear. finish() gives them their final
   // labels.
   std::map<std::string, std::int32_t> classes_;
-  // Samples with these numbers as labels. Sample::row is -1 if the split is not known yet.
+  // The samples, with the numbers of classes_ as labels. Sample::row is -1 if the split is not
+  // known yet.
   std::vector<Sample> samples_, test_samples_;
   bool has_test_ = false;
 };

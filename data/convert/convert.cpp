@@ -31,8 +31,8 @@ SourceFormat recognise(const Listing& listing) {
   return any_file(listing, is_image) ? SourceFormat::images : SourceFormat::automatic;
 }
 
-// Throws if the destination is a source: the finished store is renamed to its destination and would
-// destroy it.
+// Throws if the destination is a source, because the finished store is renamed to its destination
+// and would replace the source.
 void refuse_same_file(const fs::path& source, const fs::path& destination) {
   std::error_code unknown;  // usually the destination does not exist yet
   if (fs::equivalent(source, destination, unknown))
@@ -40,7 +40,8 @@ void refuse_same_file(const fs::path& source, const fs::path& destination) {
         fmt::format("{}: both the source and the file to write, expected two", destination.string()));
 }
 
-// Throws if the test images are the source itself: a test on training images tells nothing.
+// Throws if the source of the test images is the source itself, because a test on training images
+// tells nothing.
 void refuse_source_as_test(const fs::path& source, const ConvertOptions& options) {
   std::error_code unknown;
   if (fs::equivalent(source, options.test, unknown))
@@ -83,7 +84,7 @@ Listing list_source(Conversion& conversion, const std::string& source) {
   return conversion.source->list();
 }
 
-// Throws if a flag is given that has no meaning for a set of this format.
+// Throws if a flag is given that has no meaning for a data set of this format.
 void refuse_flags_of_folders(const Conversion& conversion, SourceFormat format) {
   const ConvertOptions& options = conversion.options;
   const bool images = format == SourceFormat::images, tiny = format == SourceFormat::tiny_imagenet;

@@ -49,7 +49,7 @@ struct ConvertOptions {
   std::string root = {};         // folder that holds train/ or the class folders; "": search for it
   std::string test_folder = {};  // the folder of test images to take if there are several
   std::function<void(const std::string&)> warn = [](const std::string&) {};
-  // Receives one line about each automatic choice and its reason.
+  // Receives one line about each automatic choice, with the reason of the choice.
   std::function<void(const std::string&)> note = [](const std::string&) {};
   std::function<void(const ConvertProgress&)> progress = [](const ConvertProgress&) {};
 };

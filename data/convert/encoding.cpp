@@ -9,8 +9,8 @@
 namespace convoy::data {
 namespace {
 
-// Up to this many pixels per image, pixels are faster to read than files are to decode, and take
-// little more space.
+// If images have at most this many pixels, stored pixels are faster to read than files are to
+// decode, and take little more space.
 constexpr std::int64_t kSmallPixels = 128 * 128;
 
 // Chooses raw pixels if all images are small and have one size, otherwise seekable JPEG. Looks at

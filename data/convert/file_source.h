@@ -1,4 +1,4 @@
-// The files that a conversion reads: those of a folder, of one or several archives, or a single
+// The files that a conversion reads: the files of a folder, of one or several archives, or a single
 // file.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace convoy::data {
 
-// Bytes of the largest file that is read into memory.
+// The most bytes of a file that is read into memory.
 inline constexpr std::size_t kLargestFile = 128 << 20;
 
 // A file or folder that cannot be read; `reason` says why.
@@ -47,7 +47,7 @@ class FileSource {
   // Returns the whole content of a file, unpacked if the file is compressed (.gz, .xz, …). Throws
   // std::runtime_error with the reason only, without the path.
   virtual Bytes read(const std::string& path) const = 0;
-  // Returns the size of a file as stored in bytes; 0 if the file cannot be read. reads_by_name()
+  // Returns the bytes of a file as it is stored, or 0 if the file cannot be read. reads_by_name()
   // must be true.
   virtual std::size_t size(const std::string& path) const = 0;
 
@@ -59,7 +59,7 @@ class FileSource {
     // Passes the content to a sink in pieces, so that the file may have any size.
     std::function<void(const Sink&)> stream;
   };
-  // Visits one file; returns whether to go on to the next.
+  // Visits one file. Returns whether the visit goes on to the next file.
   using Visitor = std::function<bool(const std::string& path, const Content& content)>;
   // Visits every file of the listing, in the order in which the source holds them. Call list()
   // first.

@@ -212,8 +212,9 @@ class FolderLayout {
            joined(folders, depth_of(root_)) == root_;
   }
 
-  // Throws if an unreadable item may be the folder of a class, because labels would then be wrong.
-  // Counts unreadable items outside the classes; account_for() handles all others.
+  // Throws if an unreadable item may be the folder of a class, because the labels would be wrong
+  // without this class. Counts the unreadable items outside the root and the splits that are read;
+  // account_for() handles the rest.
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });

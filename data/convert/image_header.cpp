@@ -54,7 +54,7 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   return header;
 }
 
-// libpng refuses a larger width or height. Products of larger ones could overflow.
+// libpng refuses a larger width or height, and products of larger extents could overflow.
 constexpr std::int64_t kMostPngExtent = 1'000'000;
 
 }  // namespace

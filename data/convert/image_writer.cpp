@@ -22,7 +22,7 @@ using Form = Encoding::Form;
 constexpr std::int64_t kDecodingBytes = 360 << 20;
 constexpr std::size_t kRunBytes = 1 << 20;
 
-// Collects the images of successive rows of a split and writes them at once.
+// Collects the pixels of images in successive rows of a split and writes them at once.
 class PixelRows {
  public:
   PixelRows(Conversion& conversion, const Catalogue& catalogue)
@@ -195,7 +195,7 @@ class ImageWriter {
       // the pixels of the new file may differ.
       if (decode_image(file, options_.channels).pixels == decoded.pixels) return file;
     } catch (const std::runtime_error&) {
-      // No single scan can hold components with this sampling: keep the original file.
+      // Keep the original file: no single scan can hold components with this sampling.
     }
     return std::move(image.content);
   }
@@ -212,7 +212,8 @@ class ImageWriter {
 
   ResizeRule resize_rule() const { return {options_.size, options_.short_side}; }
 
-  // Runs on the caller's thread, in the order of submission.
+  // Writes a converted image to the store, or counts it as left out. Runs on the caller's thread,
+  // in the order in which images were submitted.
   void deliver(ConvertedImage& image) {
     const Sample& sample = image.sample;
     if (!image.error.empty()) {

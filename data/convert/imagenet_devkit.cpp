@@ -92,7 +92,7 @@ std::optional<double> number_in(const Element& element) {
 }
 
 std::string text_in(const Element& element) {
-  // Bytes per character; only ASCII text (WordNet IDs) is read.
+  // `width` is the number of bytes per character. Only ASCII text (WordNet IDs) is read.
   const std::size_t width = element.type == kUint16 ? 2 : 1;
   if (element.type != kUint16 && element.type != kUtf8 && element.type != kInt8 && element.type != kUint8)
     return "";

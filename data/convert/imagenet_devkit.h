@@ -17,8 +17,9 @@ bool is_imagenet_devkit(const Listing& listing);
 // std::runtime_error that names the file.
 std::vector<std::string> read_imagenet_devkit(const FileSource& source, const Listing& listing);
 
-// Returns the WordNet ID (WNID) by ILSVRC2012_ID from the struct array `synsets` of a MATLAB file
-// of level 5 ("MAT-File Format", MathWorks). Throws std::runtime_error with the reason only.
+// Reads the struct array `synsets` of a MATLAB file of level 5 ("MAT-File Format", MathWorks).
+// Returns, for each class number (ILSVRC2012_ID), its WordNet ID (WNID). Throws std::runtime_error
+// with the reason only.
 std::map<int, std::string> read_synsets(const Bytes& mat_file);
 
 }  // namespace convoy::data

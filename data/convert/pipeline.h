@@ -18,7 +18,7 @@ namespace convoy::data {
 
 struct ConvertedImage {
   Sample sample;
-  // If set, the worker reads the file from it; else `content` holds the file.
+  // If set, the worker reads the file from this source; else `content` holds the file.
   const FileSource* source = nullptr;
   Bytes content;
   // The members below are the worker's results.
@@ -36,8 +36,8 @@ class ConvertPipeline {
   ConvertPipeline(int threads, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // Hands an image to the threads. `bytes` is the memory that it holds until it is delivered. If
-  // there is not enough room, delivers earlier images first.
+  // Hands an image to the threads. `bytes` is the memory that the image holds until it is
+  // delivered. If there is not enough room, delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
   // Delivers all images that are left.
   void finish();

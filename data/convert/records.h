@@ -11,7 +11,7 @@ namespace convoy::data {
 
 class Records {
  public:
-  // Receives one or several whole records.
+  // A function that receives one or several whole records.
   using Take = std::function<void(std::span<const std::uint8_t>)>;
   Records(std::size_t record, Take take) : record_(record), take_(std::move(take)) {}
 

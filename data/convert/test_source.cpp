@@ -17,7 +17,7 @@ std::string file_of(const std::string& path) { return path.substr(path.rfind('/'
 std::string stem_of(const std::string& file) { return file.substr(0, file.rfind('.')); }
 
 struct Labels {
-  std::vector<std::string> in_order;           // labels of the images, which are sorted by name
+  std::vector<std::string> in_order;           // labels in the order of the images' names
   std::map<std::string, std::string> by_name;  // labels by file name without extension
 };
 

@@ -34,8 +34,8 @@ bool is_image_extension(const std::string& extension) {
   return extension.find('.') == std::string::npos && is_read_image("x." + extension);
 }
 
-// Returns the split that a word of the shard's path names; the last such word counts:
-// "imagenet-train-000.tar", "val/000.tar".
+// Returns the split that a word of the shard's path names, as in "imagenet-train-000.tar" or
+// "val/000.tar". If several words name a split, the last one counts.
 std::optional<Split> split_of_shard(const std::string& path) {
   std::optional<Split> split;
   std::string word;

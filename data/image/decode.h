@@ -16,8 +16,8 @@ struct Image {
 };
 
 // Decodes a JPEG or PNG file; the content tells the format. `channels` is 3 (RGB) or 1 (luminance).
-// Throws std::runtime_error that says what is wrong if the content is neither format, incomplete or
-// corrupt.
+// Throws std::runtime_error that says what is wrong if the content is in neither format, incomplete
+// or corrupt.
 Image decode_image(std::span<const std::uint8_t> content, int channels);
 
 // Images with more pixels are refused, because a damaged header could otherwise request any amount

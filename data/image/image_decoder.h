@@ -1,5 +1,5 @@
-// Turns one stored image into the pixels that the resampling needs. A JPEG file is decoded only
-// within a region, at a reduced size if that is enough.
+// Turns one stored image into the pixels that resampling needs. Of a JPEG file, only a region is
+// decoded, and at a reduced size if that is enough.
 //
 // Pixels are those of Pillow's Image.open(file).convert("RGB"), or convert("L") for one channel:
 //   * JPEG: decoded as libjpeg-turbo does by default (accurate integer DCT, fancy upsampling).

@@ -25,8 +25,8 @@ namespace {
 constexpr int kRows = 4;
 // Real files have about ten scans. A small file with very many scans could take much time.
 constexpr int kMostScans = 200;
-// Columns that are decoded in addition on either side of a region. Upsampling of colour reads one
-// more sample (two pixels), smoothing of an incomplete progressive image two more blocks.
+// How many columns are decoded in addition on either side of a region. Upsampling of colour reads
+// one more sample (two pixels). Smoothing of an incomplete progressive image reads two more blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
 // Return the side in pixels that a block of 8x8 coefficients is decoded to. The names of the fields
@@ -78,8 +78,9 @@ class Jpeg final : public Codec {
     jpeg->err->format_message(jpeg, self->message_.data());
     std::longjmp(self->escape_, 1);
   }
-  // Called for each message of libjpeg; levels below 0 are warnings. They count as errors, because
-  // most mean that data are missing or damaged. The four below leave the pixels as they are.
+  // libjpeg calls this for each of its messages. Levels below 0 are warnings. Warnings count as
+  // errors, because most of them mean that data are missing or damaged. The four messages below
+  // leave the pixels as they are.
   static void on_message(j_common_ptr jpeg, int level) {
     switch (jpeg->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:
@@ -118,8 +119,8 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Creates a new decoder for each image. If a file lacks tables, an old one would use those of the
-  // previous image.
+  // Creates a new libjpeg decoder for each image. If a file lacks tables, an old decoder would use
+  // the tables of the previous image.
   void read_header() {
     header_read_ = false;
     jpeg_destroy_decompress(&jpeg_);
@@ -147,8 +148,8 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // With fewer samples per row libjpeg would use another method of upsampling, and other pixels
-    // would result.
+    // With fewer than `least` samples per row libjpeg would use another method of upsampling, and
+    // other pixels would result.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);

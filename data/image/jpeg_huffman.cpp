@@ -11,7 +11,8 @@ constexpr int kBlock = DCTSIZE2;
 // The most bytes of an MCU (minimum coded unit): each coefficient takes a symbol and a value,
 // together at most 31 bits.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
-// Sums of DC differences beyond this are left to libjpeg-turbo, which refuses those beyond 32 bits.
+// If the sum of DC differences is larger, libjpeg-turbo decodes the scan. It refuses sums beyond 32
+// bits.
 constexpr int kMostDc = 1 << 30;
 
 // The places of the coefficients along the zigzag through a block (T.81, figure A.6). As in
@@ -70,7 +71,7 @@ void JpegCodes::set(const JHUFF_TBL& table, bool ac) {
   if (ac) fill_pairs();
 }
 
-// Fills the table that finds one code. Codes of one length follow one another, and those of the
+// Fills the table that finds one code. Codes of one length follow one another, and the codes of the
 // next length begin after them (T.81, C.2).
 void JpegCodes::fill_singles() {
   singles_.fill({0, 0});
@@ -210,8 +211,8 @@ bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* t
   };
   for (int k = 1; k < kBlock;) {
     bits.refill();
-    // refill() gives 56 bits. The first three look-ups take at most 33 of them. So the last one has
-    // 23, enough for any code and its value.
+    // refill() gives 56 bits. The first three look-ups take at most 33 of them. So 23 bits are left
+    // for the last look-up, enough for any code and its value.
     for (int look_ups = 0; look_ups < 4; ++look_ups) {
       const JpegCodes::Pair pair = codes.pair(bits);
       const int advance = advance_of(pair), next = k + advance;

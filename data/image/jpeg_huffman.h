@@ -1,10 +1,11 @@
 // Decodes the Huffman codes of a sequential JPEG scan in place of libjpeg-turbo, which still does
-// the rest: tables, inverse transform, upsampling, colours. This decoder is faster because one
-// look-up gives up to two coefficients, and because it decodes only what a region needs: it stores
-// no coefficients of blocks outside the region, and skips segments between restart markers (ITU-T
-// T.81, E.1.4) that the region does not touch.
+// the rest: it reads the tables, computes the inverse transform, upsamples and converts colours.
+// This decoder is faster because one look-up gives up to two coefficients, and because it decodes
+// only what a region needs: it stores no coefficients of blocks outside the region, and skips
+// segments between restart markers (ITU-T T.81, E.1.4) that the region does not touch.
 //
-// The coefficients equal those of libjpeg-turbo. Its own decoder takes damaged and unusual scans.
+// The coefficients equal those of libjpeg-turbo. Damaged and unusual scans are left to
+// libjpeg-turbo's own decoder.
 #pragma once
 
 #include <cstddef>
@@ -61,18 +62,18 @@ class JpegCodes {
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
-  // By length of a code: the end of the codes of this length, and what to add to such a code to get
-  // the index of its symbol.
+  // For each length of codes: the end of the codes of this length, and the number that is added to
+  // such a code to get the index of its symbol.
   std::array<std::int32_t, 17> code_end_{}, first_index_{};
 };
 
 class JpegHuffman {
  public:
-  // Returns whether it can decode the file's only scan; the file has been opened by
-  // jpeg_start_decompress(). `scan` holds what follows the header of the scan, and must stay where
-  // it is.
+  // Prepares for a file that jpeg_start_decompress() has opened. Returns whether this decoder can
+  // decode it; the file must have only one scan. `scan` holds what follows the header of the scan,
+  // and must stay where it is.
   bool start(const jpeg_decompress_struct& jpeg, std::span<const std::uint8_t> scan);
-  // Sets the columns of MCUs (T.81, A.2) that are needed. Without a call all of them are.
+  // Sets the columns of MCUs (T.81, A.2) that are needed. Without a call all columns are needed.
   void set_columns(std::int64_t first, std::int64_t last) { first_column_ = first, last_column_ = last; }
   // Decodes the next MCU of the scan into `blocks`, whose coefficients must be zero, or skips it if
   // `blocks` is null. Returns false if libjpeg-turbo must decode the image.

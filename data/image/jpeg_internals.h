@@ -1,5 +1,5 @@
-// Puts our Huffman decoder in the place of libjpeg-turbo's. This needs jpegint.h, which the
-// development packages of distributions install. A build without it uses libjpeg-turbo's own
+// Puts our Huffman decoder in the place of libjpeg-turbo's own one. This needs jpegint.h, which
+// the development packages of distributions install. A build without jpegint.h uses libjpeg-turbo's
 // decoder.
 #pragma once
 

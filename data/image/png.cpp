@@ -93,7 +93,7 @@ class Png final : public Codec {
     const std::int32_t end = region.y + region.height;
     const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));
     // Read the whole image in each pass, because an interlaced image is complete only after its
-    // last one.
+    // last pass.
     for (int pass = 0; passes_ > 1 && pass < passes_; ++pass)
       for (std::int32_t y = 0; y < height; ++y)
         png_read_row(png_, rows_.data() + static_cast<std::size_t>(y) * row_bytes, nullptr);

@@ -11,8 +11,9 @@ namespace {
 
 using kernels::AxisMap;
 
-// Computes from which source pixels, and with which weights (taps), each output from axis.begin to
-// axis.end is made. `mirrored` reverses the outputs. `filter` counts source pixels from axis.first.
+// Fills `filter`: from which source pixels, and with which weights (taps), each output from
+// axis.begin to axis.end is made. `mirrored` reverses the outputs. Source pixels are counted from
+// axis.first.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
   filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));
@@ -124,7 +125,8 @@ void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransfo
                          ImageShape shape, const std::uint8_t* fill, std::uint8_t* to) {
   const AxisMap &rows = transform.rows, &columns = transform.columns;
   const std::int64_t channels = shape.channels, pitch = shape.width * channels;
-  // How many columns of the output show the image and not padding, and the first of them.
+  // `pixels` is the number of output columns that show the image and not padding; `left` is the
+  // first of them.
   const std::int64_t pixels = std::int64_t{columns.end} - columns.begin;
   const std::int64_t left = transform.flip != 0 ? shape.width - columns.end : columns.begin;
   if (rows.size == 0 || columns.size == 0) return fill_pixels(to, shape.height * shape.width, channels, fill);

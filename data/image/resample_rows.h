@@ -9,8 +9,9 @@
 
 namespace convoy::data {
 
-// The weights along one axis: for each output its first source pixel and `taps` weights in units of
-// 2^-kWeightBits (kernels/device/bilinear.h). Surplus taps of an output have the weight 0.
+// The weights along one axis. Each output has a first source pixel and the weights of `taps` source
+// pixels from there on, in units of 2^-kWeightBits (kernels/device/bilinear.h). Weights that an
+// output does not need are 0.
 struct BilinearFilter {
   std::int32_t taps = 0;
   std::vector<std::int32_t> first;

@@ -1,6 +1,7 @@
-// Random changes to training images, in three steps: draw() draws the parameters of one sample,
-// which depend on the image's size and on (seed, epoch, sample) alone; place() turns them into the
-// pixels to read and the transform that a device applies to them; Augmenter applies it on the host.
+// Random changes to training images, in three steps. draw() draws the parameters of one sample,
+// which depend on the settings, the image's size and (seed, epoch, sample) alone. place() computes
+// which pixels are read and the transform that makes the output from them. A device applies the
+// transform, or Augmenter applies it on the host.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct Augmentation {
   bool random_crop = false;
   int padding = 4;
   // Inception's crop as in torchvision's RandomResizedCrop: takes a window whose share of the area
-  // and whose aspect (width to height) are drawn from these ranges, and resizes it to the output.
-  // Excludes random_crop.
+  // and whose aspect (width to height) are drawn from the ranges below, and resizes it to the
+  // output. It cannot be combined with random_crop.
   bool random_resized_crop = false;
   float min_area = 0.08f, max_area = 1, min_aspect = 3.0f / 4, max_aspect = 4.0f / 3;
 
@@ -42,8 +43,8 @@ struct Augmentation {
   bool cutout = false;
   int cutout_size = 8;
   // Probability of random erasing (Zhong et al. 2017, arXiv 1708.04896) as in torchvision's
-  // RandomErasing. It blanks a rectangle inside the image whose share of the area and whose aspect
-  // (height to width) are drawn from these ranges.
+  // RandomErasing. It blanks a rectangle inside the output whose share of the area and whose aspect
+  // (height to width) are drawn from the ranges below.
   float erasing = 0;
   float min_erased_area = 0.02f, max_erased_area = 0.33f;
   float min_erased_aspect = 0.3f, max_erased_aspect = 3.3f;
@@ -85,22 +86,24 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
                             std::int64_t epoch, std::int64_t sample);
 
 struct PlacedSample {
-  // Pixels to read from the image, which is reduced to ceil(extent / reduction); may be empty.
+  // The pixels to read from the image, which is reduced to extents of ceil(extent / reduction). The
+  // window may be empty.
   Window cut;
   // Makes the output from the pixels of `cut`, which lie in memory as [cut.height, cut.width, C].
   kernels::SampleTransform transform;
 };
 // Computes which pixels of a sample are read and how they become the output. `reduction` is the
-// factor by which the decoder reduces the image, from 1 (not at all) to parameters.scale().
+// factor by which the decoder reduces the image, at most parameters.scale(), or 1 if the decoder
+// does not reduce it.
 PlacedSample place(const AugmentationParameters& parameters, ImageShape stored, ImageShape output,
                    int reduction = 1);
 // Does the same as place() for a whole image in memory whose first byte is at `offset`.
 kernels::SampleTransform place_in_whole(const AugmentationParameters& parameters, ImageShape stored,
                                         ImageShape output, std::int64_t offset);
 
-// Applies transforms on the host. It keeps scratch memory, so use one per thread. If the size of
-// the images is known, it allocates memory only when constructed; else until it has seen the
-// largest image.
+// Applies transforms on the host. Use one object per thread, because it keeps scratch memory. If
+// the size of the images is known, it allocates memory only when it is constructed; else it may
+// allocate until it has seen the largest image.
 class Augmenter {
  public:
   // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in

@@ -31,16 +31,16 @@ struct Batch {
   ImageShape shape;               // shape of the images that the network gets
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;  // index of each sample in the image set
-  // The members below are set as LoaderOptions::output says, and null otherwise.
+  // LoaderOptions::output says which of the members below are set. The others are null.
   const float* images = nullptr;  // ready for the network, [capacity, C, H, W]
-  // One per sample, to be applied on the device.
+  // One transform per sample, which the device applies.
   const kernels::SampleTransform* transforms = nullptr;
   const std::uint8_t* cuts = nullptr;  // the pixels of all samples that the transforms read
   std::int64_t cut_bytes = 0;          // bytes of `cuts` that this batch uses
 };
 
-// Lends a batch until the lease ends; then other samples fill the batch's buffers. A lease must not
-// outlive its BatchSource.
+// Lends a batch until the lease ends. After that, other samples fill the batch's buffers. A lease
+// must not outlive its BatchSource.
 class BatchLease {
  public:
   class Owner {
@@ -76,12 +76,12 @@ class BatchLease {
   int slot_;
 };
 
-// Gives the training loop its batches. Implementations differ in how the images reach the rank.
+// Gives the training loop its batches. Implementations differ in how images reach the rank.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws
-  // what failed in the background.
+  // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws the
+  // exception with which the work in the background failed.
   // LoaderOptions::buffers batches share the memory in turn. So a lease must have ended before the
   // call of next() that uses its buffer again, `buffers` calls later (with ScatterLoader one call
   // earlier). Otherwise that call throws std::logic_error.

@@ -174,7 +174,7 @@ kernels::SampleTransform BatchFiller::deliver_cut(BatchBuffers& buffers, const P
   if (cut.whole) {
     decoder_.read(placed.cut, reduction, cut.pixels);
   } else {
-    transform.flip = 0;  // do not mirror here: the device does it
+    transform.flip = 0;  // do not mirror the pixels here, because the device does so
     augmenter_.resample(read_cut(placed.cut, reduction), transform, cut.pixels);
     transform.flip = placed.transform.flip;
     make_identity(transform.rows, output_shape_.height);

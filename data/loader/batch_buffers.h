@@ -49,7 +49,7 @@ class BatchBuffers {
   struct Cut {
     std::uint8_t* pixels = nullptr;
     std::int64_t offset = 0;  // offset of the cut in the batch's pixels
-    bool whole = false;       // true: room for the whole cut; false: only for the output's pixels
+    bool whole = false;       // whether there is room for the whole cut, or only for the output
   };
   // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
   Cut take_cut(std::int64_t bytes);

@@ -23,7 +23,7 @@ std::int32_t half_rounded_to_even(std::int64_t pixels) {
   return narrow(half + (pixels % 2) * (half % 2));
 }
 
-// Takes the centre as torchvision's Resize, which rounds the longer side down, and CenterCrop do.
+// Takes the centre as torchvision's Resize and CenterCrop do. Resize rounds the longer side down.
 void take_centre(AugmentationParameters& parameters, int resize_short, ImageShape stored, ImageShape output) {
   const bool tall = stored.height >= stored.width;
   const std::int64_t shorter = tall ? stored.width : stored.height;
@@ -49,7 +49,8 @@ std::int32_t padded_place(std::uint32_t word, std::int64_t stored, std::int64_t 
   return room >= 0 ? uniform_below(word, room + 1) - padding : -uniform_below(word, 1 - room) - padding;
 }
 
-// Returns the window to take if no try fits: the largest centre window with an aspect in the range.
+// Returns the window of a random resized crop if no try fits into the image: the largest centre
+// window whose aspect is in the range.
 Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
   std::int64_t width = stored.width, height = stored.height;
   const double aspect = static_cast<double>(width) / static_cast<double>(height);
@@ -85,7 +86,7 @@ kernels::ErasedRectangle cutout(int size, ImageShape output, const SampleDraws& 
           uniform_below(words.word[0], output.width) - size / 2, size, size};
 }
 
-// Draws the rectangle of random erasing; it is empty if no try fits.
+// Draws the rectangle of random erasing. It is empty if no try fits into the output.
 kernels::ErasedRectangle random_erasing(const Augmentation& augmentation, ImageShape output,
                                         const SampleDraws& draws) {
   const double area = static_cast<double>(output.height * output.width);

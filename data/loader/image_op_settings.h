@@ -1,7 +1,6 @@
-// Random operations on the pixels of a training image, after it was cut, resized and mirrored:
+// Random operations on the pixels of a training image, after it was cropped, resized and mirrored:
 // colour jitter as torchvision's ColorJitter draws it, TrivialAugment (wide; Müller, Hutter, ICCV
-// 2021) and RandAugment (Cubuk et al., NeurIPS 2020) with the operations and magnitudes that
-// torchvision has.
+// 2021) and RandAugment (Cubuk et al., NeurIPS 2020) with torchvision's operations and magnitudes.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace convoy::data {
 // Strengths x of colour jitter. A factor is uniform in 1 - x to 1 + x, but not below 0; the hue
 // turns by -x to x of a whole turn. The four changes come in random order.
 struct ColorJitter {
-  // 0: leave it unchanged; hue is at most 0.5.
+  // A strength of 0 leaves the property unchanged. The strength of hue is at most 0.5.
   float brightness = 0, contrast = 0, saturation = 0, hue = 0;
   int count() const { return (brightness > 0) + (contrast > 0) + (saturation > 0) + (hue > 0); }
 };
@@ -63,12 +62,13 @@ inline constexpr int kAugmentOps = 14;
 inline constexpr int kMagnitudes = 31;
 
 // Returns the magnitude of an operation for a bin (0 to 30), without a sign. signed_magnitude()
-// returns whether the operation gets a random sign.
+// returns whether the magnitude of the operation gets a random sign.
 double magnitude_of(AutoAugment policy, AugmentOp op, int bin, ImageShape shape);
 bool signed_magnitude(AugmentOp op);
-// Returns the operation on the pixels; its kind is none if nothing would change.
+// Returns the operation on the pixels that an AugmentOp of this magnitude stands for. Its kind is
+// none if it would change nothing.
 kernels::ImageOp image_op(AugmentOp op, double magnitude, ImageShape shape);
-// Returns the operation that changes the hue by `turn` whole turns, from -0.5 to 0.5.
+// Returns the operation that changes the hue by `turn`, a share of a whole turn from -0.5 to 0.5.
 kernels::ImageOp hue_op(double turn);
 
 }  // namespace convoy::data

@@ -74,7 +74,7 @@ struct Loader::State final : BatchLease::Owner {
         fill_entry(buffers, i, buffers.samples()[i], thread);
       } catch (const std::runtime_error& error) {
         if (!skip) throw;
-        // Report it once: later epochs read the same images.
+        // Report the image only in the first epoch, because later epochs read the same images.
         if (batch.position.epoch == 0) skip(error.what());
         buffers.fill_empty(i);
       }

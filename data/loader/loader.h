@@ -36,7 +36,7 @@ struct LoaderOptions {
   Position start;                // position of the first batch
   int threads = 1;
   int buffers = 3;  // batches in the ring, including those that next() has lent; at least 2
-  // Memory of the batch buffers, for example pinned; nullptr: the heap.
+  // The memory for the batch buffers, for example pinned memory. If null, the heap.
   std::pmr::memory_resource* memory = nullptr;
   // Receives the message about an image that cannot be read or decoded, in epoch 0 only, on a
   // thread of the loader. The entry of the image stays empty in all epochs. If `skip` is empty,
@@ -44,12 +44,12 @@ struct LoaderOptions {
   std::function<void(const std::string& message)> skip = nullptr;
 };
 
-// Returns how many bytes the cuts of a batch of `capacity` samples take at most: the stored images,
-// or 2.5 times the output's pixels if that is less. If there is no room left, the host resamples a
-// sample, with the same bits.
+// Returns how many bytes a batch of `capacity` samples has for its cuts: as many as the stored
+// images have, or 2.5 times the output's pixels if that is less. If no room is left for the cut of
+// a sample, the host resamples the sample, with the same bits.
 std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
-// A loader with which every rank reads its own slice of each global batch.
+// A BatchSource with which every rank reads its own slice of each global batch.
 class Loader final : public BatchSource {
  public:
   // Throws std::runtime_error if the options do not fit the set, for example if the global batch is

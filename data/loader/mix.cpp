@@ -90,7 +90,7 @@ kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width
 }  // namespace
 
 void MixSettings::check() const {
-  // Alpha is limited, because with a much larger one every share would be 1/2 in float32.
+  // Alpha is limited, because with a much larger alpha every share would be 1/2 in float32.
   for (const auto& [name, alpha] : {std::pair{"mixup", mixup}, {"cutmix", cutmix}})
     if (!(alpha >= 0 && alpha <= 1000))
       throw std::runtime_error(fmt::format("{}: alpha {}, expected 0 (none) to 1000", name, alpha));

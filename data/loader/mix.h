@@ -1,6 +1,6 @@
-// Draws how a step mixes its batch: mixup (Zhang et al., ICLR 2018) or cutmix (Yun et al., ICCV
-// 2019), drawn once per step as in torchvision's reference scripts. The partner of a sample is the
-// next one of the batch (kernels/device/mix_parameters.h).
+// Draws how a step mixes its batch, once per step as in torchvision's reference scripts: by mixup
+// (Zhang et al., ICLR 2018) or cutmix (Yun et al., ICCV 2019). The partner of a sample is the next
+// sample of the batch (kernels/device/mix_parameters.h).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace convoy::data {
 
-// The alphas of mixup and cutmix; 0 switches that kind off. The share of a sample has the
-// distribution Beta(alpha, alpha). If both are set, each step draws one of them.
+// The alphas of mixup and cutmix. The share of a sample's own pixels in the mixed sample has the
+// distribution Beta(alpha, alpha). If both alphas are set, each step draws one of the two kinds.
 struct MixSettings {
   float mixup = 0, cutmix = 0;  // alpha of each kind; 0: off
   bool any() const { return mixup > 0 || cutmix > 0; }

@@ -12,8 +12,8 @@ constexpr std::int64_t kLanes = 16;
 
 #define CONVOY_INLINE inline __attribute__((always_inline))
 
-// Converts bytes in the order in which they lie. scale and shift repeat after `period` bytes, a
-// multiple of kLanes.
+// Converts bytes in the order in which they lie in memory. `scale` and `shift` have `period`
+// values, a multiple of kLanes, and begin again after as many bytes.
 CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, std::int64_t period,
                                  const float* scale, const float* shift, float* to) {
   std::int64_t begin = 0;
@@ -24,7 +24,7 @@ CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, s
     to[begin + i] = static_cast<float>(from[begin + i]) * scale[i] + shift[i];
 }
 
-// Converts pixels to one plane per channel. kChannels: the number of channels as a compile-time
+// Converts pixels to one plane per channel. kChannels is the number of channels as a compile-time
 // constant, or 0 for any number.
 template <int kChannels>
 CONVOY_INLINE void convert_planes(const std::uint8_t* from, std::int64_t pixels, std::int64_t any_channels,

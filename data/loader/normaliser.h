@@ -15,7 +15,7 @@ namespace convoy::data {
 // The layout of float images: row_major is [C, H, W], channels_last is [H, W, C].
 enum class ImageLayout : std::uint8_t { row_major, channels_last };
 
-// Normalised = value * scale + shift for a value of 0 to 255.
+// The factors of a channel: normalised = value * scale + shift, for a value of 0 to 255.
 struct ScaleShift {
   float scale, shift;
 };
@@ -30,9 +30,9 @@ class Normaliser {
  public:
   Normaliser(ImageShape shape, const std::vector<ScaleShift>& factors, ImageLayout layout,
              VectorLevel level = best_vector_level());
-  // Normalises `image`, uint8 [H, W, C], and writes shape.bytes() floats to `to`. Outputs that the
-  // transform erases are 0. Outputs without a source pixel are 0, too, unless image operations may
-  // have moved them.
+  // Normalises `image`, uint8 [H, W, C], to shape.bytes() floats at `to`. Outputs that the
+  // transform erases are 0. Outputs without a source pixel (padding) are 0, too, unless image
+  // operations may have moved the padding.
   void apply(const std::uint8_t* image, const kernels::SampleTransform& transform, float* to) const;
 
  private:

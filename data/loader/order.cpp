@@ -10,7 +10,7 @@ namespace {
 // Part of the generator's key, so that these random numbers differ from those of other uses.
 constexpr std::uint64_t kPurpose = 0x6F72646572ull << 16;
 
-// MurmurHash3's finalizer (Appleby, public domain): every input bit reaches every output bit.
+// MurmurHash3's finalizer (Appleby, public domain): every input bit affects every output bit.
 std::uint32_t mix(std::uint32_t value) {
   value ^= value >> 16;
   value *= 0x85EBCA6Bu;

@@ -40,7 +40,7 @@ void Pipeline::start_slot() {
 }
 
 // Gives a thread a block of samples of the slot that was started last. Earlier slots have no blocks
-// left, because a slot is started only after the one before has given out all of its blocks.
+// left, because a slot is started only after all blocks of the slot before it have been taken.
 bool Pipeline::take(Block& block) {
   for (int tries = 0; tries < 2; ++tries) {
     if (started_ > 0) {

@@ -15,14 +15,15 @@ namespace convoy::data {
 
 class Pipeline {
  public:
-  // `number` counts the fillings from 0; slot = number % slots.
+  // `number` counts the fillings of slots from 0. Filling `number` uses slot number % slots.
   struct Work {
     // Called once per filling of a slot, before its blocks; may be empty.
     std::function<void(int slot, std::int64_t number)> prepare;
     std::function<void(int slot, std::int64_t begin, std::int64_t end, int thread)> fill;
     std::int64_t samples = 0;  // samples per slot
     std::int64_t block = 1;    // samples that a thread takes at a time
-    bool fed = false;          // true: a slot is filled only after submit(); false: as soon as it is free
+    // If true, a slot is filled only after submit(); if false, as soon as it is free.
+    bool fed = false;
   };
   Pipeline(int slots, int threads, Work work);
   ~Pipeline();  // waits for blocks that are being filled and ends the threads

@@ -1,4 +1,5 @@
-// Computes from drawn parameters which pixels are read and how they become the output.
+// Implements place() and place_in_whole() (augmentation.h): computes from drawn parameters which
+// pixels are read and how they become the output.
 #include <algorithm>
 
 #include "data/loader/augmentation.h"
@@ -25,7 +26,7 @@ PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t out
 }
 
 // Returns the placement of an axis on which `window` pixels from `start` on are scaled to `resized`
-// pixels. Of those it outputs `outputs` from number `skipped` on.
+// pixels. Of the scaled pixels, `outputs` are output, from number `skipped` on.
 PlacedAxis scaled_axis(std::int32_t start, std::int32_t window, std::int32_t extent, std::int32_t resized,
                        std::int32_t skipped, std::int32_t outputs, int reduction) {
   PlacedAxis axis;

@@ -1,5 +1,5 @@
-// Fills batches with encoded images that the caller hands over, as many at a time as there are.
-// They become the same inputs of the network, to the bit, as the images of a Loader with these
+// Fills batches with encoded images that the caller hands over, as many at a time as the caller
+// has. The images become the same inputs of the network, to the bit, as with a Loader with the same
 // options.
 #pragma once
 

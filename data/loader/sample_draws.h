@@ -1,6 +1,6 @@
-// The random numbers of one sample in one epoch, from the counter-based generator: they depend on
-// seed, epoch and sample alone. Each kind of augmentation has blocks of its own, so that switching
-// one on does not change the draws of another.
+// The random numbers of one sample in one epoch, from a counter-based generator (philox.h). They
+// depend on seed, epoch and sample alone. Each kind of augmentation has blocks of its own, so that
+// switching one kind on does not change the draws of another kind.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ inline constexpr int kCropTries = 10, kEraseTries = 10;
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
 inline constexpr int kErasingBlock = kCutoutBlock + 1;
-// Jitter uses this block and the next.
+// Colour jitter uses this block and the next one.
 inline constexpr int kJitterBlock = kErasingBlock + kEraseTries;
 inline constexpr int kAutoAugmentBlock = kJitterBlock + 2;  // one block per operation
 
@@ -36,7 +36,8 @@ class SampleDraws {
   std::uint64_t key_, sample_, epoch_;
 };
 
-// Returns a uniform number in 0 … count - 1; the bias of the multiplication is below count / 2^32.
+// Returns a uniform number in 0 … count - 1. The probabilities of the numbers differ by a factor of
+// at most about 1 + count / 2^32.
 inline std::int32_t uniform_below(std::uint32_t word, std::int64_t count) {
   return static_cast<std::int32_t>(static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(count) >>
                                    32);

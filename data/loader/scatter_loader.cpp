@@ -16,10 +16,10 @@
 namespace convoy::data {
 namespace {
 
-constexpr int kAhead = 2;  // batches scattered before the first is handed out
+constexpr int kAhead = 2;  // how many batches are scattered before the first is handed out
 constexpr std::int64_t kRecordAlignment = 16;
 
-// The header of a record, in which one sample travels: the header, then the sample's bytes as
+// The header of a record. A sample travels as one record: this header, then the sample's bytes as
 // stored, then padding up to kRecordAlignment.
 struct RecordHeader {
   std::int64_t sample;
@@ -209,8 +209,9 @@ struct ScatterLoader::State final : BatchLease::Owner {
     pipeline.submit();
   }
 
-  // Scatters equally often on every rank. If the number depended on how far this rank's threads
-  // are, some ranks could wait in a scatter while others wait in another collective.
+  // Returns the slot of the next batch. Scatters equally often on every rank: if the number of
+  // scatters depended on how far this rank's threads are, some ranks could wait in a scatter while
+  // others wait in another collective.
   int next() {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();

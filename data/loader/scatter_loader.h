@@ -2,9 +2,9 @@
 // scatters it; each rank decodes and augments its own part. The bytes travel as stored. next()
 // returns the same batches as Loader does with the same options, to the bit.
 //
-// This layer knows no MPI: the caller passes the collective as a function. Only next() calls it, on
-// the thread of its caller and equally often on every rank, so the caller may use the communicator
-// between calls.
+// The loader knows no MPI: the caller passes the collective as a function (Scatter). Only next()
+// calls this function, on the thread that calls next() and equally often on every rank, so the
+// caller may use the communicator between calls.
 #pragma once
 
 #include <cstddef>

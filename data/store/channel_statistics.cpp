@@ -8,7 +8,8 @@ namespace convoy::data {
 namespace {
 
 constexpr int kFractionBits = 20;
-// A multiple of the usual channel counts 1, 3 and 4, so that lane i always holds channel i % C.
+// The number of bytes that are added side by side. It is a multiple of the usual channel counts 1,
+// 3 and 4, so that lane i always holds channel i % C.
 constexpr std::size_t kLanes = 48;
 // Rows that are added at once: a sum of this many squares fits 32 bits.
 constexpr std::size_t kRowsAtOnce = 65536;

@@ -1,6 +1,6 @@
-// Mean and standard deviation of every channel over a set's training images. Each image counts the
-// same, whatever its size, as it does in training. The sums are integers, so that the order of the
-// images changes nothing.
+// Computes mean and standard deviation of every channel over a set's training images. Each image
+// counts the same, whatever its size, as it does in training. The sums are integers, so that the
+// order of the images changes nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The bytes of a dataset of uint8 in C order. Bytes that lie in the file as they are, contiguous or
-// in unfiltered chunks, are read with pread, without HDF5 and its lock; all others are read through
-// HDF5.
+// Reads the bytes of a dataset of uint8, in C order. Bytes that are unchanged in the file,
+// contiguous or in unfiltered chunks, are read with pread, without HDF5 and its lock. All other
+// bytes are read through HDF5.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class DatasetBytes {
 
   const std::string& name() const { return name_; }
   std::int64_t size() const { return rows_ * row_bytes_; }
-  // Returns `count` bytes from `first` on. Both are multiples of the bytes of one row, which is one
-  // index of the first axis. Bytes that are not in memory are read into `scratch`. Several threads
-  // may call it.
+  // Returns `count` bytes from `first` on. Both numbers are multiples of the bytes of a row, which
+  // is one index of the first axis. Bytes that are not in memory are read into `scratch`. Several
+  // threads may call this function.
   std::span<const std::uint8_t> read(std::int64_t first, std::int64_t count,
                                      std::span<std::uint8_t> scratch) const;
 

@@ -19,8 +19,8 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// Bytes per chunk: large, so that a reader looks up few chunks. A set that fits one chunk is stored
-// contiguously and wastes no space.
+// The bytes of a chunk. Chunks are large, so that a reader looks up few of them. A set that fits
+// into one chunk is stored contiguously and wastes no space.
 constexpr std::size_t kChunkBytes = 4 << 20;
 
 // A temporary file without a name that holds images until all rows before them are written. The
@@ -77,7 +77,8 @@ class Spool {
   std::int64_t size_ = 0;
 };
 
-// A row that comes before its turn: unknown yet, skipped, or waiting in the spool at `offset`.
+// A row after the rows that are written: it has not come yet, is skipped, or waits in the spool at
+// `offset`.
 struct Waiting {
   static constexpr std::int64_t kUnknown = -1, kSkipped = -2;
   std::int64_t offset = kUnknown;

@@ -8,8 +8,8 @@
 
 namespace convoy::data::hdf5 {
 
-// Locks HDF5 for one thread, because the library need not be built thread-safe. Hold a Session
-// around every use of HDF5; Sessions may be nested. A Session also silences HDF5's printing of
+// Locks HDF5 for one thread, because the library may be built without thread-safety. Hold a Session
+// around every use of HDF5; Sessions may be nested. A Session also turns off HDF5's printing of
 // errors and its clean-up at exit, which loops on files that it failed to close.
 class Session {
  public:
@@ -34,8 +34,8 @@ class Handle {
 
   hid_t get() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  // Closes the identifier now. Returns false if HDF5 fails; data of a written file may then be
-  // lost.
+  // Closes the identifier now. Returns false if HDF5 could not close it; data of a written file may
+  // then be lost.
   bool reset() noexcept;
 
  private:

@@ -13,8 +13,8 @@
 namespace convoy::data::hdf5 {
 
 // Opens a file for reading, also on a file system without locks. Throws std::runtime_error in one
-// line: there is no such file, it is a folder or no HDF5 file, a writer has locked it, or HDF5's
-// reason.
+// line that gives the reason: there is no such file, it is a folder or no HDF5 file, a writer has
+// locked it, or HDF5's own reason.
 Handle open_to_read(const std::string& file);
 
 struct Place {
@@ -22,10 +22,10 @@ struct Place {
   std::int64_t offset;  // offset of the first byte in the file
 };
 
-// Finds the place of the one piece of `bytes` bytes that `read`, a call of HDF5, reads from a
-// dataset whose file open_to_read() opened. Nothing is read: the call's buffer keeps its content.
-// The result is empty if the call fails or reads another number of pieces or bytes. The caller must
-// hold a Session.
+// Finds where a call of HDF5, `read`, reads from a dataset whose file open_to_read() opened. The
+// call must read one piece of `bytes` bytes. Nothing is read: the call's buffer keeps its content.
+// The result is empty if the call fails or would read several pieces or another number of bytes.
+// The caller must hold a Session.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

@@ -63,8 +63,8 @@ class Finder {
     // This call of HDF5 needs a buffer of one chunk, although it writes nothing into it.
     const auto room = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(pieces_.bytes));
     std::vector<hsize_t> first(extents_.size());
-    // Visit the chunks in order: a look-up then takes less than a microsecond in every kind of
-    // chunk index.
+    // Visit the chunks in order, because a look-up then takes less than a microsecond in every kind
+    // of chunk index.
     for (; first[0] < extents_[0]; first[0] += piece_[0]) {
       add(place(pieces_.bytes, [&] {
         unsigned filters = 0;

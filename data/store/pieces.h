@@ -9,8 +9,8 @@
 
 namespace convoy::data {
 
-// Equally long pieces of a dataset's bytes in C order: its chunks, or the whole dataset as one
-// piece.
+// The pieces of a dataset's bytes, equally long and in C order: its chunks, or the whole dataset as
+// one piece.
 struct Pieces {
   static constexpr std::int64_t kThroughHdf5 = -1;
   // Descriptor of the file, which the caller closes; -1 if no piece can be read there.

@@ -34,8 +34,8 @@ struct StoredSplit {
 
 std::string path_of(Split split, const char* name) { return fmt::format("/{}/{}", name_of(split), name); }
 
-// Throws if the images seem to be [N, C, H, W], as often in files for PyTorch: the last axis is no
-// number of channels (`means`, or 1 to 4), but the second one is (1 or 3).
+// Throws if the images seem to be [N, C, H, W], as they often are in files for PyTorch: the last
+// axis is no number of channels (neither `means` nor 1 to 4), but the second axis is one (1 or 3).
 void check_axes(const Dataset& images, std::int64_t means) {
   const auto& extents = images.extents;
   const bool plain = extents[3] == means || (extents[3] >= 1 && extents[3] <= 4);

@@ -46,7 +46,7 @@ bool is_hdf5(const std::filesystem::path& file);
 class Store {
  public:
   // Splits of at most `resident_bytes` are read into memory when split() is first called. Larger
-  // ones stay in the file, and single images are read through the page cache that all ranks of a
+  // splits stay in the file, and single images are read through the page cache that all ranks of a
   // host share.
   static constexpr std::int64_t kDefaultResidentBytes = std::int64_t{1} << 30;
   explicit Store(const std::filesystem::path& file, std::int64_t resident_bytes = kDefaultResidentBytes);

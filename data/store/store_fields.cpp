@@ -42,8 +42,8 @@ std::string describe_type(hid_t type) {
   }
 }
 
-// Throws if the file is too small for the dataset's values: a damaged count must not exhaust the
-// memory.
+// Throws if the file is too small for the dataset's values, because a damaged count could otherwise
+// exhaust the memory.
 void check_fits_file(const Dataset& dataset, std::size_t element_bytes) {
   const hid_t id = dataset.handle.get();
   const Handle creation = own(H5Dget_create_plist(id), H5Pclose, dataset.name);

@@ -19,7 +19,7 @@ struct Dataset {
 };
 
 struct ExpectedDataset {
-  bool bytes;  // true: uint8; false: integers of any size
+  bool bytes;  // whether elements must be uint8; else they may be integers of any size
   const char* axes;
   std::size_t rank;
 };
@@ -30,7 +30,7 @@ inline constexpr ExpectedDataset kImages{true, "[N, H, W, C]", 4}, kEncoded{true
 bool exists(hid_t file, const std::string& path);
 Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
                      const ExpectedDataset& expected);
-// Reads a dataset of rank 1. Values outside the range of int64 become its nearest end.
+// Reads a dataset of rank 1. A value outside the range of int64 becomes the nearest value in it.
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);

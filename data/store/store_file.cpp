@@ -66,8 +66,8 @@ StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
-  // In the format of HDF5 1.10 all but the data has a checksum, so that damage is an error and not
-  // a crash.
+  // In the format of HDF5 1.10, everything in the file but the data has a checksum. So reading a
+  // damaged file ends with an error and not with a crash.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST), what);
   file_ = own(H5Fcreate(place_.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
   const Handle group_creation = untimed(H5P_GROUP_CREATE, what);
@@ -101,8 +101,8 @@ void StoreFile::finish(const ChannelStatistics& statistics) {
   write_attribute(file_.get(), "mean", H5T_NATIVE_FLOAT, mean.size(), mean.data(), name_);
   write_attribute(file_.get(), "std", H5T_NATIVE_FLOAT, deviation.size(), deviation.data(), name_);
   write_strings(file_.get(), "classes", classes_, name_);
-  // A full disk is noticed when cached data are written: flush here, where the error can still be
-  // reported.
+  // A full disk is noticed only when cached data are written. So flush here, where the error can
+  // still be reported.
   check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), name_ + ": cannot write");
   if (!file_.reset()) throw std::runtime_error(name_ + ": cannot close: " + hdf5::last_error());
   place_.commit();

@@ -55,8 +55,8 @@ class EncodedStoreWriter {
   ~EncodedStoreWriter();
 
   // Writes the file of one image. A row that comes before its turn waits in an unnamed file in the
-  // destination's folder. `statistics` are those of the decoded image. They are ignored for test
-  // images.
+  // destination's folder. `statistics` are the statistics of the decoded image; they are ignored
+  // for test images.
   void write(Split split, std::int64_t row, std::span<const std::uint8_t> file, std::int32_t label,
              const ChannelStatistics::Image& statistics);
   // Says that this row will not be written, so that the rows after it need not wait.

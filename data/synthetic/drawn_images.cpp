@@ -99,8 +99,8 @@ struct Scene {
   float noise;
 
   explicit Scene(Random& random) : pose(random, 0.45f, 0.8f, 0.35f) {
-    // Make the figure visible by a gap in brightness between it and the background. Either may be
-    // the brighter one.
+    // Make the figure visible by a gap in brightness between it and the background. Either the
+    // figure or the background may be brighter.
     const float middle = random.between(0.35f, 0.65f), gap = random.between(0.2f, 0.35f);
     const float sign = (random.word() & 1) != 0 ? 1.0f : -1.0f;
     for (auto& end : background) end = colour(random, middle - sign * gap + random.between(-0.1f, 0.1f));

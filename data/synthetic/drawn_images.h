@@ -13,7 +13,7 @@
 namespace convoy::data {
 
 struct DrawnSet {
-  std::int32_t classes = 10;  // 2 to 36: twelve figures, then the same striped, then chequered
+  std::int32_t classes = 10;  // 2 to 36: twelve plain figures, then twelve striped, then chequered
   std::int32_t size = 32;     // pixels per side
   std::int64_t train = 20000, test = 2000;
   std::uint64_t seed = 1;

@@ -35,7 +35,8 @@ float normal(std::uint32_t word) {
   return (static_cast<float>(sum) - 510) / 147.8f;
 }
 
-// Adds random values on a lattice of `cell` pixels, interpolated smoothly, with the given strength.
+// Adds one octave of noise: random values at the points of a lattice that are `cell` pixels apart,
+// smoothly interpolated between the points and multiplied by `strength`.
 void add_octave(Plane& plane, std::int64_t height, std::int64_t width, std::int64_t cell, float strength,
                 std::uint64_t seed) {
   const auto lattice = [&](std::int64_t y, std::int64_t x) {

@@ -11,7 +11,8 @@ namespace convoy::data {
 
 class RandomImages final : public ImageSet {
  public:
-  // `size` images, of which at most 64 MiB are distinct; image i has label i % classes.
+  // Makes `size` images. Only the first 64 MiB of them are distinct, then the bytes repeat. Image i
+  // has label i % classes.
   RandomImages(ImageShape shape, std::int32_t classes, std::int64_t size, std::uint64_t seed);
   std::int64_t size() const override { return size_; }
   ImageShape shape() const override { return shape_; }

@@ -1,5 +1,6 @@
-// The figures of the synthetic data set as signed distance functions (negative inside). In their
-// coordinates a figure fills about the unit circle. Formulas after Quilez, "2D distance functions".
+// The figures of the synthetic data set as signed distance functions (negative inside). A figure
+// fills about the unit circle of its coordinates. The formulas follow Quilez, "2D distance
+// functions".
 #pragma once
 
 namespace convoy::data {

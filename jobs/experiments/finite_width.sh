@@ -66,7 +66,8 @@ for parametrisation in standard mup; do
     run=$out/$parametrisation/$width
     "$convoy" train --model "wrn${depth}_$width" --parametrisation "$parametrisation" --members "$out/members.toml" \
       "${flags[@]}" --out "$run" --overwrite >"$out/log" 2>&1 || { cat "$out/log" >&2; exit 1; }
-    # Export the seeds' weights. Those of the other rates are not needed.
+    # Export the weights of the first $seeds members, which train at $rate. The members after them
+    # train at other learning rates, and only their losses are needed.
     for ((seed = 1; seed <= seeds; ++seed)); do
       member=$run/members/$seed
       [ ! -f "$member/summary.json" ] || "$convoy" export --checkpoint "$member" --out "$member/weights.safetensors" >/dev/null

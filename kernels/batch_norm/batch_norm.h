@@ -17,7 +17,7 @@
 // x, y, residual, dy, dy2, g, dx and dx2 are [N, C, H, W] of one layout, or [N, C]. gamma, beta,
 // running_mean, running_var, dgamma and dbeta are f32 [C]. sums is f64 [2, C]: sum x, sum x^2.
 // dsums is f64 [2, C]: sum g, sum g xhat. mask says which elements the ReLU passes on. Only
-// backward_reduce reads it; the maker chooses its type and shape.
+// backward_reduce reads it, and each backend chooses its type and shape.
 //
 // Sums run over the first control->valid samples. The number of their terms, the count, is
 // (synchronised ? global_valid : valid) * H * W.
@@ -43,7 +43,7 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
-  // A function that takes the place of the ReLU. It excludes relu and residual.
+  // A function that takes the place of the ReLU. It cannot be combined with relu or residual.
   std::optional<ActivationProblem> activation = std::nullopt;
   bool residual = false;         // forward adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks

@@ -13,8 +13,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Sums over samples are formed in this many pieces, whatever the number of threads is. So the bits
-// of the sums do not depend on the number of threads.
+// The samples are divided into this many pieces, each of which is summed on its own, whatever the
+// number of threads is. So the bits of the sums do not depend on the number of threads.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {
@@ -42,9 +42,9 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
   }
 }
 
-// Adds up two values per channel over the first `valid` samples. task(sample, block, first, second)
-// adds those of one sample's block of channels to first[] and second[], which have one element per
-// channel. `partial` is a workspace for the sums of kPieces pieces.
+// Adds up two values per channel over the first `valid` samples, and writes the sums to first[] and
+// second[]. task(sample, block, into_first, into_second) must add the values of one sample's block
+// of channels to the two arrays. `partial` is a workspace for the sums of kPieces pieces.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
                       const Task& task) {
@@ -71,8 +71,8 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
-// Calls task(part, factors) for parts of a pass that fit into the L1 cache. `factors` is scratch
-// memory with one float per element of the part.
+// Calls task(part, factors) for parts of a pass (Pass, cpu_passes.h) that fit into the L1 cache.
+// `factors` is scratch memory with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
   // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.

@@ -1,5 +1,5 @@
-// The passes of batch_norm/cpu.cpp over one channel block of one sample, compiled for each vector
-// unit.
+// The passes of batch_norm/cpu.cpp over one channel block of one sample. They are compiled for each
+// set of vector instructions (CONVOY_VECTORISED, parallel.h).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace convoy::kernels::cpu {
 
-// Describes every layout as [n][blocks][pixels][block]. Lanes beyond `channels` are padding.
+// Describes every layout as [n][blocks][pixels][block], where `block` is the number of channels in
+// a block (1 in row_major). Lanes beyond `channels` are padding.
 struct Geometry {
   std::int64_t n, channels, blocks, pixels;
   int block;
@@ -27,8 +28,8 @@ struct Geometry {
   }
 };
 
-// The constants of a channel, all 0 in padding lanes, so that padding stays 0. They give y = (x -
-// mean) scale + shift and dx = scale g + slope (x - mean) + offset.
+// The constants of the channels, with one element per channel, 0 in padding lanes, so that padding
+// stays 0. They give y = (x - mean) scale + shift and dx = scale g + slope (x - mean) + offset.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -44,12 +45,15 @@ struct Coefficients {
   }
 };
 
-// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
+// Says from where backward finds the zeros of the ReLU: from x or from y. With an activation,
+// `factors` are its derivatives.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
 struct Pass {
-  const float *x, *other, *dy, *dy2;  // other: residual, y or dx2, depending on the task
+  // `other` is the residual in normalise_task, y in reduce_task and dx2 in backward_task, or null.
+  // dy2 and dx2 are the gradients of a second consumer of y and x (batch_norm.h).
+  const float *x, *other, *dy, *dy2;
   float* out;
   Coefficients with;
   std::int64_t pixels;
@@ -66,11 +70,11 @@ struct Pass {
   }
 };
 
-// Adds the elements to `sum` and their squares to `squares`, which have `block` values each.
+// Adds the elements of x to `sum` and their squares to `squares`, which have `block` values each.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
-// Adds the sums of g and of g (x - mean) to `sum` and `product`. Writes g to out if `second` or
-// `write` is set.
+// Adds the sums of g and of g (x - mean) to `sum` and `product`. Writes g to `out` if `second`
+// (there is a dy2) or `write` is set.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
 void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second);

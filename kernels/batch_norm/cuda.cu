@@ -11,7 +11,7 @@ constexpr int kRows = 4;  // rows that a thread loads at once
 struct ForwardOperands {
   const void *x, *residual;  // residual may be null
   void* y;
-  std::uint8_t* mask;  // may be null
+  std::uint8_t* mask;  // null if forward writes no mask
   const double* sums;  // null in inference, which uses the running statistics
   const float *gamma, *beta;
   float *running_mean, *running_var;
@@ -32,7 +32,8 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-// Computes the constants of a block's columns.
+// Computes the constants that normalise each column of a block. In forward, the blocks of the first
+// rows also update the running statistics.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
                                               const ColumnGrid& grid, const Place& place,
@@ -105,7 +106,8 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  const void *x, *dy, *dx2;  // dx2 may be null
+  // dx2 is the gradient of a second consumer of x, or null.
+  const void *x, *dy, *dx2;
   void* dx;
   const double *sums, *dsums;
   const float *gamma, *beta;
@@ -147,8 +149,8 @@ struct Gradient {
   }
 };
 
-// kSecond: dx2 is given. This is a template argument, because a test at run time would delay the
-// loads.
+// Computes dx. With kSecond, x has a second consumer, and dx2, the gradient of that consumer, is
+// added to dx. kSecond is a template argument, because a test at run time would delay the loads.
 template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands of_first,

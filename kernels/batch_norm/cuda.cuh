@@ -21,8 +21,8 @@ struct ColumnGrid {
   int columns, packs;    // elements of a row, and packs of a row
   int channels;          // elements of a pixel; fewer than `columns` if pixels are joined
   int tile, tile_shift;  // packs in the width of a block, a power of two, and its logarithm
-  int tiles, height;     // tiles: blocks side by side; height: rows that a block's threads cover
-  int row_blocks;        // blocks one above the other
+  int tiles, height;     // tiles: blocks side by side; height: rows that a block reads at a time
+  int row_blocks;        // how many blocks divide the rows among themselves
   std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: the rows and pixels of one sample
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
@@ -73,7 +73,8 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const ImageExtents e = image_extents(y.shape);
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
-  // There is one byte per pack if whole packs fill a row, else one per element, as in the kernels.
+  // There is one byte per pack if whole packs fill a row of the matrix, else one byte per element.
+  // The kernels use the same packs.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
@@ -118,8 +119,9 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds up two kinds of values per column over the block's threads. `v` has V values of each kind.
-// Writes the sums to `partials`, [row_blocks, 2, columns].
+// Adds up two kinds of values per column over the block's threads. `v` has this thread's V values
+// of the first kind and then its V values of the second kind. Writes the sums to `partials`,
+// [row_blocks, 2, columns].
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
                                                float* shared, float* partials) {
@@ -149,7 +151,7 @@ __device__ __forceinline__ void add_partials(const float* partials, const Column
                                              const Place& place, double* shared) {
   constexpr int kWide = V % 4 == 0 ? 4 : 1;
   const int quads = place.columns / kWide, both = 2 * quads;
-  const int lanes = threads / both;  // threads that share the row blocks of a column
+  const int lanes = threads / both;  // how many threads add up the row blocks of a column
   const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
   if (lane < lanes) {
     const int which = job / quads, quad = job % quads;
@@ -204,8 +206,8 @@ __device__ __forceinline__ double count_of(const StepControl* control, bool sync
          static_cast<double>(pixels);
 }
 
-// The template argument for a batch norm without an activation, or with a ReLU. Other values are
-// those of ActivationKind.
+// The template argument kActivation of a batch norm without an activation, or with a ReLU. Else it
+// is an ActivationKind.
 inline constexpr int kNoActivation = -1;
 
 // Calls visit(integral_constant<int, the kind of the activation or kNoActivation>).

@@ -5,7 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A Source for statistics() that reads a matrix from memory.
+// A Source for statistics() (cuda_statistics.cuh) that reads a matrix from memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -18,17 +18,19 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// The source from which backward finds the zeros of the ReLU, or the activation's derivative.
+// Says from where backward finds the zeros of the ReLU: from x, from y, or from the bits of the
+// mask. With an activation, backward computes its derivative from x.
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
-  const void *x, *dy, *y, *dy2;  // y and dy2 may be null
-  const std::uint8_t* bits;      // the bits of the ReLU's mask, or null
+  // y is null unless the mask is from_y. dy2 is the gradient of a second consumer of y, or null.
+  const void *x, *dy, *y, *dy2;
+  const std::uint8_t* bits;  // the bits of the ReLU's mask, or null
   const double* sums;
   const float *gamma, *beta;
   double* dsums;
   float *dgamma, *dbeta;
-  void* g;  // may be null
+  void* g;  // null if g is not an output
   const StepControl* control;
   float* partials;
   unsigned* tickets;
@@ -47,7 +49,7 @@ struct Channel {
 };
 
 // Returns how many rows a thread loads at once: fewer if it reads more tensors, to save registers.
-// `second` says whether there is a dy2.
+// `second` says whether it reads dy2, the gradient of a second consumer of y.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }
@@ -80,7 +82,7 @@ void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   }
 }
 
-// Adds up g and g (x - mean) of each column.
+// Computes dsums, dgamma and dbeta (batch_norm.h): adds up g and g (x - mean) of each column.
 template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands of_first, bool synchronised, float epsilon,

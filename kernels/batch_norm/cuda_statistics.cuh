@@ -11,9 +11,9 @@ inline constexpr int kReduceThreads = 512;
 // The most shared memory that store_partials() and add_partials() need, in bytes.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Each thread has two sums for each of its columns. This adds them up over all threads, blocks and
-// joined pixels, in an order that depends on the shape only, and calls store(channel, first sum,
-// second sum). scaled(i, sum) may change the second sum of the block's column i before that.
+// Adds up the two sums that each thread has for each of its columns, over all threads, blocks and
+// joined pixels, in an order that depends on the shape only. Then calls store(channel, first sum,
+// second sum). Before that, scaled(i, sum) may change the second sum of the block's column i.
 template <int N, typename Scaled, typename Store>
 __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& grid, const Place& place,
                                             char* shared, float* partials, unsigned* tickets, Scaled scaled,

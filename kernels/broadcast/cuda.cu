@@ -6,8 +6,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// Loads the factors of V channels. All rows of a segment (one sample, or the batch) have the same
-// factors.
+// Loads the factors of V channels. All rows of a segment have the same factors. A segment is one
+// sample, or the whole batch if the factors have one value per channel.
 template <typename F, int V>
 __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segment, int channels, int channel,
                                              float (&to)[V]) {

@@ -27,7 +27,7 @@ CONVOY_KERNEL(channel_shuffle, ShuffleProblem);
 struct ChannelMap {
   std::int64_t in, out;      // how many channels the input and the output have
   std::int64_t first, last;  // output channels in [first, last) copy a channel, the others are zero
-  std::int64_t shift;        // of a slice: the input channel minus the output channel
+  std::int64_t shift;        // in a slice: the input channel minus the output channel
   std::int64_t groups;       // the groups of a shuffle, 1 for a slice
 
   std::int64_t source(std::int64_t c) const {

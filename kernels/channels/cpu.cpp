@@ -6,8 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Returns whether the output's block is a whole block of the input. Padding after the last channel
-// may be part of both.
+// Returns whether the output's block is a whole block of the input. Lanes that are padding in both
+// blocks count as equal.
 template <int kLanes>
 bool stays_together(const ChannelMap& map, std::int64_t block) {
   const std::int64_t first = map.source(block * kLanes);

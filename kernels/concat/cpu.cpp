@@ -1,5 +1,6 @@
 // Concatenates row_major and blocked tensors. If all parts but the last fill their channel blocks,
-// a sample of a part is one range of the whole tensor. Otherwise channels are copied one by one.
+// a sample of a part is one range of the whole tensor and is copied at once. Otherwise channels are
+// copied one by one.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"
@@ -11,7 +12,7 @@ namespace {
 
 struct Part {
   std::int64_t channels, begin;  // begin: the part's first channel in the whole tensor
-  std::int64_t sample;           // the floats of one sample of the part, padding included
+  std::int64_t sample;           // how many floats a sample of the part has, padding included
 };
 
 struct Geometry {

@@ -1,5 +1,5 @@
-// Concatenates the rows of channels_last images on the device. It copies words as wide as the
-// channel counts allow, whatever the element type is.
+// Concatenates the rows of channels_last images on the device. A row is the channels of one pixel.
+// Rows are copied in pieces that are as wide as the channel counts allow, whatever the type is.
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,17 +8,18 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kMost = 16;        // the most parts that one launch copies
-constexpr int kPieceBytes = 16;  // the bytes of the widest words
+constexpr int kPieceBytes = 16;  // the bytes of the widest pieces
 
 struct Parts {
   void* address[kMost];
-  // The word in a row of the whole tensor at which each part begins. The last entry is the end.
+  // The column of the whole tensor at which each part begins; the last entry is where the last part
+  // ends. A column is one Piece (2 to 16 bytes) of each row.
   int first[kMost + 1];
   int count;
 };
 
-// Copies the columns [first[0], first[count]) of the whole tensor to or from the parts. A thread
-// copies 16 bytes at a time.
+// Copies the columns [first[0], first[count]) of the whole tensor from the parts (`join`) or to
+// them. A thread copies kPieceBytes bytes at a time, which may be several pieces.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {
@@ -53,7 +54,7 @@ __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, 
 struct Plan {
   std::int64_t rows = 0;
   std::vector<std::int64_t> row_bytes;  // the bytes of a row of each part
-  std::int64_t piece = kPieceBytes;     // the bytes of a word
+  std::int64_t piece = kPieceBytes;     // the bytes of a piece
 };
 
 Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& whole) {

@@ -59,8 +59,8 @@ CONVOY_KERNEL(conv2d_forward, Conv2dProblem);
 CONVOY_KERNEL(conv2d_backward_data, Conv2dProblem);
 CONVOY_KERNEL(conv2d_backward_weights, Conv2dProblem);
 
-// Returns whether the current device fuses input_norm (in bf16 and tf32). If not, it runs a
-// separate pass.
+// Returns whether backward_data fuses input_norm on the current device (in bf16 and tf32). If not,
+// a separate pass does the work of the batch norm.
 bool conv2d_fuses_input_norm(Backend backend);
 namespace cuda {
 bool conv2d_fuses_input_norm();

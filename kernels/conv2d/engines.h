@@ -27,9 +27,9 @@ enum class Engine : std::uint8_t {
   // register_tiles kernels. It serves nearly all tasks, on any chip from sm_80 on.
   gathered,
   matrix,  // for 1x1 filters, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  // Like gathered, but by Hopper's wgmma, with windows that TMA reads.
+  // Like gathered, but by Hopper's wgmma instructions, and TMA reads the windows.
   im2col,
-  folded,     // as im2col, after space_to_depth of the images; for few channels
+  folded,     // like im2col, after space_to_depth of the images; for few channels
   depthwise,  // for as many groups as channels: no product, sums in registers
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix,
@@ -91,7 +91,7 @@ struct Plan {
   std::string to_string() const;  // for example "im2col wgmma 128x128p"
 };
 
-// The operands of Conv2dProblem::input_norm.
+// The operands of Conv2dProblem::input_norm. x is the norm's input; the result is g in place of dx.
 struct InputNorm {
   const void *x = nullptr, *dy2 = nullptr;
   const std::uint8_t* mask = nullptr;

@@ -31,7 +31,8 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
 }
 
 // Makes the kernel of the batch_norm_backward_reduce that follows the convolution. `reduce` is the
-// backend's maker. Also chooses the layouts of its operands in the request.
+// backend's maker of this operation, which also chooses the layouts of the norm's operands in the
+// request.
 inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&), BatchNormProblem norm,
                         KernelRequest& request) {
   norm.relu = norm.residual = norm.relu_mask = norm.second_gradient = norm.write_gradient = true;

@@ -1,4 +1,5 @@
-// The functions of tasks and engines that need no GPU.
+// Names engines and directions. Computes, for a convolution's task, the equivalent matrix product
+// and the numbers of operations and bytes. Needs no GPU. engines.h has the interface.
 #include <fmt/format.h>
 
 #include "kernels/conv2d/engines.h"

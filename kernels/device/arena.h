@@ -14,8 +14,8 @@ class Arena {
   Arena() = default;
   // Reserves zeroed, page-aligned memory. Throws OutOfMemory (errors.h).
   Arena(Backend backend, std::size_t bytes);
-  // Reserves host memory that a backend copies to and from at its full rate. This memory is
-  // page-locked on CUDA. Its content is undefined. Throws OutOfMemory.
+  // Reserves host memory for copies to and from a backend's memory at the full rate. On CUDA it is
+  // page-locked. Its content is undefined. Throws OutOfMemory.
   static Arena for_copies(Backend backend, std::size_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;

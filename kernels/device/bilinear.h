@@ -1,8 +1,8 @@
-// Bilinear resampling with antialiasing, whose results on 8-bit images have the bits of Pillow's
+// Bilinear resampling with antialiasing. Its results on 8-bit images have the same bits as Pillow's
 // (Resample.c, BILINEAR). The filter is a triangle over the source, widened by the scale if the
 // image is reduced. Weights are integers in units of 2^-kWeightBits. The horizontal pass comes
 // first and rounds to 8 bits, then the vertical pass. Host and device use these functions, so that
-// they agree.
+// their results agree.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, s
   return magnitude < 1 ? 1 - magnitude : 0;
 }
 
-// Returns the taps of an output, without `sum`.
+// Returns the taps of an output with their `sum` left at 0; bilinear_taps() computes it.
 CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::int32_t output) {
   const double support = axis.scale < 1 ? 1 : axis.scale;
   const double place = unfused_product(static_cast<double>(axis.skipped + output) + 0.5, axis.scale);

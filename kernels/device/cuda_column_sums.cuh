@@ -31,7 +31,8 @@ struct SumGrid {
   }
 };
 
-// `width` is the number of channels in a pack: 1 if the channels do not fill whole packs.
+// Returns the grid for packs of `width` channels. `width` is 1 if the channels do not fill whole
+// packs.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, int width) {
   constexpr int kRowsAThread = 4, kMostBlocks = 8 * kMultiprocessors;
   SumGrid grid{segments, rows, static_cast<int>(channels), 1, 0, 0, 0, 0};
@@ -67,8 +68,8 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
     *to = static_cast<Out>(sum);
 }
 
-// The first launch: adds up columns. A Source, with constants kWidth and kSums, supplies the
-// matrix:
+// The kernel of the first launch: adds up columns. A Source, with constants kWidth and kSums,
+// supplies the matrix:
 //   load(at)         starts reading kWidth neighbouring elements at offset `at`
 //   visit(loaded, segment, row, at, channel, sums)
 //                    adds the contributions of these elements to sums[kSums][kWidth]
@@ -128,8 +129,8 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// A block adds `columns` channels of one segment. kSumThreads / columns threads share the partial
-// sums of a channel.
+// The kernel of the second launch: adds up the partial sums. A block has `columns` channels of one
+// segment. kSumThreads / columns threads share the partial sums of a channel.
 template <typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
     finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,

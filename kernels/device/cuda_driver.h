@@ -1,5 +1,5 @@
-// Functions of the CUDA driver, found through the runtime, so that the program starts without
-// libcuda. CUDA builds only.
+// Finds functions of the CUDA driver through the runtime. The program is not linked with libcuda,
+// so it also starts where libcuda is missing. CUDA builds only.
 #pragma once
 
 #include <cudaTypedefs.h>

@@ -12,12 +12,12 @@ namespace convoy::kernels::cuda {
 
 using bf16 = __nv_bfloat16;
 
-// The number of elements in one access of 16 bytes.
+// The number of elements in a pack of 16 bytes.
 template <typename T>
 inline constexpr int kPackWidth = 16 / static_cast<int>(sizeof(T));
 
-// V neighbouring elements, which one instruction moves. Their address must be a multiple of their
-// size.
+// V neighbouring elements, which one instruction moves. The address of a pack must be a multiple of
+// its size.
 template <typename T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T value[V];
@@ -88,7 +88,7 @@ __device__ __forceinline__ Pack<T, V> pack_of(const float (&from)[V]) {
   return pack;
 }
 
-// Load and store an element whose type is known only at run time. They are slower than packs.
+// Load and store an element whose type is known only at run time. Packs are faster.
 __device__ __forceinline__ float load_element(DType type, const void* from, std::int64_t index) {
   return type == DType::bf16 ? to_float(static_cast<const bf16*>(from)[index])
                              : static_cast<const float*>(from)[index];

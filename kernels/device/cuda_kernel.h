@@ -16,7 +16,7 @@
 namespace convoy::kernels::cuda {
 
 // Makes a kernel whose launch calls body(const BoundOperands&, Stream). `body` only enqueues work,
-// for all members.
+// and does so for all members (Members, kernel.h).
 template <typename Body>
 Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                      std::size_t workspace_bytes = 0) {
@@ -32,9 +32,10 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// Makes a kernel for launches whose last block to finish does more work, which it finds out by a
-// ticket (cuda_resident.h). The launch calls body(const BoundOperands&, unsigned* tickets, Stream).
-// Each member has `tickets` tickets, one member after the other.
+// Makes a kernel for launches in which the last block to finish does additional work. A block finds
+// out by a ticket (cuda_resident.h) whether it is the last. The launch calls body(const
+// BoundOperands&, unsigned* tickets, Stream). `tickets` points to as many tickets per member as the
+// argument `tickets` says, one member after the other.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
@@ -82,7 +83,7 @@ inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Returns the number of blocks of a loop over `items` with one thread per item, up to the largest
-// grid. Many short blocks stream 8 % faster than few long ones.
+// grid. In loops that memory bandwidth limits, many short blocks are 8 % faster than few long ones.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }

@@ -12,7 +12,8 @@
 
 namespace convoy::kernels::cuda {
 
-// Launches a kernel that has no parameters for members (cuda_members.cuh has the other launch).
+// Launches a kernel that knows no members (Members, kernel.h). cuda_members.cuh has the launch of a
+// kernel for all members.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, Stream stream, Arguments&&... arguments) {
   kernel<<<grid, threads, 0, stream.get()>>>(std::forward<Arguments>(arguments)...);
@@ -25,8 +26,8 @@ struct Packing {
   static constexpr int kWidth = V;
 };
 
-// Calls visit(Packing<element type, width>). If all `extents` are multiples of the elements in 16
-// bytes, the width is this number, else 1.
+// Calls visit(Packing<element type, width>). The width is the number of elements in 16 bytes if all
+// `extents` are multiples of this number, else 1.
 template <typename Visit>
 auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit visit) {
   const auto wide = [&](std::int64_t width) {

@@ -24,22 +24,23 @@ __device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
   return moved(pointer, stride * static_cast<std::ptrdiff_t>(blockIdx.z));
 }
 
-// Moves pointers to the memory of the block's member. Member 0 skips the code by one jump, so that
-// a training alone does not even load it. That matters in a step of many short kernels.
+// Moves pointers from the memory of member 0 to that of the block's member (Members, kernel.h).
+// Blocks of member 0 jump over this code. So if only one training runs, the GPU does not even
+// fetch these instructions, which saves time in a step of many short kernels.
 template <typename... T>
 __device__ __forceinline__ void move_to_member(std::ptrdiff_t stride, T*&... pointers) {
   if (__builtin_expect(blockIdx.z != 0, 0)) ((pointers = of_member(pointers, stride)), ...);
 }
 
-// Returns the operands with their pointers moved. Operands must have each_pointer(visit), which
-// calls visit(pointers...).
+// Returns the operands with their pointers moved to the memory of the block's member. Operands must
+// have each_pointer(visit), which calls visit(pointers...).
 template <typename Operands>
 __device__ __forceinline__ Operands of_member(Operands operands, std::ptrdiff_t stride) {
   operands.each_pointer([stride](auto*&... pointers) { move_to_member(stride, pointers...); });
   return operands;
 }
 
-// Launches a kernel that takes members, for all members of `members`.
+// Launches a kernel for all members at once. The kernel's last parameter is their stride in bytes.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared_bytes, Stream stream,
             Members members, Arguments&&... arguments) {

@@ -1,12 +1,13 @@
-// Adds values of a whole launch in one pass. Every block writes a partial sum to the workspace. The
-// block that finishes last adds these sums in an order that depends on the shape only, so that the
-// bits are always the same.
+// Adds up values over all blocks of one launch. Every block writes a partial sum to the workspace.
+// The block that finishes last adds these sums in an order that depends on the shape only, so that
+// the bits are always the same.
 #pragma once
 
 namespace convoy::kernels::cuda {
 
-// Returns true in all threads of the block that draws the last of `blocks` tickets. To this block
-// all earlier writes of the other blocks are visible. The last ticket resets the counter to zero.
+// Draws a ticket for the calling block, and returns true in all its threads if it is the last of
+// `blocks` tickets. All earlier writes of the other blocks are then visible to this block. The last
+// ticket resets the counter to zero.
 __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
@@ -17,8 +18,8 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// Returns sums over the block's threads. They are valid in thread 0 only. `shared` has one Values
-// per warp.
+// block_sums() returns the sums of `count` values over the block's threads. The sums are valid in
+// thread 0 only. `shared` has one Values per warp.
 template <int count, typename T>
 struct Values {
   T value[count];

@@ -87,7 +87,7 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
-  // Used in a capture, makes the graph record the event each time it reaches this point.
+  // Call it in a capture. The graph then records the event each time it reaches this point.
   void record_in_graph(cudaStream_t stream) const;
   void make_wait(cudaStream_t stream) const;  // orders later work on `stream` after the record
   void synchronize() const;
@@ -98,8 +98,9 @@ class CudaEvent {
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device: one per compute lane, and one for the copies of each direction. They
-// are made once. Communication has streams of its own (comm/nccl/nccl_channel.h).
+// The streams of one device: one per compute lane, and one for the copies of each direction.
+// Kernels of different lanes may run at the same time. The streams are made once. Communication has
+// streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
   explicit StreamPool(int compute_lanes, CudaStream::Priority priority = CudaStream::Priority::normal);
@@ -119,14 +120,15 @@ using CudaGraph = std::unique_ptr<CUgraph_st, detail::DestroyGraph>;
 // synchronise nor allocate. If it throws, the capture ends and the exception goes on.
 CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record);
 
-// Work that is captured once and launched as one unit. `record` enqueues work on the stream that it
-// gets. It may use other streams only after they wait for an event of this stream, and must join
-// them again by an event or by join_later(). It must neither synchronise nor allocate.
+// Work that is captured once and launched as one unit. The function `record` enqueues the work on
+// the stream that it gets. It may use other streams only after they wait for an event of this
+// stream, and must join them again by an event or by join_later(). It must neither synchronise nor
+// allocate.
 class CapturedGraph {
  public:
   CapturedGraph() = default;
-  // `priority` is that of the stream that `record` gets. A kernel of the graph keeps the priority
-  // of the stream on which it was captured.
+  // `priority` is the priority of the stream that `record` gets. A kernel of the graph keeps the
+  // priority of the stream on which it was captured.
   static CapturedGraph capture(const std::function<void(Stream)>& record,
                                CudaStream::Priority priority = CudaStream::Priority::normal);
   // Makes the graph's end wait for `stream`, for which nothing else in the graph waits. Call it in

@@ -55,8 +55,8 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// Clusters of blocks: the block's rank in its cluster, and a barrier for all of the cluster's
-// threads.
+// For clusters of blocks: cluster_rank() returns the block's rank in its cluster, and
+// cluster_sync() waits until all threads of the cluster have called it.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -80,7 +80,8 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Returns the tensor map of a member, from the two fields of its MemberMap.
+// Returns the tensor map of a member. `first` and `others` are the fields of a MemberMap
+// (cuda_tensor_map.h).
 __device__ __forceinline__ const CUtensorMap* map_of(const CUtensorMap& first, const CUtensorMap* others,
                                                      int member) {
   return member == 0 ? &first : others + (member - 1);
@@ -108,8 +109,8 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
-// Loads a box into shared memory of every block of the cluster that `mask` names, at the same
-// offset, and signals the barrier of each.
+// Loads a box into the shared memory of every block of the cluster that `mask` names, at the same
+// offset, and signals the barrier of each of these blocks.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
   asm volatile(

@@ -19,7 +19,7 @@ DeviceStamps::DeviceStamps(int count)
     : count_(count), times_(static_cast<std::size_t>(count) * sizeof(unsigned long long)) {
   if (count == 0) return;
   CONVOY_CUDA(cudaMemset(times_.data(), 0, times_.bytes()));
-  // The zeros must be written before another stream writes a stamp.
+  // Wait until the zeros are written, because another stream could write a stamp before.
   synchronize(Backend::cuda);
 }
 

@@ -1,6 +1,6 @@
 // Takes time stamps with the device's own clock and without the host, in captured graphs too. A
-// stamp is a kernel that runs in parallel with the measured work, on a branch for which only the
-// graph's end waits. CUDA builds only.
+// kernel takes each stamp in parallel with the measured work, on a branch of the graph for which
+// only the graph's end waits. CUDA builds only.
 #pragma once
 
 #include "kernels/device/cuda_runtime.h"

@@ -1,5 +1,5 @@
 // The two kernels of a StepRing: one fetches a step's values from host memory, the other publishes
-// the step's results to it. The bus limits their rate, so they have few threads.
+// the step's results to host memory. The bus limits the rate of both, so they have few threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -12,12 +12,13 @@ namespace convoy::kernels {
 namespace {
 
 constexpr int kRingThreads = 512;
-// The loads of one thread that are under way over the bus at the same time.
+// How many loads of a thread are under way over the bus at the same time.
 constexpr int kInFlight = 8;
 
 struct Piece {
   std::uint64_t* device;
-  // offset: the place in the slot, in bytes. words: 8-byte words of one member's field.
+  // offset: the field's place in the slot, in bytes. words: the 8-byte words of the field in one
+  // member (Members, kernel.h).
   std::size_t offset, words;
 };
 struct Pieces {
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(kRingThreads)
   const std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
   for (int i = 0; i < pieces.count; ++i) {
     const std::size_t words = pieces.piece[i].words, member = blockIdx.x;
-    // The host has written this since the last step, so the load must not come from a cache.
+    // The host has written the slot since the last step, so the loads must not come from a cache.
     const auto* from =
         reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset) + member * words;
     std::uint64_t* to = pieces.piece[i].device + member * pieces.stride;
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kRingThreads)
   }
 }
 
-// The threads that publish a slot of at most kFewWords words, such as a step's metrics.
+// How many threads publish a slot of at most kFewWords words, such as a step's metrics.
 constexpr int kFewThreads = 32;
 constexpr std::size_t kFewWords = 1024;  // the most words that kFewThreads threads publish
 

@@ -4,8 +4,8 @@
 //
 // The host fills slot `number % slots` and launches the step. The fetch kernel copies the slot to
 // the addresses from which the step's kernels read. The publish kernel copies the results to the
-// slot, then marks step `number` as finished. All members have the same fields, and a slot holds
-// the fields of all members. CUDA builds only.
+// slot, then marks step `number` as finished. All members (Members, kernel.h) have the same fields,
+// and a slot holds the fields of all members. CUDA builds only.
 #pragma once
 
 #include <vector>
@@ -45,8 +45,8 @@ class StepRing {
   int slots_;
   Members members_;
   std::vector<Field> fetched_, published_;
-  // The offset of each field in a slot. The mark of a finished step follows at mark_at_. A field is
-  // the values of all members, one after the other.
+  // The offset of each field in a slot. A field has the values of all members, one after the other.
+  // After the fields, at mark_at_, comes the mark of a finished step.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;

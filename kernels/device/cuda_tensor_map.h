@@ -24,8 +24,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 // An NHWC tensor as TMA reads it for an im2col matrix, in boxes of `pixels` positions by `channels`
 // channels with the 128-byte swizzle. Along each axis, positions run from `first` on in steps of
-// `step`: `across` of them in a row of an image, and `down` such rows. Outside the tensor are
-// zeros.
+// `step`. There are `across` positions in a row of an image, and `down` such rows. Positions
+// outside the tensor read as zeros.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;
@@ -39,8 +39,8 @@ struct Im2colMap {
   CUtensorMap encode() const;
 };
 
-// The maps of a tensor, one per member. Kernels get the map of member 0 among their parameters, and
-// those of the other members in device memory (sm90::map_of).
+// The maps of a tensor, one per member (Members, kernel.h). Kernels get the map of member 0 among
+// their parameters, and the maps of the other members in device memory (sm90::map_of).
 struct MemberMap {
   CUtensorMap first;
   const CUtensorMap* others = nullptr;

@@ -1,5 +1,5 @@
 // Errors of devices that callers must tell apart. Both classes derive from std::runtime_error. This
-// header includes none of CUDA's.
+// header includes no header of CUDA.
 #pragma once
 
 #include <cstddef>

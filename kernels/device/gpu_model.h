@@ -1,5 +1,5 @@
-// Figures of particular GPU models, which no other file has. The rates are the highest that were
-// measured, for large matrix products and for a copy within the device's memory.
+// Figures of particular GPU models. No other file depends on a model's figures. The rates are the
+// highest that were measured, for large matrix products and for a copy within the device's memory.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ struct GpuModel {
   double operations_fp32, operations_tf32, operations_bf16;  // the operations of matrix products per second
   // The bytes that a copy reads plus the bytes that it writes, per second.
   double copied_bytes;
-  // The rates that estimates of a plan's time assume, with operands in memory.
+  // The rates that estimates of a plan's time assume, if the operands come from memory.
   double planned_cycles, planned_bytes;  // cycles and bytes per microsecond
 };
 

@@ -13,7 +13,7 @@
 
 namespace convoy::kernels {
 
-// The addresses to which a kernel was bound.
+// The addresses of operands, workspace and control to which a kernel was bound.
 struct BoundOperands {
   explicit BoundOperands(const Operands& operands)
       : inputs(operands.inputs.begin(), operands.inputs.end()),

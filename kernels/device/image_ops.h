@@ -16,7 +16,7 @@ class ImageOps {
   // Throws std::invalid_argument unless there are 1 or 3 channels and 1 to kMostImageOpExtent rows
   // and columns.
   ImageOps(std::int64_t height, std::int64_t width, std::int64_t channels);
-  // Changes the image, u8 [H, W, C], by all operations before the first one of kind none.
+  // Applies the operations in `ops` to the image, u8 [H, W, C], up to the first one of kind none.
   void apply(std::span<const ImageOp> ops, std::uint8_t* image);
 
  private:

@@ -83,14 +83,15 @@ using Launch = std::function<void(Stream)>;
 struct Kernel {
   std::function<Launch(const Operands&)> bind;
   std::size_t workspace_bytes = 0;
-  // Pairs (input, output) of which the output may overwrite the input in one buffer.
+  // Pairs (input, output). The output of a pair may have the buffer of the input and overwrite it.
   std::vector<std::pair<int, int>> in_place;
-  // True if one launch can compute all members, each with the bits of a launch of its own.
+  // True if one launch can compute all members. Each member's results have the same bits as in a
+  // launch for this member alone.
   bool takes_members = false;
 };
 
 // Picks a backend's maker. Throws std::runtime_error if this build has no maker for the backend.
-// The maker writes the layouts that it chose into the caller's `request`; operands that have a
+// The maker writes the layouts that it chose into the caller's `request`. Operands that have a
 // layout keep it.
 template <typename Maker>
 Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cpu,

@@ -10,9 +10,10 @@
 
 namespace convoy::kernels {
 
-// A sample becomes pixel_share of itself plus the rest of its partner, or all of its partner inside
-// the rectangle. Its loss is label_share of the loss of its own label, plus the rest of its
-// partner's. The default mixes nothing.
+// Outside the rectangle, a sample becomes pixel_share times itself plus (1 - pixel_share) times its
+// partner. Inside the rectangle it becomes its partner. Its loss is label_share times the loss for
+// its own label plus (1 - label_share) times the loss for its partner's label. The default mixes
+// nothing.
 struct MixParameters {
   float pixel_share = 1, label_share = 1;
   std::int32_t y = 0, x = 0, height = 0, width = 0;

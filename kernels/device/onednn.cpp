@@ -35,7 +35,7 @@ memory::format_tag tag_of(Layout layout, std::size_t rank) {
   throw std::logic_error("a layout that has no oneDNN tag");
 }
 
-// A layout that oneDNN chose and for which Layout has no name.
+// A layout that oneDNN chose and that is none of those that Layout names.
 class ChosenLayout final : public OpaqueLayout {
  public:
   explicit ChosenLayout(memory::desc desc) : desc_(std::move(desc)) {}

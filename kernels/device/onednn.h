@@ -20,7 +20,7 @@ const dnnl::stream& stream();
 dnnl::primitive_attr user_scratchpad();
 
 // oneDNN's versions 2 and 3 differ in how descriptors of primitives are made and how a descriptor's
-// extents are read. These functions serve both.
+// extents are read. The following functions hide the difference.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {

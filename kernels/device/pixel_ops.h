@@ -1,6 +1,6 @@
-// The formulas of image operations (image_op.h) on single pixels, for host and device. They are
-// Pillow's (ImageEnhance, ImageOps, Image.convert), rounding included. No product may be fused with
-// a sum, so compile host code that includes this header with -ffp-contract=off.
+// The formulas of image operations (image_op.h) on single pixels, for host and device. They give
+// the results of Pillow (ImageEnhance, ImageOps, Image.convert), rounding included. No product may
+// be fused with a sum, so compile host code that includes this header with -ffp-contract=off.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t clipped(float value) {
   return static_cast<std::uint8_t>(value <= 0 ? 0.0f : value >= 255 ? 255.0f : value);
 }
 
-// Computes Pillow's Image.blend, a line through `degenerate` at factor 0 and `level` at factor 1.
+// Computes Pillow's Image.blend: a linear function of `factor` that is `degenerate` at factor 0 and
+// `level` at factor 1.
 CONVOY_HOST_DEVICE inline std::uint8_t blend(int degenerate, int level, float factor) {
   return clipped(static_cast<float>(degenerate) + product(factor, static_cast<float>(level - degenerate)));
 }
@@ -46,8 +47,8 @@ CONVOY_HOST_DEVICE inline int mean_level(std::uint64_t sum, std::uint64_t count)
 }
 
 // Computes Pillow's ImageFilter.SMOOTH. `nine_and_four` is the sum of a pixel and its eight
-// neighbours plus four times the pixel. The result is this sum divided by 13 and rounded; no sum
-// lies halfway.
+// neighbours plus four times the pixel. The result is this sum divided by 13 and rounded. It never
+// lies halfway between two integers, because 13 is odd.
 CONVOY_HOST_DEVICE inline int smooth(int nine_and_four) { return (2 * nine_and_four + 13) / 26; }
 
 // Computes Pillow's ImageOps.autocontrast for a channel whose levels go from `low` to `high`.
@@ -71,8 +72,8 @@ struct Range {
   int low = 255, high = 0;
 };
 
-// Returns the new level of `level`, for operations that treat equal levels of a channel alike,
-// except equalize.
+// Returns the level to which an operation changes `level`. It serves the operations that change
+// equal levels of a channel equally, except equalize.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:
@@ -123,7 +124,7 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int whole = static_cast<int>(sectors);  // from 0 to 6
   const auto part = static_cast<float>(sectors - whole);
   const auto saturation = static_cast<float>(saturation_byte / 255.0);
-  // Rounds half up. For these values the result is that of round().
+  // Rounds half up. For the values below, the result is the same as that of round().
   const auto rounded = [&](double share) {
     return static_cast<std::uint8_t>(product(static_cast<double>(value), share) + 0.5);
   };

@@ -45,8 +45,8 @@ auto with_lanes(std::int64_t lanes, Visit visit) {
   return visit(std::integral_constant<int, 1>{});
 }
 
-// Adds term(element, lane) over a plane's elements to sums[kLanes]. Short runs are added in float,
-// and their sums in double. Use it inside CONVOY_VECTORISED functions.
+// Adds term(element, lane), over a plane's elements, to sums[kLanes]. Adds up short runs in float,
+// and the sums of the runs in double. Use it inside CONVOY_VECTORISED functions.
 template <int kLanes, typename Term>
 [[gnu::always_inline]] inline void sum_plane(std::int64_t pixels, const Term& term, double* sums) {
   constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // independent sums
@@ -63,7 +63,8 @@ template <int kLanes, typename Term>
   }
 }
 
-// Adds the sums of planes, [samples, blocks * lanes], over the samples into `to`, [channels].
+// Adds up the planes' sums, [samples, blocks * lanes], over the samples. Writes the results to
+// `to`, [channels].
 inline void add_samples(const Planes& planes, const double* sums, float* to) {
   for (std::int64_t c = 0; c < planes.channels; ++c) {
     double sum = 0;

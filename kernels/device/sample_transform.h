@@ -19,7 +19,8 @@ namespace convoy::kernels {
 // in pixels of the region, where pixel i covers the interval from i to i + 1.
 struct AxisMap {
   double start = 0, scale = 1;  // scale: pixels of the region per output pixel
-  // The outputs of the resized region before the first wanted output, as in a centre crop.
+  // How many outputs of the resized region come before the first one that is wanted, as in a centre
+  // crop.
   std::int32_t skipped = 0;
   std::int32_t extent = 0;  // the region's size in pixels; positions beyond it are clamped
   std::int32_t first = 0;   // the region's pixel at which the cut starts
@@ -37,7 +38,7 @@ struct ErasedRectangle {
 };
 
 inline constexpr int kMostErasedRectangles = 2;  // one for cutout, one for random erasing
-inline constexpr int kMostImageOps = 8;          // four of colour jitter, and those of RandAugment
+inline constexpr int kMostImageOps = 8;          // four for colour jitter, the rest for RandAugment
 
 struct SampleTransform {
   // The byte, in the batch's bytes, at which the cut begins.

@@ -20,7 +20,7 @@ struct State {
   bool on = false;
   Mode mode = Mode::read;
   std::filesystem::path file;
-  Choices known, kept;  // known: the file's choices; kept: choices measured since the last save
+  Choices known, kept;  // known: the choices in the file; kept: those measured since the last save
 };
 State& state() {
   static State one;

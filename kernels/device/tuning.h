@@ -3,9 +3,9 @@
 // kernel. Choices decide the bits of results, so a run that must repeat another run uses its file
 // and measures nothing.
 //
-// Makers measure before the first step, because measuring allocates and synchronises. Without a
-// file they take the kernel that they expect to be the fastest. Only one thread at a time may use
-// these functions.
+// Makers (kernel.h) measure before the first step, because measuring allocates and synchronises.
+// Without a file they take the kernel that they expect to be the fastest. Only one thread at a time
+// may use these functions.
 #pragma once
 
 #include <filesystem>

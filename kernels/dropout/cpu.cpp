@@ -1,6 +1,6 @@
 // Dropout on the host. One call of the generator gives random words for four elements that are
-// neighbours in row-major order. In blocked layouts these are far apart in memory, so each element
-// makes its own call.
+// neighbours in row-major order. In blocked layouts the four elements are far apart in memory, so
+// there is a call for each element.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"
@@ -10,7 +10,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups = 256;  // calls of the generator per tile
+constexpr std::int64_t kGroups = 256;  // groups (calls of the generator) whose factors are kept at a time
 
 struct Mask {
   std::uint64_t key, step;
@@ -93,7 +93,7 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
-  // One random range: part of a row-major sample, or a block of channels.
+  // The elements of one piece of work: a part of a row-major sample, or a block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
   const auto body = [=](const BoundOperands& operands) {

@@ -35,7 +35,7 @@ CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t
   return philox(key, step, sample << 32 | group);
 }
 
-// Returns the factor of a whole sample.
+// Returns the factor of a sample that is kept or dropped as a whole: 0, or 1 / (1 - rate).
 CONVOY_HOST_DEVICE inline float sample_factor(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                               float rate) {
   return uniform(dropout_words(key, step, sample, 0).word[0]) >= rate ? 1 / (1 - rate) : 0.0f;

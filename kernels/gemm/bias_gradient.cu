@@ -27,8 +27,8 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
   return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// Adds up the rows of slice s, every gridDim.y-th group of `down` rows. Writes the sums to
-// partial[s][columns].
+// Adds up the rows of each slice and writes the sums to partial[slice][columns]. Slice s has every
+// gridDim.y-th group of `down` rows, from group s on.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial,

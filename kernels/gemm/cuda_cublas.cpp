@@ -29,7 +29,8 @@ void check(cublasStatus_t status, const char* expression) {
 cublasHandle_t handle() {
   struct Destroy {
     void operator()(cublasContext* handle) const {
-      const std::unique_lock lock(capture_lock());  // cuBLAS waits for the whole device here
+      // cuBLAS waits for the whole device here, which would spoil another thread's capture.
+      const std::unique_lock lock(capture_lock());
       cublasDestroy(handle);
     }
   };
@@ -52,7 +53,8 @@ std::vector<Plan> cublas_candidates(const Problem& problem) {
   return {{Rung::cublas, 0, 1, kWorkspaceBytes + sums}};
 }
 
-// cuBLAS is column-major, so its C is our C transposed and the operands swap places.
+// Binds a product to cuBLAS. cuBLAS is column-major, so its C is our C transposed, and A and B swap
+// places.
 Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) {
   return [=, library = handle(), epilogue = epilogue_of(problem, buffers)](Stream on) {
     const cudaStream_t stream = on.get();

@@ -1,4 +1,5 @@
-// Calls the kernel families of the GEMM.
+// Calls the kernel families of the GEMM (rungs.h): picks a family by the problem or plan, and keeps
+// the facts about the device.
 #include <fmt/format.h>
 
 #include <array>

@@ -25,8 +25,8 @@ struct Epilogue {
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // Returns the element of C for a sum. `offset` is the distance in bytes to the memory of the
-  // block's member, if the pointers are those of member 0 (kernel.h).
+  // Returns the element of C for a sum. If the pointers are those of member 0 (Members, kernel.h),
+  // `offset` is the distance in bytes from them to the memory of the block's member.
   __device__ float finish(float value, std::int64_t row, std::int64_t column,
                           std::ptrdiff_t offset = 0) const {
     value *= alpha;
@@ -48,7 +48,7 @@ struct Epilogue {
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
   // Stores two or four neighbouring elements of a row, but none from column n on. One wide access
-  // stores them if the type and the address allow.
+  // stores them if the type and the address allow it.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n, std::ptrdiff_t offset = 0) const {

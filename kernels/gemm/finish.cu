@@ -11,8 +11,9 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// Adds the splits of k. `slices` threads share the splits of four neighbouring elements, and one of
-// them adds their sums, in the same order in every run.
+// Adds up the splits of k and applies the epilogue. `slices` threads share the splits of four
+// neighbouring elements. One of these threads adds up the sums of all, in the same order in every
+// run.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -76,8 +77,8 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// Adds the slots of column sums, 32 columns per block. With kJoined, a row of C is several joined
-// rows, which are added up, too, by a loop that costs 2 us.
+// Adds up the slots of column sums (rungs.h), 32 columns per block. With kJoined, a row of C is
+// several joined rows, whose sums are added up, too, by a loop that costs 2 us.
 template <bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(1024)
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  // Transposed, a warp has one column and adds it up by shuffles.
+  // After this exchange through shared memory a warp has one column, and adds it up by shuffles.
   sum = shared[threadIdx.x][threadIdx.y];
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);

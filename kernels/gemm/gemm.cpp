@@ -1,4 +1,4 @@
-// The functions of the GEMM interface that need no GPU.
+// Names, checks and sizes of matrix products (gemm.h). Needs no GPU.
 #include "kernels/gemm/gemm.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // Matrix products on the GPU: C = alpha op(A) op(B) + beta C, then bias and ReLU. There are several
-// families of kernels, called rungs, as of a ladder. They go from one thread per element to
-// Hopper's warpgroup matrix instructions. cuBLAS is one more rung.
+// families of kernels, which are called rungs, like the rungs of a ladder. They go from one thread
+// per element to Hopper's warpgroup matrix instructions. cuBLAS is one more rung.
 //
 // Matrices are row-major. op(A) is [m, k]: A is stored [m, k], or [k, m] with transpose_a. op(B) is
 // [k, n]: B is stored [k, n], or [n, k] with transpose_b. lda, ldb and ldc count elements from one
@@ -54,13 +54,14 @@ struct Problem {
   Problem checked() const;
   std::size_t element_bytes() const { return math == Math::bf16 ? 2 : 4; }
   double operations() const { return 2.0 * double(m) * double(n) * double(k); }
-  // Returns the bytes that must move, counting each operand once.
+  // Returns the bytes to read and write if each operand is moved once.
   double bytes() const;
   std::string to_string() const;  // for example "bf16 NT 8192x8192x8192 -> bf16"
 };
 
 // Says how a rung runs a problem: with which tile shape, and into how many splits k is divided
-// (split-k). Another kernel adds the splits in order.
+// (split-k). The kernel then writes partial sums for each split, and another kernel adds them in
+// order.
 struct Plan {
   Rung rung = Rung::elementwise;
   int tile = 0;  // an index into the rung's tile shapes

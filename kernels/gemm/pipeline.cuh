@@ -1,4 +1,5 @@
-// Code for the kernel families fed by cp.async: copies, the order of tiles, and host code.
+// Code that the kernel families mma_sync and register_tiles share, which copy operands by cp.async:
+// the copies, the order of tiles, and the choice of plans on the host.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace convoy::kernels::gemm {
 
-// Starts a copy of `bytes` bytes to shared memory, and fills up with zeros to `size` bytes.
+// Starts a copy of `bytes` bytes to shared memory. The bytes after them, up to `size`, become zero.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -38,8 +39,9 @@ __device__ inline void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// The order in which blocks take tiles: down bands of a few tile rows, so that blocks that run at
-// the same time share operands in L2. The splits of k follow one another.
+// The order in which blocks take tiles. A band is a few rows of tiles. Blocks go through a band
+// column by column, so that blocks that run at the same time share operands in L2. All tiles of one
+// split of k come before those of the next split.
 struct TileOrder {
   static constexpr int kBand = 8;
   std::int64_t tile_rows, tile_columns;
@@ -72,8 +74,8 @@ inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, 
           partial_pitch(p)};
 }
 
-// Returns plans, sorted by `cost`(tile, splits), which is the expected time in microseconds. Each
-// tile shape has the three numbers of splits that cost the least.
+// Returns plans, sorted by `cost`(tile, splits), which is the expected time in microseconds. For
+// each tile shape there are plans with the three numbers of splits that cost the least.
 inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p, int least_k,
                                          const std::function<double(int, int)>& cost,
                                          const std::function<std::int64_t(int)>& tiles,
@@ -96,8 +98,8 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   return plans;
 }
 
-// The workspace of a plan: partial sums if k is split, and slots of column sums. With a null base
-// only `bytes` is meaningful.
+// The workspace of a plan: partial sums if k is split, and slots of column sums (rungs.h). With a
+// null base only `bytes` is meaningful.
 struct TileWorkspace {
   float *partial, *slots;
   std::size_t bytes;

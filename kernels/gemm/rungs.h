@@ -39,7 +39,7 @@ inline std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 Epilogue epilogue_of(const Problem& problem, const Buffers& buffers);
 
-// Hands out ranges of a workspace, each aligned to 256 bytes. With a null base it only counts the
+// Hands out ranges of a workspace, each aligned to 256 bytes. If the base is null, only counts the
 // bytes.
 class Carver {
  public:

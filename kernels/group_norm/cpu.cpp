@@ -11,7 +11,7 @@ namespace {
 
 struct Groups {
   Planes planes;
-  std::int64_t groups, channels;  // channels: those of one group
+  std::int64_t groups, channels;  // channels: how many channels a group has
 
   std::int64_t all() const { return planes.samples * groups; }
   double inverse_count() const { return 1.0 / static_cast<double>(channels * planes.pixels); }

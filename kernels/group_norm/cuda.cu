@@ -11,7 +11,8 @@ struct Groups {
   int samples, channels, groups;
   std::int64_t pixels;
   float epsilon;
-  // Divide by the packs of a pixel, the pixels of a sample and the channels of a group.
+  // For divisions by the packs of a pixel, by the pixels of a sample, and by the channels of a
+  // group.
   Divider packs, sample, of_group;
 
   __host__ __device__ int all() const { return samples * groups; }
@@ -97,8 +98,8 @@ __global__ void find_moments(const double* sums, Groups g, float* moments, std::
 }
 
 // Computes the means that dx needs, one group per thread, and the gradients of gamma and beta, one
-// channel per thread. `sums` holds the sums of dy xhat, then those of dy. `means` gets the means of
-// g xhat, then those of g.
+// channel per thread. `sums` has the sums of dy xhat, then of dy, per sample and channel. `means`
+// gets the means of g xhat, then of g, per group, where g = gamma dy (layer_norm.h).
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);

@@ -1,6 +1,6 @@
 // Image operations on the device. A block applies the operations of one sample one after the other.
-// Each reads one buffer and writes another, because some need neighbouring pixels unchanged. The
-// last one writes y.
+// Each operation reads one buffer and writes another, because some operations need the old values
+// of neighbouring pixels. The last operation writes y.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/pixel_ops.h"
 #include "kernels/image_ops/image_ops.h"
@@ -9,8 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-// The copies of a histogram. Warps are spread over the copies, so that fewer of them add to one
-// counter at the same time.
+// How many copies of a histogram there are. The warps are spread over the copies, so that fewer of
+// them add to one counter at the same time.
 constexpr int kCopies = 4;
 
 struct Image {
@@ -153,8 +153,8 @@ __device__ void count_levels(const std::uint8_t* from, Image image, Shared<kChan
   __syncthreads();
 }
 
-// Makes the table of new levels. Each warp makes that of one channel, and each of its lanes
-// computes eight levels.
+// Makes the tables of new levels for ImageOpKind::equalize. A warp makes the table of one channel,
+// and each of its lanes computes eight levels.
 template <int kChannels>
 __device__ void make_equalizing_table(Image image, Shared<kChannels>& shared) {
   const int c = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -207,8 +207,8 @@ __device__ void change_levels(const ImageOp& op, const std::uint8_t* from, std::
   });
 }
 
-// A warp writes a tile of 8 x 4 groups of pixels. So the pixels that it reads lie in few cache
-// lines, however the image is turned.
+// Applies an affine operation. A warp writes a tile of 8 x 4 groups of pixels. So the pixels that
+// it reads lie in few cache lines, however the image is turned.
 template <int kChannels, bool kQuads>
 __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* to, Image image) {
   using G = Group<kChannels, kQuads>;

@@ -1,6 +1,6 @@
 // Layer normalisation of row_major and blocked tensors. A thread takes a run of neighbouring pixels
-// with all their channels. In a block of channels these are neighbours in memory, so loops are
-// vectorised.
+// with all their channels. Within one block of channels, the elements of a run are neighbours in
+// memory, so loops over them are vectorised.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -9,17 +9,17 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr int kRun = 512;  // the most pixels times lanes in a run
+constexpr int kRun = 512;  // pixels times lanes are at most as many in a run
 
 struct Run {
   Planes planes;
-  std::int64_t first;  // element of the run's first pixel and channel
+  std::int64_t first;  // index of the element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // number of the run's first pixel, the index in `moments`
+  std::int64_t row;  // number of the run's first pixel, which is its index in `moments`
 };
 
 // Calls visit(element, position, channel) for the run's elements in one block of channels, without
-// padding. `position` counts them from the run's first element.
+// padding. `position` counts elements from the run's first element in this block.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();

@@ -8,14 +8,14 @@ namespace {
 
 struct Rows {
   std::int64_t rows;
-  int channels, packs;  // packs: those of one row
+  int channels, packs;  // the elements and the packs of a row, which is a pixel
   int lanes;            // threads that share a row, a power of two up to 32
   float epsilon;
 
   __device__ int groups() const { return kThreads / lanes; }
 };
 
-// Returns the sum over the threads that share a row, to each of them.
+// Returns the sum of `value` over the threads that share a row. Each of these threads gets the sum.
 __device__ __forceinline__ float row_sum(float value, int lanes) {
   for (int lane = lanes / 2; lane > 0; lane /= 2) value += __shfl_xor_sync(0xffffffffu, value, lane);
   return value;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
     const RowPart<T, V, kHeld> gradient(there ? dy + row * r.channels : nullptr, lane, r);
     const float mean = there ? moments[row] : 0, invstd = there ? moments[r.rows + row] : 0;
-    // Gets dy for a pack of x.
+    // Reads the values of dy for a pack of x, from registers or from memory.
     const auto gradient_of = [&](int pack, int k, float(&to)[V]) {
       if constexpr (kHeld > 0)
         unpack(gradient.held[k], to);
@@ -199,8 +199,8 @@ struct ScaleGradient {
 
 constexpr int kMostHeld = 4;
 
-// Chooses how many threads share a row: the fewest that have at most three packs each, but at most
-// a warp.
+// Chooses how many threads share a row: the fewest with which each thread has at most three packs,
+// but at most a warp.
 Rows rows_of(const ImageExtents& e, int width, float epsilon) {
   Rows r{e.n * e.pixels(), static_cast<int>(e.c), static_cast<int>(e.c) / width, 1, epsilon};
   while (r.lanes < 32 && ceil_div(r.packs, r.lanes) > 3) r.lanes *= 2;

@@ -28,7 +28,8 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
   require_shape(operation, "y", y, {flat_x[0], y.shape[1]});
   require_shape(operation, "weights", weights, {y.shape[1], flat_x[1]});
   const TensorDesc matrix{x.dtype, flat_x, Layout::row_major, nullptr};
-  // Weights that are row_major stay so in all passes. Otherwise each pass chooses a layout.
+  // If the weights are row_major, all passes read them as they are. Otherwise oneDNN chooses the
+  // layout of the weights in each pass.
   Layer layer{onednn::desc_of(matrix),
               weights.layout == Layout::row_major ? onednn::desc_of(weights) : onednn::any_desc(weights),
               onednn::desc_of(y),

@@ -1,6 +1,6 @@
-// Computes a fully connected layer on the device, with one matrix product per pass. Images with
-// more than one pixel and channel are first reordered to rows of C, H, W, which costs less than
-// reordering the weights.
+// Computes a fully connected layer on the device, with one matrix product per pass. Images that
+// have more than one pixel and more than one channel are first reordered to rows in the order C, H,
+// W, which costs less than reordering the weights.
 #include "kernels/device/cuda_kernel.h"
 #include "kernels/gemm/bias_gradient.h"
 #include "kernels/gemm/gemm.h"
@@ -48,7 +48,8 @@ gemm::Problem product_of(const Extents& e, DType output, std::int64_t m, std::in
   return product;
 }
 
-// The workspace: that of the product, x or dx as rows, and partial sums of the bias's gradient.
+// The workspace of a pass: the product's own workspace, x or dx as rows (if they are reordered),
+// and partial sums of the bias's gradient.
 struct Workspace {
   std::uint8_t *product, *rows, *sums;
   std::size_t bytes;

@@ -1,5 +1,5 @@
-// Reorders NHWC images to rows of C, H, W, the inputs of a fully connected layer, and back. CUDA
-// builds only.
+// Reorders NHWC images to rows in the order C, H, W, which a fully connected layer reads, and back.
+// CUDA builds only.
 #pragma once
 
 #include <cstdint>

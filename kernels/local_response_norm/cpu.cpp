@@ -42,7 +42,8 @@ template <typename Visit>
   }
 }
 
-// Sets sums[c] to the sum of `size` values of the line from channel c - before on.
+// Sets sums[c], for each channel c, to the sum of the line's `size` values from channel c - before
+// on.
 [[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
                                                float* sums) {
   std::fill_n(sums, g.padded, 0.0f);
@@ -58,8 +59,8 @@ template <typename Visit>
   std::fill(line + g.channels, line + g.padded, 0.0f);
 }
 
-// Computes scale ^ -beta, which is 0 in the padding. For the usual beta, 0.75, square roots
-// suffice.
+// Computes power = scale ^ -beta, which is 0 in the padding. For the usual beta, 0.75, square roots
+// suffice and take less time.
 [[gnu::always_inline]] inline void powers(const Geometry& g, const float* scale, float* power) {
   if (g.beta == 0.75f) {
 #pragma omp simd
@@ -102,8 +103,8 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // Channel c gets a gradient from each window that contains it. The centres of these windows are
-    // c's window, mirrored.
+    // Channel c gets a gradient from each channel whose window contains c. These channels are c's
+    // own window, mirrored: they begin (size - 1) / 2 channels before c.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {

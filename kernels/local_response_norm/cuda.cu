@@ -1,6 +1,6 @@
 // Local response normalisation on the device, for channels_last images. A thread has one pack of
-// channels and reads the neighbouring ones from the cache. Backward computes the scales again from
-// x, which costs less than reading them, so aux is unused.
+// channels and reads the neighbouring channels from the cache. Backward computes the scales, k +
+// alpha / size * sum of squares, again from x. This costs less than reading them, so aux is unused.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/local_response_norm/local_response_norm.h"
@@ -23,7 +23,8 @@ __device__ __forceinline__ float inverse_root(float value) {
   return root;
 }
 
-// Computes scale ^ -beta and 1 / scale. kUsual: beta is 0.75, for which square roots suffice.
+// Holds scale ^ -beta and 1 / scale, which inverse_power() computes. With kUsual, beta is 0.75, for
+// which square roots suffice.
 struct Power {
   float power, inverse;
 };
@@ -80,8 +81,9 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std
   }
 }
 
-// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over c's mirrored window of dy_j
-// x_j s_j^(-beta - 1)), where s is the scale.
+// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum of dy_j x_j s_j^(-beta - 1) over
+// the channels j from c - after to c + before), where s is the scale. These are the channels whose
+// windows contain c.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w,
                          std::ptrdiff_t member_stride) {
@@ -163,10 +165,11 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
   }
 }
 
-// The kernel to launch. The one for packs is faster, but needs whole packs and short windows.
+// Says which kernel to launch. The kernel for packs is faster than the kernel for single elements,
+// but needs whole packs and short windows.
 struct Plan {
   DType type;
-  int reach;  // the reach of windows, in the kernel for packs; 0: the kernel for single elements
+  int reach;  // kReach of the kernel for packs, or 0 for the kernel for single elements
   Windows windows;
 };
 

@@ -3,7 +3,7 @@
 // around c) ^ beta.
 //   local_response_norm_forward   {x} -> {y, aux}
 //   local_response_norm_backward  {x, y, aux, dy} -> {dx}   dx may be dy
-// Tensors are [N, C, H, W]. Only backward reads aux; the maker chooses its type and shape.
+// Tensors are [N, C, H, W]. Only backward reads aux, and each backend chooses its type and shape.
 #pragma once
 
 #include "kernels/device/kernel.h"

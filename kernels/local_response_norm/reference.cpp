@@ -51,8 +51,8 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   return host_kernel(
       [problem, e = image_extents(request.inputs[0].shape)](const BoundOperands& operands) {
         const float *x = operands.in(0), *y = operands.in(1), *scale = operands.in(2), *dy = operands.in(3);
-        // Channel c gets a gradient from each window that contains it. The centres of these windows
-        // are c's window, mirrored.
+        // Channel c gets a gradient from each channel whose window contains c. These are the
+        // channels [c - before, c + after], which is c's own window, mirrored.
         const std::int64_t before = (problem.size - 1) / 2, after = problem.size / 2;
         const double factor = 2.0 * problem.alpha * problem.beta / problem.size;
         std::vector<float> dx(e.n * e.c * e.pixels());

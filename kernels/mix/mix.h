@@ -1,4 +1,4 @@
-// Mixes every sample with its partner, as MixParameters say.
+// Mixes every sample with its partner, as MixParameters (kernels/device/mix_parameters.h) say.
 //   mix_forward  {x [N, C, H, W], mix i32 [kMixWords]} -> {y [N, C, H, W]}
 // y has the layout and the element type of x; it is computed in float32. Samples that are not valid
 // are zero in y.

@@ -1,5 +1,5 @@
-// Normalises images on the device. A thread makes whole pixels of y. It writes a pixel with one
-// store if the pixel's channels fill 8 or 16 bytes.
+// Normalises images on the device. A thread makes whole pixels of y. If the channels of a pixel
+// fill 8 or 16 bytes, it writes the pixel with one store.
 #include "kernels/device/blank.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,7 +8,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// Pixels of one sample per thread. With several, the thread reads the sample's transform only once.
+// How many pixels of a sample a thread makes. It reads the sample's transform only once for all of
+// them.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {

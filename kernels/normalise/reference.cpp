@@ -1,4 +1,4 @@
-// Normalises images in plain loops. Here y is row_major f32.
+// Normalises images in plain loops. On the reference backend y is row_major f32.
 #include <cstring>
 
 #include "kernels/device/blank.h"

@@ -1,5 +1,5 @@
-// Updates pieces of the flat buffers in parallel. Norms are summed over each piece, then over the
-// pieces in order, so that they do not depend on the number of threads.
+// Updates pieces of the flat buffers in parallel. Squares are summed over each piece, and the sums
+// are added in the order of the pieces, so that norms do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -17,8 +17,8 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of the update of a piece. `rate` includes LARS's trust ratio and the segment's
-// factor.
+// The constants of the update of a piece. `rate` is the learning rate times LARS's trust ratio
+// times the segment's factor.
 struct Update {
   float rate, scale, decay;
   float factor;  // factor of the learning rate, for this segment
@@ -59,7 +59,7 @@ CONVOY_VECTORISED void lars(const Update& u, float* w, const float* gradients, f
 
 struct AdamFactors {
   float beta1, beta2, epsilon;
-  float step_size;     // rate / (1 - beta1^t)
+  float step_size;     // learning rate / (1 - beta1^t), without the segment's factor
   float inverse_root;  // 1 / sqrt(1 - beta2^t)
 };
 
@@ -109,7 +109,8 @@ struct Plan {
   std::vector<Piece> pieces;
 };
 
-// Computes trust[s] for every segment s. `norms` has two sums per piece.
+// Computes LARS's trust ratio trust[s] for every segment s. `norms` is scratch memory for two sums
+// per piece: the squares of parameters and of gradients.
 void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
   const StepControl& control = *operands.control();
   const auto count = static_cast<std::int64_t>(plan.pieces.size());

@@ -1,5 +1,5 @@
 // Optimizers on the device. Segments are cut into chunks, one per block, so that one launch updates
-// everything. For LARS a launch before it computes the norms of every segment.
+// all segments. For LARS, an earlier launch computes the trust ratio of every segment.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/optimizer/optimizer.h"
@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Adds up the squares of a chunk's parameters and gradients. The segment's last block to finish
-// computes the segment's trust ratio from the sums.
+// Adds up the squares of a chunk's parameters and gradients. The last block of a segment to finish
+// computes the segment's trust ratio from the sums of all its chunks.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, const StepControl* control,
                  Values<2, double>* partials, unsigned* tickets, unsigned segment_count, float* trust,

@@ -7,7 +7,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// The buffers of one segment, and the constants of its update in this step.
+// The parts of the buffers that belong to one segment, and the constants of its update in this
+// step.
 struct Slice {
   float *parameters, *first, *second;  // first, second: the optimizer's states, or null
   const float* gradients;

@@ -1,6 +1,6 @@
 // Pools row_major and blocked images, plane by plane (kernels/device/planes.h). The aux of a
-// maximum is row * kernel width + column in the window, in y's layout. It takes one byte if windows
-// have at most 256 positions.
+// maximum is its place in the window, row * kernel width + column, in y's layout. It takes one byte
+// if windows have at most 256 places.
 #include <algorithm>
 #include <limits>
 
@@ -16,8 +16,8 @@ struct Geometry {
   std::int64_t h, w, oh, ow;
 };
 
-// The window of an output: its corner, its part inside the image (relative to the corner), and the
-// factor of an average.
+// The window of an output: its corner, its part inside the image (relative to the corner), and
+// `inverse`, by which the sum is multiplied to get the average.
 struct Window {
   std::int64_t top, left;
   int row_begin, row_end, column_begin, column_end;
@@ -41,7 +41,7 @@ inline Window window_at(const Geometry& g, std::int64_t oh, std::int64_t ow) {
   return v;
 }
 
-// Each of these functions computes one plane.
+// Each of the following functions computes one plane of y or dx.
 template <int kLanes, typename Index>
 CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, Index* aux) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh)

@@ -124,7 +124,8 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    // The lines of a window as wide as the image follow each other in memory, and are read as one.
+    // If a window is as wide as the image, its lines follow each other in memory, and are read as
+    // one line.
     if (width == g.w) {
       width *= lines;
       lines = 1;
@@ -181,8 +182,8 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, aux): how channels are read, and a zero of the aux's type. With an i32 aux,
-// channels are read one by one.
+// Calls visit(packing, aux). `packing` says how channels are read; `aux` is a zero of the type of
+// aux (pool.h). With an i32 aux, channels are read one by one.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)

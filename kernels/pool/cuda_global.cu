@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kMostTile = 32;  // the most packs of channels that one thread block averages
 
-// A block averages a tile of packs of one sample. `lanes` threads share a pack, and each adds up
-// every lanes-th pixel.
+// A block averages a tile of packs of one sample. kThreads / tile threads share a pack and divide
+// the pixels among themselves.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads) average(const T* x, T* y, int packs, int tile, int pixels,
                                                     std::int64_t samples, std::ptrdiff_t member_stride) {

@@ -1,6 +1,6 @@
-// Takes maxima over the common windows, 2x2 and 3x3, with unrolled loops. bf16 is compared two
-// elements at a time. In backward, a thread has a block of stride x stride pixels, all of which are
-// covered by the same windows.
+// Takes maxima over the common windows, 2x2 and 3x3, with unrolled loops. Elements in bf16 are
+// compared two at a time. In backward, a thread has a block of stride x stride pixels, all of which
+// are covered by the same windows.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -63,8 +63,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
   }
 }
 
-// Computes dx. A thread has item (i, j), S x S pixels that are covered by the same windows, up to
-// (K - 1) / S + 1 along each axis.
+// Computes dx. A thread has an item: S x S pixels that are covered by the same windows, at most (K
+// - 1) / S + 1 windows along each axis.
 template <typename T, int V, int K, int S>
 __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
                              std::ptrdiff_t member_stride) {

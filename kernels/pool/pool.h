@@ -5,10 +5,10 @@
 //             pool_backward  {aux, dy} -> {dx}
 //   average:  pool_forward   {x} -> {y}
 //             pool_backward  {dy} -> {dx}
-// x is [N, C, H, W], y [N, C, OH, OW]. aux says where the maxima are. Only backward reads it; the
-// maker chooses its type and shape. The first of equal maxima gets the gradient. NaN counts as
-// larger than any number. If the ReLU is fused, pool_backward takes as dy the gradient before the
-// ReLU, so run relu_backward on y first.
+// x is [N, C, H, W], y [N, C, OH, OW]. aux says where in the windows the maxima are. Only backward
+// reads aux, and each backend chooses its type and shape. The first of equal maxima gets the
+// gradient. NaN counts as larger than any number. If the ReLU is fused, pool_backward takes as dy
+// the gradient before the ReLU, so run relu_backward on y first.
 #pragma once
 
 #include <array>

@@ -83,7 +83,7 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
                                    sum + i * kLanes);
           });
           if (slopes > 1) return add_samples(planes, sum, b.out(1));
-          double all = 0;  // padding adds only zeros
+          double all = 0;  // the sum over all channels; the sums of padding channels are 0
           for (std::int64_t i = 0; i < sums; ++i) all += sum[i];
           b.out(1)[0] = static_cast<float>(all);
         },

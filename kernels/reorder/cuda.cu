@@ -1,5 +1,5 @@
-// Reorders between row_major and channels_last and between f32 and bf16 on the device. It
-// transposes every sample through tiles in shared memory, or copies.
+// Reorders between row_major and channels_last, and converts between f32 and bf16, on the device.
+// If the layouts differ, it transposes every sample through tiles in shared memory; else it copies.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/reorder/reorder.h"
 

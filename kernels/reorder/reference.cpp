@@ -1,4 +1,4 @@
-// Copies. A reorder changes nothing here, because the reference backend has only one layout.
+// A reorder only copies here, because the reference backend has only one layout.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"

@@ -1,7 +1,7 @@
 // Resamples images on the device. A cut is the part of a stored image that a crop needs. A thread
-// makes one column of the output, over kTileRows rows. It narrows each row of the cut once: it
-// computes the row's weighted sum for its column. Shared memory has the last kRing sums of each
-// thread.
+// makes one column of the output, over kTileRows rows. It narrows each row of the cut once:
+// narrowing computes the row's weighted sum for the thread's column. Shared memory keeps the last
+// kRing sums of each thread, from which the thread computes the pixels of its column.
 #include "kernels/device/bilinear.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -10,27 +10,32 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// The columns of a tile fill at least one warp, so its block has a thread for each row, too.
+// A tile has at least as many columns as a warp has threads, so its block, which has a thread per
+// column, has a thread for each of the 16 rows, too.
 constexpr int kTileRows = 16, kTileColumns = 256;
-// The taps (source pixels of one output along an axis) whose weights can be stored. They suffice if
-// an image is reduced by up to 7.5. Beyond that, every pixel is computed alone (pixel_alone).
+// How many weights of taps can be stored. The taps are the source pixels of one output along an
+// axis. 16 suffice if an image is reduced by a factor up to 7.5. With a larger factor, every pixel
+// is computed alone (pixel_alone()).
 constexpr int kStoredTaps = 16;
 constexpr int kRing = kStoredTaps;  // a power of two
 constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together
 
 struct Images {
   int channels, height, width;
-  Divider tiles, column_tiles;  // divide by the tiles of an image, and by the tiles in a row of them
+  // For divisions by the tiles of an image, and by the tiles that lie side by side in it.
+  Divider tiles, column_tiles;
   std::uint8_t fill[kMostImageChannels];
 };
 
 struct Shared {
   // The weighted sums of one column over rows of the cut. A word has up to four channels.
   std::uint32_t narrowed[kRing][kTileColumns];
-  // The weights of a column's taps, without the first kTapsAtOnce, which are in registers.
+  // The weights of each column's taps, without the first kTapsAtOnce weights, which are in
+  // registers.
   std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
-  std::int32_t row_first[kTileRows], row_taps[kTileRows];  // row_first counts rows of the cut
+  // For each row of the tile: the first row of the cut that it needs, and how many rows it needs.
+  std::int32_t row_first[kTileRows], row_taps[kTileRows];
 };
 
 // Returns whether all weights can be stored. An output has at most 2 * scale + 1 taps along an
@@ -47,7 +52,7 @@ struct Sums {
 #pragma unroll
     for (int c = 0; c < kLanes; ++c) value[c] = kHalfWeight;
   }
-  // Adds a pixel of `lanes` channels from memory.
+  // Adds `weight` times a pixel of `lanes` channels from memory.
   __device__ void add(std::int32_t weight, const std::uint8_t* pixel, int lanes) {
 #pragma unroll
     for (int c = 0; c < kLanes; ++c)
@@ -65,7 +70,7 @@ struct Sums {
   }
 };
 
-// The column of the output that a thread makes, for `lanes` of its channels.
+// Computes the pixels of the output column that a thread makes, for `lanes` channels at a time.
 template <int kLanes>
 class Column {
  public:

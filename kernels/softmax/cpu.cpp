@@ -6,7 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The places of a row's elements: blocks of `lanes` neighbours, `pitch` elements apart.
+// Says where the elements of a row are: in blocks of `lanes` neighbours, and the blocks are `pitch`
+// elements apart.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;
 

@@ -1,4 +1,5 @@
-// Softmax on the device. A warp has one row and reads it again from the L1 cache.
+// Softmax on the device. A warp has one row, which is a pixel's channels. It reads the row several
+// times, from the second time on from the L1 cache.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/softmax/softmax.h"
 
@@ -12,7 +13,7 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
   return value;
 }
 
-// Returns the row of the thread's warp. A warp beyond the last row must end.
+// Returns the row of the thread's warp. If there is no such row, the warp must end.
 __device__ __forceinline__ std::int64_t row_of_warp() {
   return std::int64_t{blockIdx.x} * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
 }

@@ -1,5 +1,6 @@
 // Softmax cross-entropy on the host. A thread takes one row at a time and stores the row's metrics
-// in the workspace. They are added in the order of the rows, whatever the number of threads is.
+// in the workspace. The metrics are added in the order of the rows, whatever the number of threads
+// is.
 #include <algorithm>
 #include <cmath>
 

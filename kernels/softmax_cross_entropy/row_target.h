@@ -6,20 +6,21 @@
 
 namespace convoy::kernels {
 
-// Returns the input `mix`, or null if samples are not mixed. `without` is the number of inputs in
-// that case.
+// Returns the input `mix`, or null if samples are not mixed. `without` is the number of inputs if
+// samples are not mixed.
 inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t without = 2) {
   return operands.inputs.size() > without ? operands.in<MixParameters>(2) : nullptr;
 }
 
-// Returns the metrics of the main output if this output is auxiliary, which adds its loss to them.
-// Else returns null.
+// Returns the metrics of the main output if this output is auxiliary, because an auxiliary output
+// adds its loss to them. Else returns null.
 inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }
 
-// Writes metric k of an output. An auxiliary output (`before` is not null) adds its weighted loss,
-// metric 0, to that of the main output, and copies the main output's other metrics.
+// Writes metric k of an output (softmax_cross_entropy.h). An auxiliary output (`before` is not
+// null) adds its weighted loss, metric 0, to that of the main output, and copies the main output's
+// other metrics.
 CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
                                           float weight) {
   if (k == 0)
@@ -28,8 +29,9 @@ CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before,
     metrics[k] = before == nullptr ? sum : before[k];
 }
 
-// The target of one row, as labels. `share` of it is on the sample's own label, the rest on its
-// partner's (`other`). Without mixing, `other` is `own`.
+// The target of one row, before label smoothing. `share` of it is on `own`, the sample's own label,
+// and the rest is on `other`, the label of its partner (mix_parameters.h). Without mixing, `other`
+// is `own`.
 struct RowTarget {
   std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;

@@ -1,4 +1,4 @@
-// Checks requests, and chooses the backend.
+// Checks the requests of the loss (softmax_cross_entropy.h), and chooses the backend.
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 #include <fmt/format.h>

@@ -153,8 +153,10 @@ TEST(MovingAverage, MatchesTheReference) {
     }
 }
 
-// The expected values are worked out by hand: |w| = 5, |g| = 10 * 0.5, trust = 0.1 * 5 / (5 + 0.2 *
-// 5), v = lr trust (g + wd w).
+// The expected values are worked out by hand for the first segment, with learning rate lr = 0.1,
+// weight decay wd = 0.2 and gradient scale 0.5. Its norms are |w| = 5 and |g| = 0.5 * 10 = 5, so
+//   trust = 0.1 * 5 / (5 + 0.2 * 5)
+//   v = lr trust (g + wd w)
 TEST(Optimizer, LarsScalesBySegmentNorms) {
   const Rule rule{{.kind = OptimizerKind::lars,
                    .segments = {{0, 2, true, true}, {2, 1, true, false}, {3, 1, true, true}}},

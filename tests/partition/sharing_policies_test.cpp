@@ -145,7 +145,8 @@ TEST(SharingPolicies, NoScheduleIsShorterThanTheBound) {
   EXPECT_GT(ratios / limited, 0.95) << "a bound far below the best order says little";
 }
 
-// Gives each bound clients for which it alone decides the result.
+// Bound takes the largest of several lower bounds. In each case below, the one that is named
+// decides the result alone.
 TEST(SharingPolicies, TheBoundKnowsEveryEngineAndTheMemory) {
   const auto bound = [](const std::vector<testing::Given>& given, Device device = {}) {
     return Bound(workload_of(given, device)).at_start();

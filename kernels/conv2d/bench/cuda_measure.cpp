@@ -48,7 +48,8 @@ struct Bench::State {
   Task task;
   std::vector<Set> sets;
   DeviceBuffer bias, dbias, sums, x, control, workspace;
-  DeviceBuffer dy2, mask, norm_sums, dgamma;  // for input_norm, in addition to x and sums
+  // For Conv2dProblem::input_norm, in addition to x and sums.
+  DeviceBuffer dy2, mask, norm_sums, dgamma;
 
   bool weights() const { return task.direction == Direction::backward_weights; }
   void draw(const Set& set, std::uint64_t seed) const {

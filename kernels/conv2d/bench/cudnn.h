@@ -14,7 +14,7 @@ std::string cudnn_version();
 
 struct CudnnPlans {
   std::vector<Bench::Binder> binders;
-  std::size_t workspace_bytes = 0;  // enough for every plan
+  std::size_t workspace_bytes = 0;  // the size of a workspace that is enough for every plan
 };
 // Returns up to `most` engines that run, in the order of cuDNN's heuristics. Returns none if cuDNN
 // is missing.

@@ -26,7 +26,7 @@ class Bench {
   gemm::Check check(const Plan& plan, std::uint64_t seed);
   gemm::Check check(const Binder& binder, std::size_t workspace_bytes, std::uint64_t seed);
   // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
-  // microseconds per sample. Returns the medians of `samples`.
+  // microseconds per sample. Returns the medians of `samples` timings.
   std::vector<gemm::Timing> time(const std::vector<Plan>& plans, double budget, int samples = 5);
   std::vector<gemm::Timing> time(const std::vector<Binder>& binders, std::size_t workspace_bytes,
                                  double budget, int samples);

@@ -19,7 +19,7 @@ template <typename T>
 __device__ double product(const Task& task, const Buffers& b, std::int64_t element, std::int64_t i) {
   const Geometry& g = task.geometry;
   const int c_group = g.c / g.groups, k_group = g.k / g.groups;
-  std::int64_t n, k, p, q, r, s, c, h, w;  // c: counts from the group's first channel
+  std::int64_t n, k, p, q, r, s, c, h, w;  // channel c counts from the group's first channel
   const auto into_x = [&](std::int64_t at, std::int64_t tap, int axis) {
     return at * g.stride[axis] - g.padding[axis] + tap * g.dilation[axis];
   };

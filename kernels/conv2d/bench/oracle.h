@@ -1,4 +1,5 @@
-// The interface between the host code and the device code of bench/measure.h. CUDA builds only.
+// Computes the expected values with which Bench::check() (measure.h) compares a plan's output. CUDA
+// builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -29,8 +29,9 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   for (const Plan& plan : all) {
     // If the depthwise engine supports the task, time no other engine: none is nearly as fast.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // A fallback is timed only if it is the expected plan. In a convolution in groups both
-    // fallbacks are timed, because either may be the faster one.
+    // A fallback (is_fallback(), engines.h) is timed only if it is the plan that is expected to be
+    // the fastest. In a convolution in groups both fallbacks are timed, because either may be the
+    // faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
@@ -43,8 +44,8 @@ Plan chosen(const Task& task) {
   const std::string key = key_of(task);
   if (const auto name = tuning::find(key)) {
     const std::vector<Plan> all = candidates(task);
-    // Ignore a recorded plan that would run fusible work as a separate pass: it is older than the
-    // fusion.
+    // Ignore a recorded plan that would run the extra work (Task::has_extra) as a separate pass,
+    // although a kernel can fuse it: the record is older than that kernel.
     for (const Plan& plan : all)
       if (plan.to_string() == *name && plan.fuses_extra == all.front().fuses_extra) return plan;
   }

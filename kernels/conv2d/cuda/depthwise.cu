@@ -26,8 +26,8 @@ std::size_t partial_bytes(const Task& task, int row_blocks) {
   return std::size_t(row_blocks) * rows * g.c * sizeof(float);
 }
 
-// Returns whether tiles are faster than strips, as on an H100: always with 7x7, and with 5x5 if
-// images are small.
+// Returns whether tiles are faster than strips, as measured on an H100: always with filters of 7x7,
+// and with 5x5 if images are small.
 bool prefers_tiles(const Task& task) {
   const Geometry& g = task.geometry;
   return g.r == 7 || (g.p <= 14 && g.q <= 14);
@@ -50,8 +50,8 @@ std::vector<Plan> depthwise_candidates(const Task& task) {
   return plans;
 }
 
-// Adds the partial sums of the filters' gradient, [parts][taps][channels], to [channels][taps]. A
-// block has 32 channels at one tap.
+// Adds up the partial sums of the filters' gradient, [parts][taps][channels], over the parts, and
+// writes the result as [channels][taps]. A block has 32 channels at one tap.
 __global__ void __launch_bounds__(256) finish_filters(const float* partials, int parts, int taps,
                                                       int channels, float* to, std::ptrdiff_t member_stride) {
   cuda::move_to_member(member_stride, partials, to);

@@ -31,8 +31,9 @@ struct DepthwiseShape {
   int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
   __host__ __device__ int taps() const { return filter * filter; }
-  // Returns by how many positions the first strip or tile begins before the first output.
-  // Transposed kernels compute outputs in pairs, so they may have to begin one position earlier.
+  // Returns by how many positions the first strip or tile begins before the first output, along
+  // axis 0 (height) or 1 (width). Transposed kernels compute outputs in pairs, so they may have to
+  // begin one position earlier.
   int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }
 };
 DepthwiseShape depthwise_shape(const Task& task);
@@ -41,8 +42,9 @@ DepthwiseShape depthwise_shape(const Task& task);
 // output element before it is stored.
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
-  const void* dy = nullptr;              // in backward_weights: the output pixels, which it reads
-  void* output = nullptr;                // in forward and backward_data: the output pixels
+  // For backward_weights only, which reads `input` (x) and dy, and writes only partial sums.
+  const void* dy = nullptr;
+  void* output = nullptr;                // y in forward, dx in backward_data; else null
   const float* bias = nullptr;           // null if there is none
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0

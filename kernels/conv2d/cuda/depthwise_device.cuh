@@ -9,14 +9,15 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the address in the memory of the block's member, for an address in the memory of member
-// 0.
+// Returns the address in the memory of the block's member (Members, kernel.h), for an address in
+// the memory of member 0.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);
 }
 
-// Return the offset of a pixel's first channel in the tensor of input or output pixels.
+// Return the offset in elements of a pixel's first channel, in the tensor of input or output
+// pixels.
 __device__ __forceinline__ std::int64_t input_offset(const DepthwiseShape& shape, int sample, int row,
                                                      int column) {
   return ((std::int64_t{sample} * shape.input_h + row) * shape.input_w + column) * shape.channels;

@@ -34,8 +34,8 @@ __device__ __forceinline__ Window input_window(const Call& call, const TilePlace
 __device__ __forceinline__ uint4 load_pixel(const bf16* at, bool inside) {
   return inside ? __ldg(reinterpret_cast<const uint4*>(at)) : uint4{0, 0, 0, 0};
 }
-// Each word holds two channels of one pixel. Returns words that hold two pixels of one channel
-// each, or does the reverse.
+// Turns two words that each hold two channels of one pixel into two words that each hold two pixels
+// of one channel, or does the reverse.
 __device__ __forceinline__ void exchange(Word a, Word b, Word& low, Word& high) {
   low = __byte_perm(a, b, 0x5410), high = __byte_perm(a, b, 0x7632);
 }
@@ -105,8 +105,8 @@ __device__ __forceinline__ void apply_mask(const bf16* mask, Word (&pixel)[4]) {
     if (!(value[i] > 0)) pixel[i / 2] &= i % 2 == 0 ? 0xffff0000u : 0x0000ffffu;
 }
 
-// Copies the planes of outputs to the tensor. With `sums`, adds the values and squares of valid
-// samples to `total`.
+// Copies the planes of outputs to the tensor. With `sums`, also adds the outputs of the first
+// `valid` samples and their squares to `total`, for batch norm's sums.
 template <class F, int kSlab, bool sums>
 __device__ __forceinline__ void drain_planes(const Call& call, const TilePlace& place, int channel,
                                              const Word* planes, int valid, float (&total)[2][8]) {
@@ -152,8 +152,8 @@ __device__ __forceinline__ void drain_planes(const Call& call, const TilePlace& 
   }
 }
 
-// Adds the sums of all threads and writes them to [2][channels] from `to` on. `shared` has room for
-// the sums of all warps, [kWarps][2][kSlab].
+// Adds up the sums of all threads and writes the results to [2][channels] from `to` on. `shared`
+// has room for the sums of all warps, [kWarps][2][kSlab].
 template <int kSlab>
 __device__ __forceinline__ void store_totals(const Call& call, float (&total)[2][8], int channel,
                                              float* shared, float* to) {

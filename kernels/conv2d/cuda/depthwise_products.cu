@@ -7,12 +7,12 @@ namespace {
 
 using cuda::ceil_div;
 
-// The shared memory of a block in bytes. With kGoodShared, three blocks fit on a multiprocessor of
-// Hopper. Every chip has kMostShared.
+// Bytes of shared memory for one block. Three blocks with kGoodShared each fit on a multiprocessor
+// of Hopper. Every supported chip can give a block kMostShared.
 constexpr std::size_t kGoodShared = 75 * 1024, kMostShared = 99 * 1024;
 
-// Returns how many of eight neighbouring patches begin in the same banks of shared memory. The load
-// of the eight takes as many cycles.
+// Returns how many of eight neighbouring patches begin in the same banks of shared memory. Loading
+// from the eight patches at once takes as many cycles.
 template <class F>
 int conflicts(const Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -53,7 +53,8 @@ void choose_planes(Call& call) {
   call.input.pairs = cuda::Divider(columns / 2), call.output.pairs = cuda::Divider(output_columns / 2);
 }
 
-// Estimates the instructions for a channel: copies of input and output pixels, and products.
+// Estimates the number of instructions for a channel: copies of input and output pixels, and
+// products.
 template <class F>
 double cost_of(const Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -92,8 +93,8 @@ int resident_blocks(const Call& call) {
 
 }  // namespace
 
-// Returns whether the products support the task: bf16, and channels in whole vectors. With 7x7 and
-// a stride of 2, the sums of backward_weights would not fit into the registers.
+// Returns whether the products support the task. They need bf16 and a multiple of 8 channels. With
+// 7x7 and a stride of 2, the sums of backward_weights would not fit into the registers.
 bool supports(const Task& task) {
   const Geometry& g = task.geometry;
   return task.type() == DType::bf16 && g.c % 8 == 0 &&

@@ -6,7 +6,8 @@
 
 namespace convoy::kernels::conv::products {
 
-// Fills the table of weight pairs (F::kPairs), [channels][filter's rows][kPairs].
+// Fills the table of pairs of weights (Form::kPairs, depthwise_products.h), [channels][filter's
+// rows][kPairs].
 template <class F, int kSlab>
 __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* table) {
   const auto* const weights = static_cast<const bf16*>(moved(call, call.operands.weights));
@@ -158,8 +159,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   }
 }
 
-// For one channel, multiplies a tile's inputs by dy and adds the products to `sum`, [filter's
-// rows][input column, output column].
+// Computes a tile's part of the filters' gradient in one channel: multiplies the tile's inputs by
+// dy and adds the products to `sum`, [filter's rows][input column, output column].
 template <class F>
 __device__ __forceinline__ void add_products(const Call& call, const bf16* input_plane, const bf16* dy_plane,
                                              const int (&input)[2], const int (&dy)[2],

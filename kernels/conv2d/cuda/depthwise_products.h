@@ -23,7 +23,7 @@ struct Form : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kInputColumns = 16 * kInputMatrices, kOutputColumns = 8 * kOutputMatrices;
   static constexpr int kInputRows =
       transposed ? (kPatchRows + filter) / 2 : (kPatchRows - 1) * stride + filter;
-  // Input rows and columns from one patch to the next.
+  // The distance from one patch to the next, in rows and columns of the input.
   static constexpr int kRowStep = transposed ? kPatchRows / 2 : kPatchRows * stride;
   static constexpr int kColumnStep = transposed ? kOutputColumns / 2 : kOutputColumns * stride;
 

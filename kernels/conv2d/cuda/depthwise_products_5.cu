@@ -1,4 +1,4 @@
-// Instantiates the kernels of products for filters of 5x5.
+// Instantiates the kernels of depthwise_products.h for filters of 5x5.
 #include "kernels/conv2d/cuda/depthwise_products.cuh"
 
 namespace convoy::kernels::conv::products {

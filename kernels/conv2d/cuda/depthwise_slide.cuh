@@ -17,7 +17,8 @@ struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kLive = !transposed && stride == 2 ? (filter + 1) / 2 : filter;
   static constexpr int kSlots = transposed ? filter + 1 : kLive;
   static constexpr int kCycle = kSlots / kOutputRows;
-  // The output rows above the strip that the filter covers in the first step. They are not stored.
+  // How many output rows above the strip the filter covers in the first step. These rows are not
+  // stored.
   static constexpr int kLead = kLive - 1;
   static constexpr int kInputColumns =
       transposed ? columns / 2 + (filter - 1) / 2 : (columns - 1) * stride + filter;

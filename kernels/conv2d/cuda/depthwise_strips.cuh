@@ -5,8 +5,8 @@
 
 namespace convoy::kernels::conv::strips {
 
-// Stores a line of outputs. If their sample is valid (`counts`), also adds them to batch norm's
-// sums.
+// Stores a line of outputs. With `sums`, and if the outputs' sample is valid (`counts`), also adds
+// the outputs and their squares to `total`, for batch norm's sums.
 template <typename T, class S, bool sums>
 __device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
                                            std::int64_t offset, unsigned inside, bool counts,
@@ -126,7 +126,8 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
                   moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels);
 }
 
-// Computes partial sums of the filters' gradient. The slots hold lines of dy.
+// Computes partial sums of the filters' gradient. The slots of registers (Slide,
+// depthwise_slide.cuh) hold lines of dy.
 template <typename T, class S>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::backward_weights, S::kFilter))
     depthwise_gradient(const __grid_constant__ Call call) {

@@ -13,9 +13,9 @@ inline constexpr int kMostThreads = 128;  // the most threads of a block
 inline constexpr int kMostLanes = 32;     // the most pairs of channels of a block
 
 struct Call : DepthwiseCall {
-  int lanes, strips;           // the pairs of channels and the strips of a block
+  int lanes, strips;           // how many pairs of channels, and how many strips, a block has
   int rows;                    // output rows of a strip
-  cuda::Divider across, down;  // divide by the strips of a row and of a column of an image
+  cuda::Divider across, down;  // divide by the strips across an image, and by those down an image
 
   int threads() const { return lanes * strips; }
   __host__ __device__ int all_strips() const { return samples * int(down.divisor) * int(across.divisor); }

@@ -1,4 +1,4 @@
-// Instantiates the kernels of strips for filters of 5x5.
+// Instantiates the kernels of depthwise_strips.h for filters of 5x5.
 #include "kernels/conv2d/cuda/depthwise_strips.cuh"
 
 namespace convoy::kernels::conv::strips {

@@ -7,11 +7,11 @@
 namespace convoy::kernels::conv::tiles {
 namespace {
 
-// The shared memory of a block in bytes. With kGoodShared, three blocks fit on a multiprocessor of
-// Hopper. Every chip has kMostShared.
+// Bytes of shared memory for one block. Three blocks with kGoodShared each fit on a multiprocessor
+// of Hopper. Every supported chip can give a block kMostShared.
 constexpr std::size_t kGoodShared = 74 * 1024, kMostShared = 99 * 1024;
 
-// Estimates the instructions for a slab of channels.
+// Estimates the number of instructions for a slab of channels.
 double cost_of(const Call& call) {
   const double outputs = double(call.tiling.patches()) * kRows * kColumns * kChannels;
   const double crowding = call.shared_bytes() > kGoodShared ? 1.5 : 1;

@@ -7,7 +7,7 @@
 
 namespace convoy::kernels::conv::tiles {
 
-inline constexpr int kLanes = kChannels / 2;  // threads side by side, of two channels each
+inline constexpr int kLanes = kChannels / 2;  // threads of a patch; each has two of the channels
 
 // Copies a tile's input, whose first pixel is (row, column), to shared memory
 // [images][input_rows][input_columns][kChannels]. Pixels outside the image become zero.

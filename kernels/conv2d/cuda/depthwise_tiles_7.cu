@@ -1,4 +1,4 @@
-// Instantiates the kernels of tiles for filters of 7x7.
+// Instantiates the kernels of depthwise_tiles.h for filters of 7x7.
 #include "kernels/conv2d/cuda/depthwise_tiles.cuh"
 
 namespace convoy::kernels::conv::tiles {

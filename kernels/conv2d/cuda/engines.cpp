@@ -1,4 +1,4 @@
-// Calls the engines, and does the work that they have in common.
+// Calls the engines (engines.h), and does the work that they have in common.
 #include "kernels/conv2d/engines.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// Lets mma_sync and register_tiles kernels read the im2col matrix straight from an NHWC tensor.
-// Window says where its elements are. The carriers copy them to shared memory, one pipeline stage
-// at a time, by cp.async. Device code.
+// Lets mma_sync and register_tiles kernels (kernels/gemm) read the im2col matrix straight from an
+// NHWC tensor. Window says where the elements of the matrix are in the tensor. The carriers copy
+// them to shared memory, one pipeline stage at a time, by cp.async. Device code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -17,12 +17,12 @@ namespace convoy::kernels::conv {
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
-  int height, width, channels;  // height, width: of the tensor; channels: those that are read
+  int height, width, channels;  // the tensor's height and width, and how many channels are read
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // one of the strides that divide is above 1
-  cuda::Divider across, positions;  // divide by the positions of a row and of an image
+  bool divides;                     // whether a divisor in `divide` is above 1
+  cuda::Divider across, positions;  // divide by the output positions of a row and of an image
   cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
   std::int64_t rows;                // the rows of the im2col matrix
   int columns;
@@ -84,8 +84,8 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// Copies the im2col matrix to shared memory if k (its columns) is contiguous there. A thread keeps
-// the positions of its rows in registers and goes along the columns.
+// Copies the im2col matrix to shared memory if k runs along its columns, which are contiguous. A
+// thread keeps the positions of its rows in registers and goes along the columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -145,8 +145,8 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// Copies the im2col matrix to shared memory if k is not contiguous there. A thread keeps the taps
-// of its columns in registers and goes down the rows.
+// Copies the im2col matrix to shared memory if k runs down its rows, which are not contiguous. A
+// thread keeps the taps of its columns in registers and goes down the rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -201,7 +201,7 @@ class TapsCarrier {
 };
 
 // The im2col matrix as an operand of mma_sync: A in forward and backward_data, where k is
-// contiguous, and B in backward_weights.
+// contiguous in memory, and B in backward_weights, where it is not.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;
@@ -210,7 +210,7 @@ struct WindowOperand {
   using Carrier = std::conditional_t<k_contiguous, PositionsCarrier<WindowOperand, S, threads, vectors>,
                                      TapsCarrier<WindowOperand, S, threads, vectors>>;
   const T* data;
-  std::int64_t extent;  // positions, or taps times channels
+  std::int64_t extent;  // rows of A (positions), or columns of B (taps times channels)
   Window window;
 };
 

@@ -1,5 +1,5 @@
-// The gathered engine. A convolution in groups takes one launch per pack of groups
-// (group_packing.h).
+// The gathered engine (engines.h): kernels of the product read im2col(x) from the images as they
+// need it. A convolution in groups takes one launch per pack of groups (group_packing.h).
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/filters.h"
@@ -21,8 +21,8 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// Describes the product to the kernel family. The pitches are not real: they only say whether rows
-// allow 16-byte copies.
+// Describes the product to the kernel family. The pitches lda and ldb are not real: they only say
+// whether rows allow 16-byte copies.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)
@@ -32,11 +32,12 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// The width of a pack of groups: filters or, in backward_data, channels. Narrow tiles are as wide.
+// How many filters (in backward_data: channels) a pack of groups has at most, if it is more than
+// one group. The narrowest tiles of the product have as many columns.
 constexpr int kPackWidth = 64;
 constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
-// The most packs if they are less than half as wide as kPackWidth, as when the number of groups is
-// prime.
+// The most packs if packs are less than half as wide as kPackWidth, for example because the number
+// of groups is prime.
 constexpr int kMostNarrow = 16;
 
 // Merges groups into packs of equal width, and lays out the filters as the kernels read them.
@@ -51,8 +52,8 @@ PackedFilters filters_of(const Task& task) {
               : PackedFilters{packing, packing.k, packing.c, false};
 }
 
-// The task that the kernels run: one pack of groups, or the task after space_to_depth (if there are
-// too few channels for 16-byte copies), or the task itself.
+// The task that the kernels run: the task of one pack of groups, or the task after space_to_depth
+// (if there are too few channels for 16-byte copies), or the task itself.
 struct Inner {
   Task task;
   bool folds = false;
@@ -117,7 +118,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// Returns the call for pack `index`. `call` is that of pack 0.
+// Returns the call for pack `index`. `call` is the call for pack 0.
 GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;

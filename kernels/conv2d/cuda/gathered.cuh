@@ -16,8 +16,8 @@ struct GatheredCall {
   // The second operand. In forward, it is the weights [K, R S C]; in backward_data, their transpose
   // [C, R S K]; in backward_weights, dy [N P Q, K].
   const void* other;
-  int image_pitch;  // channels of a pixel of the images, in all packs
-  int dy_pitch;     // for backward_weights: filters of a pixel of dy, in all packs
+  int image_pitch;  // elements of a pixel of the images, over all packs of groups
+  int dy_pitch;     // for backward_weights: elements of a pixel of dy, over all packs
   bool vectors;     // 16-byte copies are possible
   gemm::Epilogue epilogue;
   Members members;

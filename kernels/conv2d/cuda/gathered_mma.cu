@@ -1,4 +1,5 @@
-// Runs convolutions with mma_sync kernels, in bf16 and tf32, on any chip from sm_80 on.
+// Runs the gathered engine's products with mma_sync kernels, in bf16 and tf32, on any chip from
+// sm_80 on.
 #include "kernels/conv2d/cuda/gather.cuh"
 #include "kernels/conv2d/cuda/gathered.cuh"
 #include "kernels/gemm/mma_sync/mma_sync.cuh"

@@ -1,4 +1,4 @@
-// Runs convolutions with register_tiles kernels, in plain fp32.
+// Runs the gathered engine's products with register_tiles kernels, in plain fp32.
 #include "kernels/conv2d/cuda/gather.cuh"
 #include "kernels/conv2d/cuda/gathered.cuh"
 #include "kernels/gemm/simple/register_tiles.cuh"

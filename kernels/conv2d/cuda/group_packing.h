@@ -13,8 +13,8 @@ namespace convoy::kernels::conv {
 
 // The packs of a convolution. Without groups there is one pack.
 struct GroupPacking {
-  int count;  // the number of packs, of which the last may have empty groups
-  int c, k;   // channels of x, and filters, in a pack
+  int count;  // how many packs there are; the last one may have empty groups
+  int c, k;   // how many channels of x, and how many filters, a pack has
 };
 
 // Packs groups so that packs fill whole tiles. A group has `width` filters (in backward_data,
@@ -48,8 +48,8 @@ struct PackedFilters {
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
                   const float* bias, float* bias_to, std::size_t element_bytes, Stream stream,
                   Members members);
-// Copies the gradient of the filters to `to`, out of that of packed filters, [K][taps][inner]. If
-// groups share filters, adds up their gradients.
+// Copies the gradient of the filters to `to`, from `packed`, the gradient of packed filters
+// [K][taps][inner]. If groups share filters, adds up their gradients.
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
                      Stream stream, Members members);
 

@@ -1,5 +1,5 @@
-// The matrix engine. A 1x1 convolution without stride and padding is a plain product over the
-// pixels.
+// The matrix engine (engines.h): runs a 1x1 convolution without stride and padding as a plain
+// matrix product, because a row of the im2col matrix is then simply a pixel.
 #include "kernels/conv2d/engines.h"
 
 namespace convoy::kernels::conv {

@@ -1,4 +1,5 @@
-// Adds up the column sums that blocks of the im2col engine wrote, each to a slot of its own.
+// Adds up the column sums that blocks of the im2col engine wrote, each to a slot of its own
+// (norm_sums.h).
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_members.cuh"

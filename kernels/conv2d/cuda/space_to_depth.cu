@@ -34,11 +34,13 @@ struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
-// Divides the folded images among blocks. A block writes `lines` lines, or one segment of a long
-// line. It first copies the rows of x that these need to shared memory, `pitch` elements apart.
+// Divides the folded images among blocks. A block writes `lines` lines of folded pixels, or one
+// segment of a long line. It first copies the rows of x that the folded pixels need to shared
+// memory, `pitch` elements apart.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  // The 16-byte words of a folded pixel, and the threads of a block, a multiple of `packs`.
+  // `packs` is the number of 16-byte packs in a folded pixel. `threads` is the number of threads of
+  // a block, a multiple of `packs`.
   int packs, threads;
   // For divisions by the pixels of a segment, the packs of a pitch, the rows of a folded pixel and
   // the lines of an image.
@@ -52,7 +54,7 @@ FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
   // Less than the 48 KiB of shared memory that every kernel may use.
   constexpr std::size_t kMostBytes = 40 << 10;
-  constexpr std::int64_t kPacks = 2048;  // 16-byte words that a block writes
+  constexpr std::int64_t kPacks = 2048;  // 16-byte packs that a block writes
   FoldGrid grid{};
   grid.packs = fold.channels / V;
   grid.threads = cuda::kThreads / grid.packs * grid.packs;

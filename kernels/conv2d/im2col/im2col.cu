@@ -1,5 +1,5 @@
-// Host code of the im2col and folded engines: makes the tensor maps through which TMA reads
-// windows, and launches.
+// Host code of the im2col and folded engines (engines.h): makes the tensor maps through which TMA
+// reads windows, and launches the kernels.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -56,8 +56,8 @@ MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const Vie
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  // Reads zeros at the additional position after each row (seen_by), because it is outside the
-  // tensor.
+  // TMA reads zeros at the additional position after each row (seen_by()), because that position
+  // is outside the tensor.
   Im2colMap map = view.map;
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
@@ -236,7 +236,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace, maps));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  gemm::Epilogue epilogue;  // of the kernel that adds up the splits, if there are several
+  // The work of the kernel that adds up the splits of k, if there are several.
+  gemm::Epilogue epilogue;
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
   epilogue.bias = repeats_bias(task) ? workspace.bias : b.bias;
@@ -244,7 +245,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
   const bool in_norm = norms(task, plan.product.splits);
-  // Each of the two consumer warpgroups of a block writes a slot of sums.
+  // Each of the two consumer warpgroups of a block (sm90_kernel.cuh) writes its own slot of column
+  // sums.
   const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),

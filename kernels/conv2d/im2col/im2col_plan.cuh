@@ -1,5 +1,5 @@
-// Chooses plans of the im2col and folded engines: tile shapes, numbers of splits, workspace,
-// expected times. Host code.
+// Chooses plans of the im2col and folded engines (engines.h): tile shapes and numbers of splits,
+// with their workspace and their expected times. Host code.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ bool empty(const View& view);
 // Returns whether the tile suits the task. A tile whose taps share pixels (Sm90Tile::taps) needs
 // filters of exactly this width, stride 1 and padding 1.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
-// Returns the view as the tile reads it. If taps share pixels, each row of positions gets one more
-// position, which reads zeros for the last tap of the row.
+// Returns the view as the tile reads it. If taps share pixels (Sm90Tile::taps), each row of
+// positions gets one more position, which reads zeros for the last tap of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
 // Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little
@@ -41,28 +41,28 @@ int gradient_channels(const Task& task, const View& view, int tile);
 // Returns whether backward_data reads a transposed copy of the filters, with k contiguous. tf32
 // requires it, and it is faster for narrow tiles.
 bool transposes(const Task& task, int tile);
-// Returns whether the kernel that writes y also computes its statistics, for which k must not be
-// split.
+// Returns whether the kernel that writes y also computes batch norm's sums of y. For that, k must
+// not be split.
 bool sums(const Task& task, int splits);
-// Returns whether the kernel that writes dx fuses input_norm. k must not be split, and pixels must
-// not be joined.
+// Returns whether the kernel that writes dx fuses input_norm (Conv2dProblem). For that, k must not
+// be split, and pixels must not be joined (joined_pixels.h).
 bool norms(const Task& task, int splits);
 // Returns whether the kernel that writes dx also applies the mask of input_relu.
 bool masks(const Task& task, int splits);
-// Returns whether the kernel reads one copy of the bias per joined pixel.
+// Returns whether the kernel reads one copy of the bias per joined pixel (joined_pixels.h).
 bool repeats_bias(const Task& task);
 
 // Returns the product that the kernel runs, with channels padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
-// The rows and columns of the result.
+// The numbers of rows and columns of the result.
 struct Result {
   std::int64_t m, n;
 };
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  // partial: sums of the splits of k. gradient: that of folded or packed filters. slots: column
-  // sums.
+  // `partial` has the sums of the splits of k, `gradient` the gradient of folded or packed filters,
+  // and `slots` the blocks' column sums.
   float *partial, *gradient, *slots;
   float* bias;  // one copy per joined pixel, if repeats_bias()
   std::uint8_t *filters, *images;

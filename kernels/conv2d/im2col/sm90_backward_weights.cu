@@ -4,7 +4,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// In narrow tiles the filters are the columns of the result, else its rows.
+// In narrow tiles (gemm::is_narrow) the filters are the columns of the result, else its rows.
 template <class Config>
 using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
                                   GradientLoader<Config, Config::columns % Config::depth != 0>>;

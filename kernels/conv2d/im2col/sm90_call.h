@@ -1,5 +1,5 @@
-// The interface between the host code of the im2col engine and its kernels, which are those of
-// gemm/wgmma with loaders that read the windows of a filter from NHWC tensors by TMA.
+// The interface between the host code of the im2col engine and its kernels. The kernels are those
+// of gemm/wgmma, with loaders that read the windows of a filter from NHWC tensors by TMA.
 #pragma once
 
 #include "kernels/device/cuda_tensor_map.h"
@@ -59,8 +59,8 @@ struct WindowLoad {
 // pack.
 struct PackSteps {
   cuda::Divider tiles;  // divides by the tiles of a pack
-  // The distances in channels of the images, and in rows and columns of filters that are read with
-  // n contiguous.
+  // The distances in channels of the images, and in rows and columns of the filters. The last two
+  // are 0 unless backward_data reads the filters as they are, not a transposed copy.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
@@ -74,7 +74,7 @@ struct FilterTaps {
 // Says where TMA stores a box (64 rows by 128 bytes) of a tile.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix (one per split of k)
+    matrix,     // rows of a plain matrix; each split of k has a matrix of its own
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
     // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
@@ -83,7 +83,7 @@ struct Placement {
   Kind kind = Kind::matrix;
   // For divisions by the positions in a row and in an image.
   cuda::Divider across, positions;
-  cuda::Divider blocks;                  // divides by the blocks of channels, for (transposed_)filters
+  cuda::Divider blocks;                  // divides by the blocks of channels in a tap
   const StepControl* control = nullptr;  // column sums run over its valid samples
   int sample_rows = 0;
 };
@@ -92,7 +92,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
-  MemberMap half;              // for transposed_filters: dy in boxes half as wide
+  MemberMap half;              // for transposed_filters: dy, read in boxes half as wide
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -101,9 +101,9 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit per element
+  const std::uint8_t* mask;  // a mask of C's type or, with norm_operands, of one bit per element
   float* sum_slots;
-  MemberMap norm_operands[2];  // for input_norm: its x and dy2
+  MemberMap norm_operands[2];  // for input_norm: the norm's input, and dy2
   // In tf32 backward_weights writes its result here, not through the map `c`: [splits][m
   // filters][taps][channels].
   float* gradient;
@@ -121,8 +121,8 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Returns whether the tile has a kernel that fuses input_norm. Some tf32 tiles have too few stages,
-// or too small ones, for its operands.
+// Returns whether the tile has a kernel that fuses input_norm (Conv2dProblem). In some tf32 tiles,
+// there are too few pipeline stages for the operands of the norm, or the stages are too small.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);

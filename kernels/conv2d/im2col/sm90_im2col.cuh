@@ -8,7 +8,8 @@
 namespace convoy::kernels::conv {
 
 // Returns how many of `m` rows belong to valid samples and so count in column sums. `offset` is the
-// distance in bytes from member 0's memory to this member's.
+// distance in bytes from member 0's memory to that of the member (Members, kernel.h) that the block
+// computes.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
@@ -34,9 +35,9 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// The placement if taps share pixels. After each row of pixels, the tile then has a gap row that
-// belongs to no output. TMA cannot skip gaps when it stores (illegal instruction), so threads
-// store.
+// The placement if taps share pixels (Sm90Tile::taps). After each row of pixels, the tile then has
+// a gap row that belongs to no output. TMA cannot skip the gaps when it stores (it ends in an
+// illegal instruction), so threads store the results.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   // Loads a box of 64 rows.
@@ -78,8 +79,8 @@ struct LoaderParameters {
   }
 };
 
-// Loads stages of forward and backward_data: A is windows of the images, B is filters. Divisions
-// are slow, so only the constructor divides, once per work item.
+// Loads pipeline stages of forward and backward_data: A is windows of the images, B is filters.
+// Divisions are slow, so only the constructor divides, once per work item (Schedule).
 template <class Config>
 class WindowLoader {
  public:
@@ -133,11 +134,11 @@ class WindowLoader {
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// One TMA box of windows: positions by one block of columns. After the last block it names an image
-// that does not exist, so that TMA reads zeros.
+// One TMA box of windows: output positions by one block of im2col columns. For a block after the
+// last one, the box names an image that does not exist, so that TMA reads zeros.
 struct WindowBox {
   int channel, first_image;
-  std::uint16_t right, down;  // offsets of the tap
+  std::uint16_t right, down;  // the tap's offsets in pixels from the window's first pixel
   __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
@@ -152,9 +153,9 @@ struct WindowBox {
   }
 };
 
-// Loads stages of backward_weights: A is dy, B is windows of x, or the reverse with
-// filters_in_columns. If a tile ends in half a box, the last box of dy is half as wide, because TMA
-// is slow outside a tensor.
+// Loads pipeline stages of backward_weights: A is dy, B is windows of x, or the reverse with
+// filters_in_columns. If a tile ends in half a TMA box, the last box of dy is half as wide, because
+// TMA is slow outside a tensor.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
@@ -206,10 +207,10 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
-// Loads stages of backward_weights for tiles whose columns are the taps of a filter's row. One box
-// of x serves all taps, because tap s of a position reads the pixel of tap 0 of the position s
-// further. Each row of y gets one more position, where dy is zero. So a pixel at the end of a row
-// that is not finite also reaches the gradients of other taps.
+// Loads pipeline stages of backward_weights for tiles whose columns are the taps of a filter's row.
+// One TMA box of x serves all taps, because tap s of a position reads the pixel that tap 0 reads s
+// positions further. Each row of y gets one more position, where dy is zero. So if a pixel at the
+// end of a row is not finite, it also reaches the gradients of other taps.
 template <class Config>
 class RowGradientLoader {
  public:
@@ -237,7 +238,7 @@ class RowGradientLoader {
   const Parameters& p_;
   const int member_;
   const int filter_;
-  const std::uint16_t down_;  // offset of the tap
+  const std::uint16_t down_;  // the tap's offset in rows from the window's first row
   int position_;
   WindowLoad::Pixel at_;
 };

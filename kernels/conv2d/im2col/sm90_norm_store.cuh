@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The placement for rows without gaps (GapPlacement).
+// The placement for tiles without gap rows. GapPlacement is the one for tiles with gap rows.
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -27,7 +27,7 @@ class NormStore {
     CUtensorMap g;            // [m][n], of the operands' type: bf16 or, in tf32, f32
     CUtensorMap operands[2];  // the norm's input, and dy2
     const CUtensorMap *g_of_others, *operands_of_others[2];
-    std::uint8_t* plain;  // the memory of g, for threads that copy
+    std::uint8_t* plain;  // the address of g, for threads that store without TMA
     int m, n;
     const std::uint8_t* mask;  // one bit per element, one byte per 16 bytes of g
     float* sum_slots;          // one slot per consumer warpgroup: [blocks * 2][2][n]
@@ -48,8 +48,8 @@ class NormStore {
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong, a warpgroup holds its last stage of the product while it waits for all stages of
-  // the operands. The ring needs room for all of them.
+  // In ping-pong (Sm90Tile), a warpgroup holds its last stage of the product while it waits for all
+  // stages of the two operands. The ring needs room for all of these stages.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -75,7 +75,8 @@ class NormStore {
     for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
-  // `block` is the number of this block among those that compute the member.
+  // `block` is the number of this block among the blocks that compute the member (Members,
+  // kernel.h).
   __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : p_(parameters),
@@ -125,7 +126,8 @@ class NormStore {
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
-      sm90::async_proxy_fence();  // else TMA could refill the stage before this thread has read it
+      // Without this fence TMA could refill the stage before this thread has read it.
+      sm90::async_proxy_fence();
       __syncwarp();
       ring.release(stage_of_x, thread_ % 32);
       ring.release(ring.position.stage, thread_ % 32);
@@ -140,8 +142,8 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member, for an address in the memory of
-  // member 0.
+  // Returns the address in the memory of this Store's member (Members, kernel.h), for an address in
+  // the memory of member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -151,9 +153,10 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // This buffer is free: thread 0 has waited until TMA had read it, before the last barrier.
+    // This buffer is free, because thread 0 has waited before the last barrier until TMA had read
+    // it.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    // If the box reaches into the next tile, only its first half is this tile's.
+    // If the box reaches into the next tile, only its first half belongs to this tile.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
@@ -176,7 +179,7 @@ class NormStore {
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      // TMA would store the whole box and overwrite the next tile, so threads store the half.
+      // TMA would store the whole box and overwrite the next tile, so threads store half a box.
       const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
@@ -193,7 +196,7 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp sums 16 columns. In half a box, warps 2 and 3 have none.
+      // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
@@ -208,11 +211,11 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // The 16-byte words of a thread, one in every 16th row of a box.
+  // How many 16-byte units of a box a thread has: one in every 16th row.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;
-  std::ptrdiff_t offset_;  // bytes from member 0's memory to the member's
+  std::ptrdiff_t offset_;  // bytes from member 0's memory to the memory of member_
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
   int staged_ = 0;

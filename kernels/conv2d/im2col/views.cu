@@ -37,8 +37,9 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// A strided backward_data has a view for each pair of residues of dx's row and column modulo the
-// stride. This returns one of them. It has no taps if dx is zero there.
+// Returns one view of a strided backward_data, which has a view for each pair of residues of dx's
+// row and column modulo the stride. The view has no taps if dx is zero at all pixels with its
+// residues.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;

@@ -27,9 +27,9 @@ struct View {
   }
 };
 
-// Returns the views of a task. There is one, except in a backward_data with stride. That has one
-// for each pair of residues of dx's row and column modulo the stride, a convolution of dy without
-// stride.
+// Returns the views of a task. There is one view, except in a backward_data with stride. There,
+// each pair of residues of dx's row and column modulo the stride has a view, which is a convolution
+// of dy without stride.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

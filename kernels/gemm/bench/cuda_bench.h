@@ -10,8 +10,8 @@
 
 namespace convoy::kernels::gemm {
 
-// Benches run on the default stream, because other streams that have ever had work slow later
-// graphs: eight streams by 0.3 us per node on an H200.
+// Benches run on the default stream, because each other stream that has ever had work slows down
+// later graphs. Eight streams cost 0.3 us per node of a graph on an H200.
 inline constexpr cudaStream_t kBenchStream = nullptr;
 
 // Returns how many sets of operands, of `bytes` each, are needed to exceed the L2 cache several
@@ -50,9 +50,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each of which has one launch per set of operands. They take turns with graphs
-// of about `budget` microseconds, so that a change of clocks affects all alike. Returns the medians
-// of `samples` timings.
+// Times contenders, each of which has one launch per set of operands. The contenders take turns
+// with graphs of about `budget` microseconds, so that a change of the GPU's clock rate affects all
+// alike. Returns the medians of `samples` timings.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

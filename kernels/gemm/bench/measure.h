@@ -24,8 +24,8 @@ struct Timing {
   double least = 0, most = 0;
 };
 
-// Holds random operands of a problem on the current device. There are several sets if one would fit
-// into the L2 cache.
+// Holds random operands of a problem on the current device. If one set of operands would fit into
+// the L2 cache, there are several sets, so that timed launches read from memory.
 class Bench {
  public:
   explicit Bench(const Problem& problem);
@@ -35,9 +35,9 @@ class Bench {
   // Runs the plan on new random operands into a C filled with NaN (random if beta != 0). Compares
   // up to 20,000 elements with sums in double precision.
   Check check(const Plan& plan, std::uint64_t seed);
-  // Times captured graphs of launches over all sets of operands, about `budget` microseconds per
-  // sample. The plans take turns, so that changes of clocks affect all alike. Returns the medians
-  // of `samples`.
+  // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
+  // microseconds per sample. The plans take turns, so that a change of the GPU's clock rate affects
+  // all alike. Returns the medians of `samples` timings.
   std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:

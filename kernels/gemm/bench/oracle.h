@@ -1,4 +1,5 @@
-// The interface between the host code and the device code of bench/measure.h. CUDA builds only.
+// Makes random operands, and computes the expected values with which Bench::check() (measure.h)
+// compares a plan's C. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,9 +1,10 @@
 // The mma_sync kernel. Its operands are plain matrices (gemm) or images seen through the windows of
-// a filter (convolution). An operand type brings its pipeline stages into shared memory. Device
-// code.
+// a filter (convolution). The type of an operand has a Carrier, which copies the operand to shared
+// memory, one pipeline stage after the other. Device code.
 //
-// In shared memory an operand is [extent][depth] if k is contiguous, else [depth][extent], where
-// the extent is that of m or n. Rows are padded to avoid bank conflicts.
+// In shared memory a stage of an operand is [extent][depth] if k is contiguous, else
+// [depth][extent]. `extent` counts rows of A or columns of B, and `depth` values of k. Rows are
+// padded to avoid bank conflicts.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -14,7 +15,7 @@
 
 namespace convoy::kernels::gemm {
 
-// The shape of one operand's stage in shared memory.
+// The shape of a pipeline stage of one operand in shared memory.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -24,7 +25,8 @@ struct Side {
   static constexpr int pitch = width + pad, elements = lines * pitch;
 };
 
-// Brings one operand's pipeline stages into shared memory. Elements outside the matrix become zero.
+// Copies one operand to shared memory, one pipeline stage after the other. Elements outside the
+// matrix become zero.
 template <class Operand, class S, int threads, bool vectors>
 class MatrixCarrier {
   using T = typename Operand::T;
@@ -90,11 +92,12 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  // Rows or columns in the matrix from this thread's first one on.
+  // How many rows (A) or columns (B) the matrix has from this thread's first one on.
   int left_;
 };
 
-// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies the next values of k
+// to shared memory for each stage of the pipeline.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -145,8 +148,8 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // A warp computes 64 x 64 elements if the tile is wide enough: that reads shared memory the
-  // least.
+  // A warp computes 64 x 64 elements if the tile is wide enough, because this shape needs the
+  // fewest reads of shared memory.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };

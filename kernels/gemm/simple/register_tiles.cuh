@@ -1,9 +1,10 @@
-// The register_tiles kernel, for operand types that bring their pipeline stages into shared memory.
-// Device code.
+// The register_tiles kernel. The type of an operand has a Carrier, which copies the operand to
+// shared memory, one pipeline stage after the other. Device code.
 //
-// In shared memory both operands are [depth][extent + 4], with m or n contiguous. If k is
-// contiguous in an operand, 4-byte copies transpose it. A warp then reads eight values of k of four
-// rows, to use whole sectors of device memory. Padding avoids bank conflicts.
+// In shared memory a stage of each operand is [depth][extent + 4], with m or n contiguous. `extent`
+// counts rows of A or columns of B, and `depth` values of k. If k is contiguous in device memory,
+// 4-byte copies transpose the operand. A warp then reads eight values of k of four rows, to use
+// whole sectors of device memory. Padding avoids bank conflicts.
 #pragma once
 
 #include <tuple>
@@ -28,7 +29,7 @@ struct RegisterTile {
   static constexpr int blocks_per_multiprocessor = (thread_columns == 8 ? 512 : 256) / threads;
 };
 
-// Brings one operand's pipeline stages into shared memory.
+// Copies one operand to shared memory, one pipeline stage after the other.
 template <class Operand, int extent, int threads, int depth>
 class PlaneCarrier {
   static constexpr bool k_contiguous = Operand::k_contiguous;
@@ -85,7 +86,8 @@ class PlaneCarrier {
 
  private:
   static constexpr int kPitch = extent + 4;
-  static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;  // threads along a stored line
+  // How many threads share a line. A line is a stored row of the matrix in device memory.
+  static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;
   static constexpr int kLinesAtOnce = threads / kPerLine;
   static constexpr int kCount = (k_contiguous ? extent : depth) / kLinesAtOnce;
   static_assert(kCount > 0 && kCount * kLinesAtOnce == (k_contiguous ? extent : depth));
@@ -111,11 +113,12 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  // Rows or columns in the matrix from this thread's first one on.
+  // How many rows (A) or columns (B) the matrix has from this thread's first one on.
   int left_;
 };
 
-// A plain matrix as an operand. Each operand type has a Carrier, which copies its stages.
+// A plain matrix as an operand. Each operand type has a Carrier, which copies the next values of k
+// to shared memory for each stage of the pipeline.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -144,8 +147,9 @@ struct Fragment {
 
 template <int columns>
 __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragment<columns>& fragment) {
-  // Going back and forth through the columns reuses an operand from the step before, which avoids
-  // register bank conflicts and gains a tenth of the rate.
+  // The loop goes through the columns forth in one row and back in the next. So a product uses an
+  // operand of the product before it, which avoids register bank conflicts and gains a tenth of the
+  // rate.
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll

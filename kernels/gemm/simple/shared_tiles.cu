@@ -1,5 +1,5 @@
-// A block computes 32 x 32 elements of C. Operands pass through 32 x 32 tiles in shared memory, so
-// each element is read from device memory 32 times less often.
+// A block computes 32 x 32 elements of C. It copies 32 x 32 tiles of the operands to shared memory,
+// so each element is read from device memory 32 times less often than by the elementwise kernel.
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/simple/strided.cuh"

@@ -1,5 +1,5 @@
-// Host code of the wgmma kernels: chooses the tile shape and the number of splits, makes tensor
-// maps, launches.
+// Host code of the wgmma kernels (sm90_kernel.cuh): chooses the tile shape and the number of
+// splits, makes tensor maps, and launches the kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,12 +29,13 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + finish;
 }
 
-// Returns the expected microseconds: the longer of the time of memory and that of the work items. A
-// stage takes the time of its products or, in small tiles, of its transfer from L2. The constants
-// are fitted to 8,400 timings on an H200 (docs/results/training.md).
+// A pipeline stage takes the time of its products or, in small tiles, of its transfer from L2. The
+// work items (Schedule) take the time of all their stages; with_memory() combines it with the time
+// of the memory traffic. The constants are fitted to 8,400 timings on an H200
+// (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  // For each tile, the measured cycles of a stage's products per 32 elements of the tile.
+  // For each tile, the measured cycles that a stage's products take per 32 elements of the tile.
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
                                   1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
@@ -61,8 +62,8 @@ namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));
 
-// An operand as the kernels read it. It is a copy (repacked) if TMA cannot read the original, whose
-// pitch or address is no multiple of 16 bytes, or if tf32 needs k contiguous.
+// An operand as the kernels read it. It is a copy (repacked) if TMA cannot read the original,
+// because its pitch is no multiple of 16 bytes, or if tf32 needs k contiguous.
 struct Operand {
   bool mn_major = false;  // m or n, not k, is contiguous in what the kernel reads
   bool repacked = false;
@@ -230,7 +231,8 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr)
       sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream, members);
-    // Each of the two consumer warpgroups of a block writes a slot of column sums.
+    // Each of the two consumer warpgroups of a block (sm90_kernel.cuh) writes its own slot of
+    // column sums.
     const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream, members);
   };

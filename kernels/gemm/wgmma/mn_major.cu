@@ -1,5 +1,5 @@
-// Host code of the wgmma tiles for tf32 operands whose k is not contiguous: chooses the tile and
-// the number of splits, makes tensor maps, launches.
+// Host code of the wgmma tiles for tf32 operands whose k is not contiguous (sm90_mn_major.cuh):
+// chooses the tile and the number of splits, makes tensor maps, and launches the kernels.
 #include <algorithm>
 #include <cmath>
 
@@ -9,9 +9,9 @@
 
 namespace convoy::kernels::gemm {
 
-// The traffic of a stage in shared memory decides its time: the stage is written, y is read and
-// written back transposed, x is read once, and y is read again for every 64 rows of x. x and y are
-// the tile's longer and shorter side (sm90_mn_major.cuh).
+// The time of a pipeline stage is that of its traffic in shared memory: the stage is written, y is
+// read and written back transposed, x is read once, and y is read again for every 64 rows of x. x
+// and y are the tile's longer and shorter side (sm90_mn_major.cuh).
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                               bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];

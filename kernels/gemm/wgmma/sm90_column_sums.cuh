@@ -1,6 +1,7 @@
 // Computes column sums of C for batch norm while C is in shared memory, in TMA boxes of 64 rows by
-// 128 bytes (sm90_staging.cuh). A column gets two sums: of its elements, and of their products with
-// those of another box (with the same box, of their squares).
+// 128 bytes (sm90_staging.cuh). A column gets two sums: the sum of its elements, and the sum of
+// their products with the elements of another box. The other box may be the same box; then these
+// are squares.
 //
 // A consumer warpgroup keeps the sums in registers as long as its tiles are in the same columns of
 // C, then adds them to its own slot in device memory. The order of additions is fixed, so every run
@@ -21,7 +22,7 @@ class ColumnSums {
  public:
   // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]. Synchronise the
   // warpgroup before the first add(). Rows of C from `rows` on do not count. `block` is the number
-  // of this block among those that compute the member.
+  // of this block among the blocks that compute the member (Members, kernel.h).
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),
@@ -58,8 +59,8 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // Only this lane adds to the element. The atomic operation saves the wait for the old
-        // value.
+        // Only this lane adds to the element. It uses an atomic operation because it then need not
+        // wait for the old value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
@@ -68,7 +69,7 @@ class ColumnSums {
 
  private:
   static constexpr bool kHalves = Config::element_bytes == 2;  // true for bf16, false for f32
-  // Columns of a box. Each of the four warps sums a quarter of them.
+  // The number of columns of a box. Each of the four warps adds up a quarter of them.
   static constexpr int kWidth = Config::box_columns;
 
   template <bool squares, bool all_count>
@@ -84,9 +85,9 @@ class ColumnSums {
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // Sums a box of bf16 on tensor cores. The left factor has columns of the other box as rows, and
-  // rows of ones. The right factor is the box. So the sums of products are on the product's
-  // diagonal, and the plain sums in the rows of ones.
+  // Adds up a box of bf16 on tensor cores, by a matrix product. The rows of its left factor are
+  // columns of the other box, and rows of ones. Its right factor is the box. So the sums of
+  // products are on the diagonal of the result, and the plain sums in its last rows.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -122,7 +123,7 @@ class ColumnSums {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // Sums a box of f32. Four lanes share a column, and each takes two of every eight rows, which
+  // Adds up a box of f32. Four lanes share a column, and each takes two of every eight rows, which
   // avoids bank conflicts.
   template <bool squares, bool all_count>
   __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {

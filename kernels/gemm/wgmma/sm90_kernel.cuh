@@ -1,8 +1,9 @@
 // The wgmma kernel is persistent: each block computes many tiles. A producer warpgroup fills a ring
-// of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply them. The Loader
-// decides what a stage holds: parts of two matrices (gemm), or im2col columns and filters
-// (convolution). The Store writes the sums. If it reads tensors, they come through the ring, too.
-// The structure follows CUTLASS's warp-specialised kernels. Device code, sm_90a only.
+// of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply what the stages
+// hold. The Loader decides what this is: parts of two matrices (gemm), or im2col columns and
+// filters (convolution). The Store writes the sums. If the Store reads tensors, they come through
+// the ring, too. The structure follows CUTLASS's warp-specialised kernels. Device code, sm_90a
+// only.
 //
 // Consumer warpgroups are cooperative (they share a tile, half of its rows each) or in ping_pong
 // (they take tiles in turn, so that one stores while the other multiplies). The two blocks of a
@@ -31,15 +32,15 @@ struct TileConfig {
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
   // Tiles of 64 columns exchange A and B (swapped), and so compute C transposed. One product of 64
-  // x `rows` reads less shared memory than several of 64 x 64.
+  // x `rows` elements reads less shared memory than several products of 64 x 64.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // TMA boxes of B if n is contiguous. The last one may be half used.
+  // How many TMA boxes B has if n is contiguous. The last box may be half used.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // If several taps of a filter's row share one box of pixels, each tap starts one row further in
-  // it. In gradients of weights these taps are columns of B. Else each tap's B is a stage of a ring
-  // of its own.
+  // If several taps of a filter's row share one TMA box of pixels (Sm90Tile::taps), each tap starts
+  // one row of the box further. In gradients of weights these taps are columns of B. Else the B of
+  // each tap is a stage of a second ring (TapRing).
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -52,7 +53,8 @@ struct TileConfig {
                        b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
-  static constexpr int staging_bytes = 64 * 128;  // a staged TMA box of C: 64 rows of 128 bytes
+  // A staged box is a TMA box of C in shared memory, before it is stored: 64 rows of 128 bytes.
+  static constexpr int staging_bytes = 64 * 128;
   static constexpr int box_columns = 128 / element_bytes;
   // Each consumer warpgroup has two staged boxes.
   static constexpr int store_bytes = 2 * 2 * staging_bytes;
@@ -65,8 +67,8 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // 160 registers leave room on the multiprocessor for a block of copy_all_reduce.cu, which 168
-  // would not. Later the producer gives most of its own to the consumers.
+  // With 160 registers per thread, a block of comm's copy_all_reduce.cu fits on the multiprocessor,
+  // too; with 168 it does not. Later the producer gives most of its registers to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -94,7 +96,8 @@ struct RingPosition {
   }
 };
 
-// Tells every block of the cluster that this warp has read the stage, which may then be refilled.
+// Tells every block of the cluster that this warp has read the stage. When all warps have done so,
+// the stage may be refilled.
 template <int cluster>
 __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   if constexpr (cluster == 1) {
@@ -108,7 +111,9 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  std::uint64_t *full, *empty;  // two per stage: its bytes have come; all warps have read it
+  // Two barriers for each stage. `full` completes when the stage's bytes have come. `empty`
+  // completes when all warps have read the stage.
+  std::uint64_t *full, *empty;
   RingPosition<count> position;
 
   // Call this from one thread. `arrivals` is the number of warps that read a stage.
@@ -131,14 +136,15 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps share pixels. A stage holds one tap. If `resident` is set, all of B fits
-// into the ring, so it is loaded once and serves all work items.
+// The ring of B if taps share pixels (Sm90Tile::taps). A stage holds one tap. If `resident` is set,
+// all of B fits into the ring, so it is loaded once and serves all work items.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
 };
 
-// Loads stages of two plain matrices. A loader serves one work item, stage after stage.
+// Loads pipeline stages of two plain matrices. A loader serves one work item (Schedule), stage
+// after stage.
 template <class Config>
 class MatrixLoader {
  public:
@@ -180,7 +186,7 @@ class MatrixLoader {
   }
 
  private:
-  // The width and bytes of a TMA box if k is not contiguous.
+  // The width in elements and the bytes of a TMA box if k is not contiguous.
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)
@@ -261,8 +267,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    // The turn passes only when the epilogue's operands have come. Else the other consumer
-    // warpgroup, which skips their stages, could take an old phase of the barriers for a new one.
+    // Pass the turn only when the operands of the epilogue have come. Else the other consumer
+    // warpgroup, which skips the stages of these operands, could take an old phase of the barriers
+    // for a new one.
     output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
@@ -272,8 +279,8 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
 }
 
 // Calls work(member, block, blocks) for each share of the work that this block computes. A share is
-// what one block would compute in a launch for one member alone. So a member's sums have the same
-// order in every launch. With clusters, "block" means a cluster.
+// the work that one block would have in a launch for one member alone (Members, kernel.h). So a
+// member's sums have the same order in every launch. With clusters, "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -285,17 +292,17 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   }
 }
 
-// Multiplies the work items of one member or, with `several`, of several members. A kernel for one
-// member lacks the code that moves pointers, because loading that code makes a short step 3 %
-// longer.
+// Multiplies the work items of one member or, with `several`, of several members (Members,
+// kernel.h). A kernel for one member lacks the code that moves pointers to another member's memory,
+// because loading that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
                                                             const Schedule schedule, const Shares shares) {
-  // Shared memory holds, in this order, the stages, the stages of taps, the staged boxes of C, and
-  // the barriers.
+  // Shared memory holds, in this order, the stages of `ring`, those of `taps`, the staged boxes of
+  // C, and the barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;

@@ -1,5 +1,5 @@
-// Launches the wgmma kernels. The files that instantiate them (kernels/sm90_instances.cmake)
-// include this header.
+// Launches the wgmma kernels (sm90_kernel.cuh). The files that instantiate these kernels
+// (kernels/sm90_instances.cmake) include this header.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,8 @@ void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, co
   CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, arguments...));
 }
 
-// Starts the kernel of one tile shape. `blocks` is the number of blocks that compute one member.
+// Starts the kernel of one tile shape. `blocks` is the number of blocks that compute one member
+// (Members, kernel.h).
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
                  const Schedule& schedule, int blocks, Members members, cudaStream_t stream) {

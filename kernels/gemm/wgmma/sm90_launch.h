@@ -1,4 +1,5 @@
-// The interface between the host code of the wgmma kernels and the kernels.
+// The interface between the host code of the wgmma kernels and the kernels: tile shapes, the order
+// of the work, expected times, and the arguments of a launch.
 #pragma once
 
 #include <cuda.h>
@@ -13,13 +14,13 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape. In names, p stands for ping-pong, t for several taps, and r for an operand that is
-// read into registers (sm90_mn_major.h).
+// A tile shape. In names, p stands for ping-pong (sm90_kernel.cuh), t for several taps, and r for
+// an operand that is read into registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  // The taps of a filter's row that share the pixels of a stage.
+  // How many taps of a filter's row share the pixels of a pipeline stage.
   int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
@@ -31,11 +32,12 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Returns how many taps a stage multiplies one after the other. It is 1 in gradients of weights,
-// where each tap is 64 columns of the tile instead.
+// Returns how many taps of a filter's row the consumers multiply, one after the other, with the
+// pixels of a stage. The number is 1 in tiles for gradients of weights, where each tap has 64
+// columns of the tile instead.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Returns whether the tile's columns are no multiple of 64, to suit layers with such numbers of
-// filters. In bf16 the last TMA box of a row is then half used.
+// Returns whether the number of columns is no multiple of 64, to suit layers with as many filters.
+// In bf16 the last TMA box of a row of the tile is then half used.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
@@ -46,9 +48,9 @@ constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }
 
-// Deals out work items. A work item is a tile and a range of k. A band is a few rows of tiles,
-// whose operands fit into L2. Items go through a band column by column, then through the next band,
-// then through the next split of k.
+// Deals out work items. A work item is a tile and a range of k (a split). A band is a few rows of
+// tiles, whose operands fit into L2. Items go through a band column by column, then through the
+// next band. After the last band, they begin again with the next split of k.
 class Schedule {
  public:
   struct WorkItem {
@@ -56,7 +58,8 @@ class Schedule {
   };
 
   Schedule() = default;
-  // `m_tiles` and `band` are in units of a cluster's height. Without tiles there are no work items.
+  // `m_tiles` and `band` count clusters, whose blocks compute tiles one above the other. Without
+  // tiles there are no work items.
   Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
       : m_tiles_(m_tiles),
         n_tiles_(n_tiles),
@@ -100,7 +103,8 @@ class Schedule {
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
 // Returns the expected microseconds of a product that moves `bytes`. With `has_partials`, another
-// kernel adds partial sums. With `windows`, an operand is read through an im2col map.
+// kernel adds partial sums. With `windows`, an operand is read through an im2col map
+// (cuda_tensor_map.h).
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
 // Returns the expected microseconds of a product: the longer of its arithmetic (`compute`) and its

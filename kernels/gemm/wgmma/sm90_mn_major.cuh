@@ -3,9 +3,9 @@
 // side x and a shorter side y. TMA loads stages of 32 values of k. Two warps transpose the boxes of
 // y in place. Two warpgroups read x into registers and multiply. Device code, sm_90a only.
 //
-// A sum may take its values of k in any order, if x and y have the same one. The orders are chosen
-// so that accesses to shared memory are wide and have no bank conflicts, and so that a lane has
-// neighbours of a row of C.
+// A sum may take its values of k in any order, if x and y have them in the same order. The orders
+// are chosen so that accesses to shared memory are wide and have no bank conflicts, and so that a
+// lane has neighbours of a row of C.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -21,20 +21,20 @@ struct MnMajorConfig {
                        y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
   static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
   static constexpr int turners = 2, consumer_warps = 8;
-  // The loaders call x A, even where x is B of the product.
+  // For the loaders, x is A, even if it is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  // The 64-row blocks of x that a consumer warpgroup multiplies.
+  // How many blocks of 64 rows of x a consumer warpgroup multiplies.
   static constexpr int row_blocks = x / 2 / 64;
-  static constexpr int run = 2 * row_blocks;  // neighbours of x that a lane holds
+  static constexpr int run = 2 * row_blocks;  // how many neighbouring rows of x a lane holds
   static constexpr int warp_x = 8 * run;
   static constexpr int x_bytes = x * 128, stage_bytes = x_bytes + y * 128;
   static constexpr int barrier_bytes = 256, limit = 227 * 1024 - 1024;
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // All threads start with 168 registers. The producer's warps keep 104, because they transpose in
-  // registers.
+  // Registers per thread; at the start all threads have 168. The producer's warps keep 104, because
+  // some of them transpose in registers.
   static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
@@ -70,7 +70,7 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// A lane's part of x: of each 64-row block, two rows at two values of k.
+// A lane's part of x for one step: two rows of each 64-row block, at two values of k.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
@@ -101,7 +101,8 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item. While the products of a step run, x is read for the steps that follow.
+// Multiplies one work item (Schedule). A step is one instruction, with 8 values of k. While the
+// products of a step run, x is read for the steps that follow.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -163,8 +164,8 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Multiplies all work items. Loader is one of those of wgmma_kernel, and its A is x. Result stores
-// the sums of each split.
+// Multiplies all work items (Schedule). Loader is one of the loaders of wgmma_kernel, and its A is
+// x. Result stores the sums of each split.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,

@@ -1,7 +1,7 @@
-// Writes accumulators of the wgmma kernels into a staged box: 64 rows of 128 bytes in shared
-// memory, in the swizzle in which TMA stores them. Each warp of a consumer warpgroup writes 16 of
-// the rows. If A and B are exchanged (swapped), accumulators hold C transposed, and each warp
-// writes 16 of the columns. Device code, sm_90a only.
+// Stages accumulators of the wgmma kernels: writes them to a TMA box in shared memory, 64 rows of
+// 128 bytes in the swizzle in which TMA stores them. Each warp of a consumer warpgroup writes 16 of
+// the rows. If A and B are exchanged (Config::swapped), accumulators hold C transposed, and each
+// warp writes 16 of the columns. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,8 +1,8 @@
 // The epilogue of the wgmma kernels. It scales the accumulators, adds the bias, applies the ReLU,
 // stages the result in shared memory as TMA boxes of 64 rows by 128 bytes, and lets TMA store them.
-// If TMA cannot store C, or C's old values are needed, it stores raw fp32 sums, and another kernel
-// finishes them. Column sums are those of the staged, rounded values. A mask is applied by threads,
-// which then store the box instead of TMA. Device code, sm_90a only.
+// If TMA cannot store C, or C's old values are needed, it stores raw fp32 sums, from which another
+// kernel computes C. Column sums are sums of the staged, rounded values. Threads apply a mask, and
+// then store the box instead of TMA. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +14,8 @@
 
 namespace convoy::kernels::gemm {
 
-// The place in C of a staged box, for a plain matrix. Convolutions have placements of their own.
+// Says where in C a staged box belongs, for a plain matrix. Convolutions have placements of their
+// own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
@@ -37,14 +38,15 @@ class TileStore {
     const float* bias;  // null if there is no bias
     bool relu, bf16;
     std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
-    // For Extra::mask, a mask of C's type: C is 0 wherever it is not above 0.
+    // For Extra::mask, a mask of C's type: C is 0 wherever the mask is not above 0.
     const std::uint8_t* mask;
     float* sum_slots;  // for Extra::sums: [blocks * 2][2][n]
     Placement placement;
     std::ptrdiff_t member_stride;
   };
 
-  // `block` is the number of this block among those that compute the member.
+  // `block` is the number of this block among the blocks that compute the member (Members,
+  // kernel.h).
   __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : parameters_(parameters),
@@ -59,7 +61,7 @@ class TileStore {
         column_sums_(moved(parameters.sum_slots), block, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
-  // This Store reads no tensors.
+  // Returns how many pipeline stages of tensors this Store reads per work item: none.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p, int member) {
     sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others, member));
@@ -103,8 +105,8 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of the mask of a box
 
-  // Returns the address in the memory of this Store's member, for an address in the memory of
-  // member 0.
+  // Returns the address in the memory of this Store's member (Members, kernel.h), for an address in
+  // the memory of member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -114,9 +116,9 @@ class TileStore {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
                                                                  : 0.0f;
   }
-  // Applies alpha, bias and ReLU to `count` accumulators. In every group of four, 0 and 2 are in
-  // one column, and 1 and 3 in the next. If A and B are exchanged, 0 and 1 are in one column, and 2
-  // and 3 eight columns further.
+  // Applies alpha, bias and ReLU to `count` accumulators. Of every four accumulators, numbers 0 and
+  // 2 are in one column, and numbers 1 and 3 in the next column. If A and B are exchanged, numbers
+  // 0 and 1 are in one column, and numbers 2 and 3 are eight columns further.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -150,15 +152,17 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // With A and B exchanged, a warp holds 16 columns of all rows, and adjusts them all at
-        // once.
+        // With A and B exchanged, a warp's sums are 16 columns of all 64 rows of the row block,
+        // whatever the chunk. So alpha, bias and ReLU are applied to all of them once, in the first
+        // chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // This buffer is free: thread 0 has waited until TMA had read it, before the last barrier.
+        // This buffer is free, because thread 0 has waited before the last barrier until TMA had
+        // read it.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -187,7 +191,7 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp sums 16 columns, so half a box leaves nothing for warps 2 and 3.
+        // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
@@ -199,11 +203,11 @@ class TileStore {
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Sets gap rows, which belong to no output, to zero before columns are summed. A warp clears what
-  // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
+  // Sets gap rows (Placement::has_gaps) to zero before columns are summed. A warp clears the part
+  // of them that it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // The 16-byte words of a row that a warp has staged.
+    // How many 16-byte words of a row a warp has staged.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
@@ -214,8 +218,9 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(i, word, offset) for each 16-byte word of this thread that is in C. `units` is the
-  // number of words in a row of the box. `offset` is the word's place in C in bytes.
+  // Calls use(i, word, offset) for each 16-byte word of the box that this thread has and that is in
+  // C. `units` is the number of words in a row of the box. `offset` is the word's place in C in
+  // bytes.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;
@@ -260,7 +265,7 @@ class TileStore {
 
   const Parameters& parameters_;
   int member_;
-  std::ptrdiff_t offset_;  // bytes from member 0's memory to the member's
+  std::ptrdiff_t offset_;  // bytes from member 0's memory to the memory of member_
   std::uint8_t* staging_;
   int consumer_, thread_, warp_, lane_;
   bool adjusts_;

@@ -1,4 +1,4 @@
-// Instantiates the wgmma kernels for tf32 operands whose k is not contiguous.
+// Instantiates the wgmma kernels for tf32 operands whose k is not contiguous (sm90_mn_major.cuh).
 #include "kernels/gemm/wgmma/sm90_mn_major.cuh"
 
 namespace convoy::kernels::gemm {

@@ -14,7 +14,7 @@
 
 namespace convoy::kernels::sm90 {
 
-// Call this between ordinary writes of registers and products that read them.
+// Call this after ordinary writes to registers and before products that read these registers.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int pending>
@@ -24,7 +24,8 @@ __device__ inline void wgmma_wait() {
 
 // Describes a tile of 128-byte rows in TMA's 128-byte swizzle, in boxes at multiples of 1024 bytes.
 // If k is contiguous, `stride_bytes` is the distance between groups of 8 rows. Else it is the
-// distance between groups of 8 k, and `leading_bytes` that between groups of 64 rows or columns.
+// distance between groups of 8 values of k, and `leading_bytes` is the distance between groups of
+// 64 rows or columns.
 __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
                                                   std::uint32_t stride_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
@@ -35,7 +36,8 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-// The accumulators (n / 2 in each lane) in the text of the instruction, and as its operands.
+// The accumulators, n / 2 in each lane: CONVOY_PLACES_… are their placeholders in the text of the
+// instruction, and CONVOY_ACC_… are the operands.
 #define CONVOY_PLACES_32                                                 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -83,8 +85,8 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
-// With A in registers, lane l has rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows at k +
-// 4.
+// Here A is in registers. Lane l has its rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows
+// at k = l % 4 + 4.
 #define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
   __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
                               int accumulate) {                                                     \

@@ -1,5 +1,5 @@
-// Compares the prediction service with `convoy predict`, through jobs/predict_client.py and a
-// folder.
+// Tests that the prediction service gives the same results as `convoy predict`, both for images
+// that jobs/predict_client.py sends to its socket and for images in a folder that it watches.
 #include <sys/stat.h>
 
 #include <atomic>
