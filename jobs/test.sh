@@ -11,7 +11,7 @@ for_tests=yes
 data=(${CONVOY_TEST_DATA:+"-DCONVOY_TEST_DATA=$CONVOY_TEST_DATA"})
 cmake --preset cpu "${data[@]}"
 cmake --build --preset cpu
-ctest --preset cpu "$@"
+ctest --preset cpu -j "$(nproc)" "$@"
 if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
   CUDACXX=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} cmake --preset cuda "${data[@]}"
   # ptxas prints C75xx if it cannot issue wgmma instructions back to back, which may halve their

@@ -101,14 +101,13 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   return maker;
 }
 
-#ifdef CONVOY_HAS_CUDA
-#define CONVOY_CUDA_MAKER(name) cuda::name
-#else
-#define CONVOY_CUDA_MAKER(name) nullptr
+// Builds without CUDA define the CUDA backend's makers in no_cuda_makers.cpp, which sets this macro.
+#ifndef CONVOY_CUDA_MAKER_BODY
+#define CONVOY_CUDA_MAKER_BODY ;
 #endif
 
 // Declares the makers of an operation, one in the namespace of each backend, and name(backend,
-// problem, request), which picks one of them. Builds without CUDA have no maker for that backend.
+// problem, request), which picks one of them. In builds without CUDA that backend's maker throws.
 // Use the macro in namespace convoy::kernels.
 #define CONVOY_KERNEL(name, Problem)                           \
   namespace cpu {                                              \
@@ -118,16 +117,16 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
 
 // Declares the makers of an operation without a CPU maker of its own. The CPU backend uses
 // `cpu_maker`, or has no maker if this is nullptr.
-#define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                           \
-  namespace reference {                                                                            \
-  Kernel name(const Problem& problem, KernelRequest& request);                                     \
-  }                                                                                                \
-  namespace cuda {                                                                                 \
-  Kernel name(const Problem& problem, KernelRequest& request);                                     \
-  }                                                                                                \
-  inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) {            \
-    return select(backend, reference::name, cpu_maker, CONVOY_CUDA_MAKER(name))(problem, request); \
-  }                                                                                                \
+#define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                \
+  namespace reference {                                                                 \
+  Kernel name(const Problem& problem, KernelRequest& request);                          \
+  }                                                                                     \
+  namespace cuda {                                                                      \
+  Kernel name(const Problem&, KernelRequest&) CONVOY_CUDA_MAKER_BODY                    \
+  }                                                                                     \
+  inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) { \
+    return select(backend, reference::name, cpu_maker, cuda::name)(problem, request);   \
+  }                                                                                     \
   static_assert(true, "takes the semicolon")
 
 }  // namespace convoy::kernels
