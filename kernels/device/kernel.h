@@ -101,7 +101,8 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   return maker;
 }
 
-// Builds without CUDA define the CUDA backend's makers in no_cuda_makers.cpp, which sets this macro.
+// Builds without CUDA set this macro in no_cuda_makers.cpp, which CMake writes, and so define the
+// makers of the CUDA backend there.
 #ifndef CONVOY_CUDA_MAKER_BODY
 #define CONVOY_CUDA_MAKER_BODY ;
 #endif
