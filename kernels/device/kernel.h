@@ -107,24 +107,34 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
 #define CONVOY_CUDA_MAKER_BODY ;
 #endif
 
-// Declares the makers of an operation, one in the namespace of each backend, and name(backend,
-// problem, request), which picks one of them. In builds without CUDA that backend's maker throws.
-// Use the macro in namespace convoy::kernels.
+// Declares the makers of an operation, one in the namespace of each backend. In builds without CUDA
+// that backend's maker throws. Use these macros in namespace convoy::kernels.
+#define CONVOY_MAKERS(name, Problem)                           \
+  namespace cpu {                                              \
+  Kernel name(const Problem& problem, KernelRequest& request); \
+  }                                                            \
+  CONVOY_MAKERS_WITHOUT_CPU(name, Problem)
+
+#define CONVOY_MAKERS_WITHOUT_CPU(name, Problem)                     \
+  namespace reference {                                              \
+  Kernel name(const Problem& problem, KernelRequest& request);       \
+  }                                                                  \
+  namespace cuda {                                                   \
+  Kernel name(const Problem&, KernelRequest&) CONVOY_CUDA_MAKER_BODY \
+  }                                                                  \
+  static_assert(true, "takes the semicolon")
+
+// Declares the makers of an operation and name(backend, problem, request), which picks one of them.
 #define CONVOY_KERNEL(name, Problem)                           \
   namespace cpu {                                              \
   Kernel name(const Problem& problem, KernelRequest& request); \
   }                                                            \
   CONVOY_KERNEL_WITH_CPU(name, Problem, cpu::name)
 
-// Declares the makers of an operation without a CPU maker of its own. The CPU backend uses
-// `cpu_maker`, or has no maker if this is nullptr.
+// The same for an operation without a CPU maker of its own. The CPU backend uses `cpu_maker`, or
+// has no maker if this is nullptr.
 #define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                \
-  namespace reference {                                                                 \
-  Kernel name(const Problem& problem, KernelRequest& request);                          \
-  }                                                                                     \
-  namespace cuda {                                                                      \
-  Kernel name(const Problem&, KernelRequest&) CONVOY_CUDA_MAKER_BODY                    \
-  }                                                                                     \
+  CONVOY_MAKERS_WITHOUT_CPU(name, Problem);                                             \
   inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) { \
     return select(backend, reference::name, cpu_maker, cuda::name)(problem, request);   \
   }                                                                                     \

@@ -42,14 +42,14 @@ Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem
     require_dtype(operation, "metrics", *desc, DType::f64);
   }
   return select(backend, reference::softmax_cross_entropy_forward, cpu::softmax_cross_entropy_forward,
-                CONVOY_CUDA_MAKER(softmax_cross_entropy_forward))(problem, request);
+                cuda::softmax_cross_entropy_forward)(problem, request);
 }
 
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request) {
   const char* operation = "softmax_cross_entropy_backward";
   check(operation, "dlogits", request, 2, 1);
   return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward,
-                CONVOY_CUDA_MAKER(softmax_cross_entropy_backward))(problem, request);
+                cuda::softmax_cross_entropy_backward)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -35,17 +35,7 @@ Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);
 
 // The backends' makers, which expect checked requests.
-namespace reference {
-Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
-Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
-Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
-Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
-}  // namespace cuda
+CONVOY_MAKERS(softmax_cross_entropy_forward, LossProblem);
+CONVOY_MAKERS(softmax_cross_entropy_backward, LossProblem);
 
 }  // namespace convoy::kernels
