@@ -23,10 +23,11 @@ convert() { # STORE FLAGS…
 convert raw256 --encode raw --size 256
 convert jpeg256 --encode jpeg:90 --short-side 256
 convert photos --encode seekable
+convert kept --encode keep
 printf '%-14s %-10s %10s %8s %10s %12s\n' network data images/s ratio step/ms waiting
 for row in "$@"; do
   model=${row%:*} batch=${row#*:}
-  for data in synthetic raw256 jpeg256 photos synthetic; do
+  for data in synthetic raw256 jpeg256 photos kept synthetic; do
     flags=(--data "$out/$data.h5" --random-resized-crop --flip)
     [ "$data" != synthetic ] || flags=(--data synthetic --classes 1000)
     name=$model-$data

@@ -48,7 +48,7 @@ else
   rates=${RATES:-0.0125 0.025 0.05 0.1 0.2 0.4 0.8 1.6}
   steps=${STEPS:-400} batch=${BATCH:-128} images=${IMAGES:-16}
 fi
-flags=(--data "$data" --global-batch "$batch" --steps "$steps" --momentum 0.9 --backend "$backend"
+flags=(--data "$data" --global-batch "$batch" --steps "$steps" --momentum 0.9 --schedule cosine --backend "$backend"
        --eval-every 0 --checkpoint-every-epochs 0 --keep-checkpoints 1 --log-every "$((steps < 10 ? 1 : 10))")
 [ "$backend" = cpu ] || flags+=(--data-on-device --precision "${PRECISION:-bf16}")
 

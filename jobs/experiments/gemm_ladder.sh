@@ -32,9 +32,9 @@ row() { # DEVICE PRECISION RUNG MICROSECONDS CUBLAS: prints a row; CUBLAS is its
     printf "%s %.1f | %.1f | %.1f | %s |\n", head, us, operations / us * 1e-3, first / us, cublas == "" ? "" : sprintf("%.3f", cublas)
   }'
 }
-on_cpu() { # RUNG BACKEND THREADS
+on_cpu() { # RUNG BACKEND [FLAGS…]
   local us
-  us=$("$convoy" bench step --model linear --classes "$n" --batch "$m" --size "$side" --backend "$2" --threads "$3" --steps 2 \
+  us=$("$convoy" bench step --model linear --classes "$n" --batch "$m" --size "$side" --backend "${@:2}" --steps 2 \
     --warmup 1 --layers --json | grep -F '"op":"linear_forward"' | value ms | awk '{ print 1e3 * $1 }')
   row CPU fp32 "$1" "$us" ""
 }
@@ -43,9 +43,9 @@ on_cpu() { # RUNG BACKEND THREADS
   echo
   echo "| device | precision | rung | µs | GFLOP/s | × plain loops | × cuBLAS |"
   echo "|---|---|---|---|---|---|---|"
-  on_cpu "plain loops" reference 1
-  on_cpu "oneDNN, one thread" cpu 1
-  on_cpu "oneDNN, all $(nproc) threads" cpu "$(nproc)"
+  on_cpu "plain loops" reference --threads 1
+  on_cpu "oneDNN, one thread" cpu --threads 1
+  on_cpu "oneDNN, all cores" cpu
   if [ "$gpu" = yes ]; then
     "$convoy" bench gemm --shape "${m}x${n}x$k" --precision fp32,tf32,bf16 --milliseconds "${MILLISECONDS:-5}" --json >"$out/gemm.jsonl"
     while read -r line; do
