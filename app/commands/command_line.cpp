@@ -66,7 +66,7 @@ class Reader {
       if (verb->get_name() == word) verb_ = verb;
   }
 
-  std::optional<std::string> behind_equals() const {
+  std::optional<std::string> value_after_equals() const {
     const auto equals = words_[at_].find('=');
     if (equals == std::string::npos) return std::nullopt;
     return words_[at_].substr(equals + 1);
@@ -75,7 +75,7 @@ class Reader {
   // Reads a switch. Two different spellings, such as --x and --no-x, are a mistake, because one
   // reverses the other.
   void read_switch(const CLI::Option& option, const std::string& flag) {
-    if (const auto value = behind_equals(); value && *value != "true" && *value != "false")
+    if (const auto value = value_after_equals(); value && *value != "true" && *value != "false")
       mistake_ = fmt::format("{}: found '{}', expected true or false", flag, *value);
     const auto [earlier, first] = given_.try_emplace(&option, flag);
     if (!first && earlier->second != flag)
@@ -84,7 +84,7 @@ class Reader {
 
   void read_value(const CLI::Option& option, const std::string& flag) {
     std::string value;
-    if (const auto own = behind_equals()) {
+    if (const auto own = value_after_equals()) {
       value = *own;
     } else if (at_ + 1 == words_.size()) {
       mistake_ = fmt::format("{}: found no value, expected {}", flag, expected_of(option));

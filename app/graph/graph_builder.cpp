@@ -16,7 +16,7 @@ class GraphBuilder {
         options_(options),
         emitter_(graph_, options),
         used_(weighted() ? network.outputs() : std::vector{network.outputs()[0]}),
-        needed_(layers_behind(network, used_)) {}
+        needed_(layers_needed_for(network, used_)) {}
 
   StepGraph build() {
     declare_tensors();

@@ -77,7 +77,7 @@ std::vector<LayerId> Network::outputs() const {
   return outputs_.empty() ? std::vector{static_cast<LayerId>(layers_.size()) - 1} : outputs_;
 }
 
-std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs) {
+std::vector<bool> layers_needed_for(const Network& network, const std::vector<LayerId>& outputs) {
   std::vector<bool> needed(network.layers().size(), false);
   for (const LayerId output : outputs) needed[static_cast<std::size_t>(output)] = true;
   for (std::size_t id = needed.size(); id-- > 0;)
@@ -87,7 +87,7 @@ std::vector<bool> layers_behind(const Network& network, const std::vector<LayerI
 }
 
 Network without_unused(const Network& network) {
-  const std::vector<bool> needed = layers_behind(network, network.outputs());
+  const std::vector<bool> needed = layers_needed_for(network, network.outputs());
   Network result(network.name(), network.shape(network.input()));
   std::vector<LayerId> new_id(needed.size(), 0);
   for (std::size_t id = 1; id < needed.size(); ++id) {

@@ -76,7 +76,7 @@ class Network {
 };
 
 // Returns for each layer whether one of `outputs` depends on it.
-std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs);
+std::vector<bool> layers_needed_for(const Network& network, const std::vector<LayerId>& outputs);
 
 // Returns the network without the layers on which no output depends.
 Network without_unused(const Network& network);

@@ -79,7 +79,7 @@ class OpTimer::Ring {
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
     // The ring holds at least the largest operation. The other tensors follow it, so its size is
     // aligned.
-    size_ = padded(std::max(shared, largest)) + padded(64);
+    size_ = padded(std::max(shared, largest));
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);
     std::int64_t next = size_;

@@ -164,7 +164,7 @@ constexpr OptionRow kOutput[] = {
      "0: at the end only"},
     {"checkpoint-every-steps", &O::checkpoint_every_steps, ranks, WholeNumbers{1}, "N", "instead of epochs"},
     {"keep-checkpoints", &O::keep_checkpoints, ranks, WholeNumbers{1, 1 << 20}, "N",
-     "newest ones kept beside the best"},
+     "newest ones kept next to the best"},
     {"log-every", &O::log_every, ranks, WholeNumbers{1}, "N", "steps between lines of metrics.jsonl"},
     {"trace", &O::trace, file, kAny, "FILE.json",
      "Chrome trace of a few steps of all ranks, for ui.perfetto.dev"},

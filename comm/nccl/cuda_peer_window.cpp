@@ -12,9 +12,9 @@
 #include <string_view>
 #include <thread>
 
-#include "comm/nccl/driver_function.h"
 #include "comm/nccl/nccl_collectives.h"
 #include "comm/nccl/peer_window.h"
+#include "kernels/device/cuda_driver.h"
 
 namespace convoy::comm {
 namespace {
@@ -74,10 +74,11 @@ CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
 }
 
 void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t stream) {
-  static auto* const run = driver_function<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+  static auto* const run = kernels::driver_function<decltype(&cuStreamBatchMemOp)>("cuStreamBatchMemOp");
   // The driver only reads, although its parameter is not const.
   auto* const first = const_cast<CUstreamBatchMemOpParams*>(operations.data());
-  check_driver(run(stream, static_cast<unsigned>(operations.size()), first, 0), "cuStreamBatchMemOp");
+  kernels::check_driver(run(stream, static_cast<unsigned>(operations.size()), first, 0),
+                        "cuStreamBatchMemOp");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <atomic>
 
-#include "comm/nccl/driver_function.h"
 #include "comm/nccl/progress_marks.h"
+#include "kernels/device/cuda_driver.h"
 
 namespace convoy::comm {
 namespace {
@@ -43,10 +43,11 @@ void ProgressMarks::enter(cudaStream_t stream, int operation) const {
 }
 
 void ProgressMarks::finish(cudaStream_t stream) const {
-  static auto* const write_value = driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32");
+  static auto* const write_value =
+      kernels::driver_function<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
   auto* shown = reinterpret_cast<Shown*>(shown_.data());
   // The device has the same address for pinned memory as the host.
-  check_driver(
+  kernels::check_driver(
       write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT),
       "cuStreamWriteValue32");
 }

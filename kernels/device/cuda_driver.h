@@ -11,7 +11,8 @@
 
 namespace convoy::kernels {
 
-// `Function` is the PFN_… type that cudaTypedefs.h has for `name`.
+// Returns a function of the driver with its signature in CUDA 12.0. `Function` is the type of a
+// pointer to it, such as the PFN_… type that cudaTypedefs.h has for `name`.
 template <typename Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
@@ -21,6 +22,11 @@ Function driver_function(const char* name) {
     throw std::runtime_error(
         fmt::format("the CUDA driver has no {}: a driver for CUDA 12 or later is needed", name));
   return reinterpret_cast<Function>(found);
+}
+
+inline void check_driver(CUresult status, const char* name) {
+  if (status != CUDA_SUCCESS)
+    throw std::runtime_error(fmt::format("{} failed: CUDA driver error {}", name, static_cast<int>(status)));
 }
 
 }  // namespace convoy::kernels

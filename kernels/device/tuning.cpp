@@ -48,12 +48,12 @@ Choices read(const std::filesystem::path& file) {
 // Writes the whole file or none of it. If `link` is a symbolic link, writes its target.
 void write(const std::filesystem::path& link, const std::string& text) {
   const auto file = std::filesystem::exists(link) ? std::filesystem::canonical(link) : link;
-  const std::string beside = fmt::format("{}.{}", file.string(), getpid());
-  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const std::string temporary = fmt::format("{}.{}", file.string(), getpid());
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const auto failed = [&] {
     const std::string why = std::strerror(errno);
     if (descriptor >= 0) close(descriptor);
-    unlink(beside.c_str());
+    unlink(temporary.c_str());
     fail(file, why);
   };
   if (descriptor < 0) failed();
@@ -63,7 +63,7 @@ void write(const std::filesystem::path& link, const std::string& text) {
     if (count <= 0) failed();
     done += std::size_t(count);
   }
-  if (fsync(descriptor) != 0 || rename(beside.c_str(), file.c_str()) != 0) failed();
+  if (fsync(descriptor) != 0 || rename(temporary.c_str(), file.c_str()) != 0) failed();
   close(descriptor);
 }
 

@@ -102,7 +102,7 @@ class Bench {
       // Measure one bucket of gradients that NCCL sums with thread blocks, and a larger one. On one
       // host, the copy engines move the larger one, which takes no multiprocessors.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
-        for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
+        for (const std::int64_t images : {8, 32, 256}) print(next_to_computation(bytes, images));
   }
 
  private:
@@ -155,7 +155,7 @@ class Bench {
 
   // Times the all-reduce of a gradient bucket during a computation that takes longer than the
   // all-reduce.
-  OverlapRow beside_computation(std::int64_t bytes, std::int64_t images) {
+  OverlapRow next_to_computation(std::int64_t bytes, std::int64_t images) {
     const BackwardSample sample(images);
     int repeats = 1;
     const auto computation = [&](kernels::Stream stream) {
@@ -193,7 +193,7 @@ class Bench {
                                          {"overlap", row.overlap()}})
                              .dump());
     else
-      fmt::print("{:>13} {:>12} {:>11.2f}  {:.2f} us beside operations of {:.1f} us: {:.1f} % hidden\n",
+      fmt::print("{:>13} {:>12} {:>11.2f}  {:.2f} us next to operations of {:.1f} us: {:.1f} % hidden\n",
                  "overlap", row.bytes, row.together, row.communication, row.operation, 100 * row.overlap());
     std::fflush(stdout);
   }
@@ -241,7 +241,7 @@ void add_bench_collectives(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = bench.add_subcommand(
       "collectives",
-      "Collectives of all ranks: time and bus bandwidth by size, beside MPI's or NCCL's own calls");
+      "Collectives of all ranks: time and bus bandwidth by size, next to MPI's or NCCL's own calls");
   add_choice(*verb, "--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL",
              {"cpu", "cuda"});
   verb->add_option("--operations", options->operations,

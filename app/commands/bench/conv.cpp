@@ -227,7 +227,7 @@ class Session {
 void add_bench_conv(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = bench.add_subcommand(
-      "conv", "Convolutions of a network on the GPU, the fastest plan of each or all, beside cuDNN");
+      "conv", "Convolutions of a network on the GPU, the fastest plan of each or all, next to cuDNN");
   verb->add_option("--model", options->model, "network, or FILE.onnx, whose convolutions to time")
       ->capture_default_str()
       ->type_name("NAME");

@@ -285,7 +285,7 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
 }
 
 // Launches on several streams delay each other's blocks. Each must still give the same bits.
-TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
+TEST_P(GemmOnGpu, SameBitsNextToOtherKernels) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
   problem.output = DType::bf16;
