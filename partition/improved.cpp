@@ -231,7 +231,11 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
   const bool second = cost_.device_count() > 1 && small();
-  const ImprovementLimits limits = search_limits();
+  ImprovementLimits limits = search_limits();
+  // Under contention a move takes ten times the work, because it delays many transfers.
+  constexpr std::int64_t kContention = 3;
+  if (cost_.machine().contention() && small() && limits.work < std::numeric_limits<std::int64_t>::max())
+    limits.work *= kContention;
   if (second && options_.threads > 1) {
     auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
     consider(improve(cost_, units_, start.placement, limits, &counts));

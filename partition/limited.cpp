@@ -1,6 +1,7 @@
-// Improves a placement under memory limits. Searches from several placements, and also under
-// tighter limits than the machine's: reducing memory once by much can cost less time than often by
-// little. In this way a machine with a looser limit also finds what one with a tighter limit finds.
+// Improves a placement under memory limits. Searches under a ladder of limits, first from the
+// loosest to the tightest, then back up to the machine's. The ladder and its searches depend on the
+// graph and not on the machine's limits, so that a looser limit repeats the searches of a tighter
+// one and never gives a longer schedule.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -20,35 +21,70 @@ Machine Partitioner::with_limits(double share) const {
   return machine;
 }
 
-// Returns the tighter limits to search under: memory_floor() × (1 + kRatio^number) for whole
-// numbers, so that machines with different limits search under the same ones. Expresses them as
-// shares of the machine's limits.
-std::vector<Partitioner::TighterLimit> Partitioner::tighter_limits() const {
-  constexpr double kRatio = 0.84;
-  constexpr int kMostSteps = 7;
+Bytes Partitioner::largest_limit() const {
   Bytes largest = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
     if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
       largest = std::max(largest, limit);
+  return largest;
+}
+
+// Returns the peak of the device that needs the largest share of its limit. If the limits differ, it
+// is scaled to the largest limit.
+Bytes Partitioner::largest_peak(const Simulation& simulation) const {
+  double share = 0;
+  for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
+    if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
+      share = std::max(share, static_cast<double>(simulation.use[device].peak_bytes) /
+                                  static_cast<double>(std::max<Bytes>(1, limit)));
+  return std::llround(share * static_cast<double>(largest_limit()));
+}
+
+// Places the graph on the machine without memory limits.
+PartitionResult Partitioner::without_limits() const {
+  Machine machine = cost_.machine();
+  for (DeviceIndex device = 0; device < machine.device_count(); ++device)
+    machine.device(device).memory_limit = kUnlimited;
+  const CostModel cost(cost_.graph(), machine);
+  PartitionOptions options = options_;
+  if (options.time_limit) options.time_limit = std::chrono::duration<double>(left()) / 4;
+  return partition_graph(cost, options);
+}
+
+// Returns the placement in its own order or in that of list scheduling, whichever is shorter.
+Placement Partitioner::ordered(Placement placement) const {
+  Entry entry;
+  entry.placement = std::move(placement);
+  choose_order(entry);
+  return std::move(entry.placement);
+}
+
+// Returns the tighter limits for a repair: memory_floor() × (1 + kRatio^number) for whole numbers,
+// so that machines with different limits share them. Expresses them as shares of the machine's
+// limits.
+std::vector<double> Partitioner::tighter_limits() const {
+  constexpr double kRatio = 0.84;
+  constexpr int kMostSteps = 7;
+  const Bytes largest = largest_limit();
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
-  std::vector<TighterLimit> limits;
+  std::vector<double> limits;
   if (static_cast<double>(largest) <= floor) return limits;
   const auto first =
       static_cast<int>(std::ceil(std::log(static_cast<double>(largest) / floor - 1) / std::log(kRatio)));
   for (int number = first; number < first + kMostSteps; ++number)
-    limits.push_back({number, floor * (1 + std::pow(kRatio, number)) / static_cast<double>(largest)});
+    limits.push_back(floor * (1 + std::pow(kRatio, number)) / static_cast<double>(largest));
   return limits;
 }
 
 // Takes the placements of three algorithms and reduces their memory to each of the tighter limits
 // in turn, for at most `most` of time each. Returns the first one that then fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
-  const std::vector<TighterLimit> tighter = tighter_limits();
+  const std::vector<double> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
     Entry start;
     start.placement = place(algorithm);
     choose_order(start);
-    for (const auto& [number, share] : tighter) {
+    for (const double share : tighter) {
       if (left().count() == 0) return {};
       const Machine machine = with_limits(share);
       const CostModel cost(cost_.graph(), machine);
@@ -79,58 +115,117 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
     if (!placement.device_of.empty()) take(placement);
 }
 
-// Searches from the placements of METIS and ParDNN under several limits, then goes on from the best
-// result. These placements may exceed the limits, but often stay short while the search makes them
-// fit.
+// Returns limits between the memory_floor() and `peak`, the peak of a placement that ignores limits,
+// as shares of the machine's limits. Their distances from the floor form a geometric series.
+std::vector<double> Partitioner::ladder(Bytes peak) const {
+  constexpr int kRungs = 20;
+  constexpr double kLeast = 0.01;  // distance of the tightest limit from the floor, as a share of the floor
+  const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
+  const double most = static_cast<double>(peak) / floor - 1;
+  std::vector<double> shares;
+  for (int rung = 0; rung < kRungs && most > kLeast; ++rung) {
+    const double bytes = floor * (1 + kLeast * std::pow(most / kLeast, static_cast<double>(rung) / kRungs));
+    // Whole bytes are the same for every machine.
+    shares.push_back(std::round(bytes) / static_cast<double>(largest_limit()));
+  }
+  return shares;
+}
+
+// Searches down the ladder from `start`, then up again to the machine's own limits: on each rung
+// from the placement of the rung below or from that on the way down. Returns the last placement; it
+// is empty if the ladder begins above the machine's limits.
+Placement Partitioner::down_and_up(const std::vector<double>& shares, const Placement& start,
+                                   ImprovementCounts& counts) const {
+  constexpr std::int64_t kPartsDown = 12, kPartsUp = 6;  // of the work of a search without limits
+  std::int64_t searches = 2 * std::ssize(shares);
+  std::vector<Placement> down(shares.size());
+  const auto search = [&](double share, const Placement& from, std::int64_t parts) {
+    const Machine machine = with_limits(share);
+    const CostModel cost(cost_.graph(), machine);
+    // Half of a time limit is for the search under the machine's own limits.
+    ImprovementLimits limits = share_of(search_limits(), options_.time_limit ? 2 * searches-- : parts);
+    limits.fit_at_any_cost = true;
+    ImprovementCounts its;
+    Placement found = improve(cost, units_, from, limits, &its);
+    counts.tried += its.tried, counts.accepted += its.accepted;
+    return found;
+  };
+  const Placement* from = &start;
+  for (std::size_t rung = shares.size(); rung-- > 0; from = &down[rung])
+    down[rung] = search(shares[rung], *from, kPartsDown);
+  Placement best;
+  for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
+    const Machine machine = with_limits(shares[rung]);
+    const CostModel cost(cost_.graph(), machine);
+    const auto score = [&](const Placement& placement) {
+      const Simulation simulation = simulate(cost, placement);
+      return std::pair(memory_overflow(machine, simulation), simulation.makespan);
+    };
+    const bool below = !best.device_of.empty() && score(best) <= score(down[rung]);
+    best = search(shares[rung], below ? best : down[rung], kPartsUp);
+  }
+  return best;
+}
+
+// Takes the best placement of a search without limits if it fits, and searches the ladder from it and
+// from the placement of METIS. Goes on under the machine's own limits if there is a time limit, or if
+// the ladder has found nothing.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
   Entry entry = better_start(entries);
   entry.candidate.algorithm = Algorithm::kImprove;
+  bool found = false;
   const auto consider = [&](const Placement& placement) {
     const Simulation simulation = simulate(cost_, placement);
-    if (memory_overflow(cost_.machine(), simulation) > 0 || simulation.makespan >= entry.candidate.makespan)
-      return;
+    if (memory_overflow(cost_.machine(), simulation) > 0) return;
+    found = true;
+    if (simulation.makespan >= entry.candidate.makespan) return;
     entry.placement = placement, entry.candidate.makespan = simulation.makespan;
   };
-  std::array<Entry, 2> whole;
-  whole[0].placement = place(Algorithm::kMetis), whole[1].placement = place(Algorithm::kParDnn);
-  for (Entry& start : whole) choose_order(start);
-  // Without a time limit, each search from a placement gets 1 / kParts of the work of the final
-  // search.
-  constexpr std::int64_t kParts = 4;
-  const std::vector<TighterLimit> tighter = tighter_limits();
-  const auto tasks_per_thread = static_cast<std::int64_t>(tighter.size() + 3) / options_.threads + 1;
   std::vector<std::function<Placement()>> tasks;
-  const auto add_search = [&](double share, const Placement& start) {
-    tasks.push_back([&, share] {
-      const Machine machine = with_limits(share);
-      const CostModel cost(cost_.graph(), machine);
-      ImprovementLimits limits =
-          share_of(search_limits(), options_.time_limit ? 2 * tasks_per_thread : kParts);
+  if (small()) {
+    const PartitionResult open = without_limits();
+    consider(*open.placement);
+    const std::vector<double> shares = ladder(largest_peak(open.simulation));
+    const std::array<Placement, 2> starts = {*open.placement, ordered(place(Algorithm::kMetis))};
+    std::array<ImprovementCounts, 2> its;
+    for (std::size_t i = 0; i < starts.size(); ++i)
+      tasks.push_back([&, i] { return down_and_up(shares, starts[i], its[i]); });
+    run_tasks(tasks, consider);
+    for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
+  }
+  if (!found || options_.time_limit) search_own_limits(entry, consider, counts);
+  try_all_placements(entry);
+  entry.candidate.seconds = seconds_since(begin);
+  return entry;
+}
+
+// Searches under the machine's own limits: from several placements, then on from the best.
+void Partitioner::search_own_limits(const Entry& best, const std::function<void(const Placement&)>& take,
+                                    ImprovementCounts& counts) const {
+  const std::array<Placement, 3> starts = {best.placement, ordered(place(Algorithm::kMetis)),
+                                           ordered(place(Algorithm::kParDnn))};
+  std::vector<std::function<Placement()>> tasks;
+  for (const Placement& start : starts)
+    tasks.push_back([&] {
+      constexpr std::int64_t kParts = 4;
+      ImprovementLimits limits = share_of(search_limits(), kParts);
       limits.fit_at_any_cost = true;
-      return improve(cost, units_, start, limits);
+      return improve(cost_, units_, start, limits);
     });
-  };
-  const Entry first = entry;
-  add_search(1, first.placement);
-  for (const Entry& start : whole) add_search(1, start.placement);
-  for (const auto& [number, share] : tighter) add_search(share, whole[number & 1].placement);
-  if (small()) run_tasks(tasks, consider);
+  if (small()) run_tasks(tasks, take);
   tasks.clear();
-  const Entry best = entry;
+  const Placement start = best.placement;
   for (int search = 0; search < (small() ? 2 : 1); ++search)
     tasks.push_back([&, search] {
       ImprovementLimits limits = search_limits();
       if (options_.time_limit && options_.threads == 1 && small()) limits = share_of(limits, 2 - search);
       limits.seed += search;
       if (search == 1) limits.temperature /= 10;
-      return improve(cost_, units_, best.placement, limits, search == 0 ? &counts : nullptr);
+      return improve(cost_, units_, start, limits, search == 0 ? &counts : nullptr);
     });
-  run_tasks(tasks, consider);
-  try_all_placements(entry);
-  entry.candidate.seconds = seconds_since(begin);
-  return entry;
+  run_tasks(tasks, take);
 }
 
 }  // namespace convoy::partition

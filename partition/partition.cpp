@@ -60,8 +60,9 @@ PartitionResult Partitioner::run() {
   }
   if (options_.algorithm == Algorithm::kImprove && best_of()->candidate.fits &&
       !at_bound(best_of()->candidate) && !complete)
-    entries.push_back(any_repaired(entries) ? improved_under_limits(entries, result.improvement)
-                                            : improved(entries, result.improvement));
+    entries.push_back(any_repaired(entries) || (small() && cost_.machine().limited())
+                          ? improved_under_limits(entries, result.improvement)
+                          : improved(entries, result.improvement));
   Entry& best = *best_of();
   for (const Entry& entry : entries) result.candidates.push_back(entry.candidate);
   result.algorithm = best.candidate.algorithm;

@@ -58,12 +58,16 @@ class Partitioner {
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
-  struct TighterLimit {
-    // the limit is memory_floor() * (1 + kRatio^number) bytes
-    int number;
-    double share;  // the limit as a share of the machine's limits
-  };
-  std::vector<TighterLimit> tighter_limits() const;
+  std::vector<double> tighter_limits() const;
+  Bytes largest_limit() const;
+  Bytes largest_peak(const Simulation& simulation) const;
+  PartitionResult without_limits() const;
+  Placement ordered(Placement placement) const;
+  std::vector<double> ladder(Bytes peak) const;
+  Placement down_and_up(const std::vector<double>& shares, const Placement& start,
+                        ImprovementCounts& counts) const;
+  void search_own_limits(const Entry& best, const std::function<void(const Placement&)>& take,
+                         ImprovementCounts& counts) const;
   void run_tasks(const std::vector<std::function<Placement()>>& tasks,
                  const std::function<void(const Placement&)>& take) const;
   std::optional<Placement> repaired_to_tighter(std::chrono::nanoseconds most) const;

@@ -95,6 +95,7 @@ StepSchedule HostCopies::with(const std::vector<Absence>& absences) const {
   std::ranges::stable_sort(back, {}, &Absence::next);
   for (const Absence* of : back) after[of->begin].push_back({0, {of->tensor}, Kind::copy_back});
   StepSchedule result;
+  result.reserve(schedule_.size() + 3 * absences.size());
   for (std::size_t at = 0; at <= schedule_.size(); ++at) {
     result.insert(result.end(), after[at].begin(), after[at].end());
     if (at < schedule_.size()) result.push_back(schedule_[at]);

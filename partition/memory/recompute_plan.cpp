@@ -110,15 +110,22 @@ std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> Recomp
   return {first < last ? &table(first + 1, last) : nullptr, nullptr};
 }
 
+// Times never grow with memory, those of a choice and the least of all. So a choice can shorten the
+// table only where it is not yet as short as the choice ever gets, and that is at its beginning.
 void RecomputePlanner::fill(int first, int last) {
   Times times(static_cast<std::size_t>(most_ + 1), kNever);
   for_each_choice(first, last, [&](const Choice& choice) {
     const auto [inner, after] = tables_of(choice, first, last);
     const int kept = units(choice.kept);
+    const int begin = std::max(units(choice.peak), kept);
+    if (begin > most_) return;
     const auto ms = static_cast<float>(choice.ms);
-    for (int free = std::max(units(choice.peak), kept); free <= most_; ++free)
-      times[free] = std::min(times[free], ms + (inner != nullptr ? (*inner)[free - kept] : 0) +
-                                              (after != nullptr ? (*after)[free] : 0));
+    const auto time = [&](int free) {
+      return ms + (inner != nullptr ? (*inner)[free - kept] : 0) + (after != nullptr ? (*after)[free] : 0);
+    };
+    const float shortest = time(most_);
+    for (int free = begin; free <= most_ && times[free] > shortest; ++free)
+      times[free] = std::min(times[free], time(free));
   });
   tables_[static_cast<std::size_t>(first * blocks_ + last)] = std::move(times);
 }
@@ -241,6 +248,7 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
     const int middle = low + (high - low) / 2;
     (fits(middle) ? low : high) = middle;
   }
+  std::vector<StepSchedule> tried{best.schedule};
   keep_more(best, limit);
   // Try plans for slightly more or less memory, too: one of them may leave more room for
   // keep_more(), and then be faster.
@@ -248,7 +256,8 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   for (int free = std::max(low - near, 0); free <= std::min(low + near, most_); ++free) {
     if (times[static_cast<std::size_t>(free)] == kNever) continue;
     RecomputePlan other = plan_in(free);
-    if (other.live_bytes > limit) continue;
+    if (other.live_bytes > limit || std::ranges::find(tried, other.schedule) != tried.end()) continue;
+    tried.push_back(other.schedule);
     keep_more(other, limit);
     if (other.repeated_ms < best.repeated_ms) best = std::move(other);
   }
@@ -267,18 +276,20 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
     if (const int number = runs[run.operation]++; number > 0)
       repeated.push_back({model_.operations[run.operation].ms, run.operation, number});
   std::ranges::stable_sort(repeated, std::greater(), &Repeated::ms);
+  StepSchedule without;  // one for all attempts, so that a copy needs no new memory
   for (const Repeated& each : repeated) {
     int number = 0;
     const auto found = std::ranges::find_if(plan.schedule, [&](const StepRun& run) {
       return run.operation == each.operation && number++ == each.number;
     });
     if (found == plan.schedule.end()) continue;
-    StepSchedule without = plan.schedule;
+    without = plan.schedule;
     without.erase(without.begin() + (found - plan.schedule.begin()));
     remove_unread(model_, without);
     const std::int64_t bytes = peak_of(without);
     if (bytes > limit) continue;
-    plan = {std::move(without), 0, bytes};
+    std::swap(plan.schedule, without);
+    plan.live_bytes = bytes;
   }
   plan.repeated_ms = repeated_ms(model_, plan.schedule);
 }

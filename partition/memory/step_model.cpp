@@ -48,6 +48,7 @@ std::vector<std::int64_t> BufferLives::live() {
     change[lives_[i].last + 1] -= padded(lives_[i].bytes);
   }
   std::vector<std::int64_t> bytes;
+  bytes.reserve(workspace_.size());
   std::int64_t buffers = 0;
   for (int run = 0; run < std::ssize(workspace_); ++run) {
     buffers += change[run];
@@ -61,6 +62,7 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
   // By tensor: the buffer of its newest content.
   std::vector<int> newest(model.tensor_bytes.size(), -1);
   std::vector<bool> ran(model.operations.size(), false);
+  std::vector<std::pair<int, int>> written;  // tensors that the current run writes, and their buffers
   for (int at = 0; at < std::ssize(schedule); ++at) {
     const auto read = [&](int tensor) {
       if (newest[tensor] < 0)
@@ -80,7 +82,7 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
     const std::vector<int>& outputs = schedule[at].outputs;
     for (const int tensor : operation.inputs)
       if (model.tensor_bytes[tensor] > 0) read(tensor);
-    std::vector<std::pair<int, int>> written;
+    written.clear();
     for (const int tensor : ran[schedule[at].operation] ? operation.again : operation.outputs) {
       if (model.tensor_bytes[tensor] == 0) continue;
       const bool updated =

@@ -41,6 +41,7 @@ struct StepRun {
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }
   int tensor() const { return outputs[0]; }
+  bool operator==(const StepRun&) const = default;
 };
 using StepSchedule = std::vector<StepRun>;
 

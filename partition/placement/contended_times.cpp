@@ -200,20 +200,22 @@ bool ContendedTimes::replay(Nanoseconds from, Nanoseconds unchanged_from, Nanose
   std::size_t next_snapshot = every_;
   for (Nanoseconds now = kept_snapshots_ > 0 ? snapshots_[kept_snapshots_ - 1].time : 0;
        new_sequence_.size() < nodes;) {
-    for (DeviceIndex index = 0; index < devices_; ++index)
-      if (device_[index].dirty && !try_start(index, now)) return false;
+    Nanoseconds next = kNever;
+    for (DeviceIndex index = 0; index < devices_; ++index) {
+      DeviceState& device = device_[index];
+      if (device.running == kNone && device.head == kNone) find_head(index);
+      if (device.dirty && !try_start(index, now)) return false;
+      next = std::min(next, device.next_event);
+    }
     if (new_sequence_.size() >= next_snapshot) snapshot(now), next_snapshot = new_sequence_.size() + every_;
-    now = kNever;
-    for (const DeviceState& device : device_) now = std::min(now, device.next_event);
-    if (now == kNever) return false;  // deadlock: devices wait for each other's next nodes
+    if (next == kNever) return false;  // deadlock: devices wait for each other's next nodes
+    now = next;
     for (DeviceIndex index = 0; index < devices_; ++index) {
       DeviceState& device = device_[index];
       if (device.next_event != now) continue;
       if (device.running != kNone) end(index, now);
       device.dirty = true;
     }
-    for (DeviceIndex index = 0; index < devices_; ++index)
-      if (device_[index].running == kNone && device_[index].head == kNone) find_head(index);
   }
   return true;
 }
