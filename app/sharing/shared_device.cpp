@@ -59,6 +59,7 @@ void SharedDevice::end(int job) {
   // Copies of the state may be under way, and others get the memory next.
   copies_.wait_for(job);
   at(job).progress.ended = true;
+  at(job).progress.worked_until = Clock::now();
   turns_.end(job);
   memory_.end(job);
   changed_.notify_all();

@@ -53,7 +53,7 @@ class SharedDevice {
     std::int64_t steps = 0;              // finished steps of training
     std::int64_t evaluated_batches = 0;  // finished steps of tests
     Clock::time_point finished_at;       // when the last step of training finished
-    Clock::time_point worked_until;      // when the last step of any kind finished
+    Clock::time_point worked_until;      // when the last step of any kind finished, or the job ended
     std::int64_t swapped_bytes = 0;      // copied out of the device and into it
   };
   Progress progress(int job) const;
