@@ -107,7 +107,8 @@ class CudaExecutor final : public Executor {
       put(kMixField, &input.mix, memory_.has_mix() ? sizeof input.mix : 0);
     }
     for (std::size_t i = 0; i < captured.pieces.size(); ++i) {
-      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, i + 1 == captured.pieces.size()};
+      const bool last = i + 1 == captured.pieces.size() && !program.goes_on();
+      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, last};
       const Admission admitted(gate_, DeviceGate::Use::step, piece, streams_.compute(0).view());
       captured.pieces[i].graph.launch(compute());
     }

@@ -17,7 +17,8 @@ enum class MemoryPart : std::uint8_t {
   // Parameters, optimizer state and statistics. They may wait in host memory while other sessions
   // use the device.
   state,
-  // Activations. They are needed during a step only, so sessions that take turns may share it.
+  // Activations and gradients. They are needed during a step only, so sessions that take turns may
+  // share it.
   scratch,
   count
 };

@@ -38,7 +38,7 @@ class HostExecutor final : public Executor {
 
   void start(const Program& program, bool stop_requested) override {
     if (started_) throw std::logic_error("a step was started before the last one was finished");
-    const Admission admitted(execution_.gate, DeviceGate::Use::step);
+    const Admission admitted(execution_.gate, DeviceGate::Use::step, {0, !program.goes_on()});
     const double exposed = *execution_.exposed_ms;
     for (int member = 0; member < memory_.members(); ++member) metrics_of(member)[4] = stop_requested ? 1 : 0;
     program.for_each_launched([&](const Instruction& instruction) {

@@ -27,6 +27,8 @@ MemoryPart part_of(Region region) {
     case Region::metrics:
       return MemoryPart::inputs;
     case Region::activations:
+    case Region::accumulated_gradients:
+    case Region::gradients:
     case Region::all_reduce:
       return MemoryPart::scratch;
     default:

@@ -64,6 +64,10 @@ class Program {
   void add(Instruction instruction) { instructions_.push_back(std::move(instruction)); }
   const std::vector<Instruction>& instructions() const { return instructions_; }
 
+  // Whether another program goes on with the step, whose gradients must stay until then.
+  void set_goes_on() { goes_on_ = true; }
+  bool goes_on() const { return goes_on_; }
+
   // Sets the lanes. Call it before an executor runs the program for the first time. If `lanes` is
   // empty, the executor chooses lanes itself.
   void arrange(LaneOrder lanes) { lanes_ = std::move(lanes); }
@@ -91,6 +95,7 @@ class Program {
  private:
   std::vector<Instruction> instructions_;
   LaneOrder lanes_;
+  bool goes_on_ = false;
 };
 
 }  // namespace convoy::app

@@ -58,6 +58,7 @@ StepPrograms ProgramBuilder::build() {
 }
 
 void ProgramBuilder::append_train(Program& program) {
+  append_clearing(program);
   bind(program, *steps_.train, true);
   append_update(program);
   append_statistics_average(program);
@@ -65,6 +66,8 @@ void ProgramBuilder::append_train(Program& program) {
 }
 
 void ProgramBuilder::append_train_part(Program& program) {
+  program.set_goes_on();
+  append_clearing(program);
   bind(program, *steps_.train, false);
   append_accumulation(program, flat(memory_.flat_gradients()), false);
   append_metrics(program, false);

@@ -81,6 +81,7 @@ class ProgramBuilder {
   void append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node);
   void append_metrics(Program& program, bool summed_early);
   void append_no_loss(Program& program);
+  void append_clearing(Program& program);
   void append_update(Program& program);
   void append_clipping(Program& program);
   void append_no_update(Program& program);

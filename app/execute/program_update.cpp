@@ -16,6 +16,21 @@ kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
 
 }  // namespace
 
+// Clears gradients that another session has overwritten. No kernel writes the gaps between them,
+// but clipping reads these.
+void ProgramBuilder::append_clearing(Program& program) {
+  if (!memory_.lends_scratch() || memory_.trained_elements() == 0) return;
+  const MemoryRange gradients = flat(memory_.flat_gradients());
+  Instruction clear{"gradients", "clear",
+                    [backend = options_.backend, gradients](kernels::Stream stream) {
+                      kernels::clear(backend, const_cast<void*>(gradients.begin),
+                                     static_cast<std::size_t>(gradients.bytes), stream);
+                    },
+                    0, gradients.bytes};
+  clear.writes.push_back(gradients);
+  program.add(std::move(clear));
+}
+
 void ProgramBuilder::append_update(Program& program) {
   if (communication_.buckets != nullptr) {
     Instruction wait{"gradients", "wait_buckets", nullptr};

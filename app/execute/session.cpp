@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -188,6 +189,22 @@ void Session::reset() {
 
 int Session::lanes() const {
   return lanes_of_members(steps_, options_.lanes == kAutoLanes ? kMostLanes : options_.lanes, members());
+}
+
+double Session::evaluated_batch_steps() const {
+  const auto ms_of = [&](const CompiledGraph& step) {
+    const std::vector<double> ms = estimated_node_ms(step, options_);
+    return std::accumulate(ms.begin(), ms.end(), 0.0);
+  };
+  return ms_of(steps_.evaluate) / ms_of(*steps_.train);
+}
+
+std::int64_t Session::checkpoint_bytes() const {
+  std::int64_t elements = 0;
+  for (const auto* tensors : {&memory_->parameters(), &memory_->states(), &memory_->optimizer_states(),
+                              &memory_->averages()})
+    for (const PersistentTensor& tensor : *tensors) elements += tensor.desc.shape.elements();
+  return elements * members() * std::int64_t{sizeof(float)};
 }
 
 void Session::initialise(const StepGraph& graph, int member) {

@@ -113,6 +113,11 @@ class Session {
                                             std::int64_t first_resident = 0);
   // Returns the milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
+  // Returns the estimated time of evaluating a batch, in steps of training. Requires a session that
+  // trains.
+  double evaluated_batch_steps() const;
+  // Returns the bytes of all persistent tensors of all members, which a checkpoint holds.
+  std::int64_t checkpoint_bytes() const;
 
   // Initialises a member's parameters and statistics with the initial values of this network. The
   // network must have the same parameters and statistics as the compiled network.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <thread>
+
+#include "app/training/checkpoint/checkpoint.h"
 
 namespace convoy::app {
 namespace {
@@ -17,10 +20,26 @@ constexpr std::int64_t kSteps = 4;  // the fewest steps that are measured
 constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
 // Jobs run side by side only if that is faster by more than measurements vary.
 constexpr double kLeastGain = 1.02;
-// The time of a batch's test, in steps of training: a forward pass of three passes of that size.
-constexpr double kEvaluation = 1.0 / 3;
+constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // in the checkpoint that is timed
 
 }  // namespace
+
+double saved_bytes_per_ms(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / ".rate.h5";
+  CheckpointState state;
+  state.parameters.push_back({{"values", {static_cast<std::int64_t>(kSavedFloats)}}, {}});
+  state.parameters[0].values.resize(kSavedFloats);
+  const Clock::time_point begin = Clock::now();
+  try {
+    save_checkpoint(path, state);
+  } catch (const std::exception&) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  return static_cast<double>(kSavedFloats * sizeof(float)) / ms;
+}
 
 std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chrono::milliseconds least_time) {
   device_.focus(set);
@@ -38,10 +57,10 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chro
   const auto wait = [&](const std::map<int, std::int64_t>& since, std::int64_t steps, auto least) {
     const Clock::time_point start = Clock::now();
     const auto done = [&](int job) { return now(job).steps >= since.at(job) + steps || ended(job); };
-    while (!stopped_() && Clock::now() - start < kMostTime + least_time &&
+    while (!interrupted_() && Clock::now() - start < kMostTime + least_time &&
            (Clock::now() - start < least || !std::ranges::all_of(set, done)) &&
            !std::ranges::all_of(set, [&](int job) { return ended(job); }))
-      std::this_thread::sleep_for(1ms);
+      std::this_thread::sleep_for(2ms);
   };
   wait(before, kFirstSteps, 0ms);
   std::map<int, Point> first;
@@ -85,7 +104,7 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   device_.arrange(each);
   for (const int job : numbers) {
     const double rate = measure({job}, kLeastTime)[job];
-    if (stopped_()) return std::nullopt;
+    if (interrupted_()) return std::nullopt;
     result.alone_ms[job] = rate > 0 ? 1 / rate : 0;
     device_.set_step_ms(job, result.alone_ms[job]);
   }
@@ -110,8 +129,9 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
     }
     device_.arrange(result.groups);
   }
-  if (stopped_()) return std::nullopt;
+  if (interrupted_()) return std::nullopt;
   result.seconds_left = predict(jobs, result);
+  if (interrupted_()) return std::nullopt;
   return result;
 }
 
@@ -133,44 +153,61 @@ double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, c
   return std::clamp(share, 0.05, 1.0);
 }
 
-// Predicts how long the groups take, each by itself. The jobs of a group become fewer as they end,
-// and the others become faster, so measures the rates of the sets that will be left.
-double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
-  const auto left_of = [&](int number) {
-    const PlannedWork& planned = std::ranges::find(jobs, number, &CalibratedJob::number)->planned;
-    const SharedDevice::Progress done = device_.progress(number);
-    const double steps = static_cast<double>(planned.steps - done.steps);
-    const double batches = static_cast<double>(planned.evaluated_batches - done.evaluated_batches);
-    return std::max(0.0, steps) + kEvaluation * std::max(0.0, batches);
-  };
-  const auto rates_of = [&](const std::vector<int>& set) {
-    if (set.size() == 1)
-      return std::map<int, double>{{set[0], 1 / std::max(result.alone_ms.at(set[0]), 1e-9)}};
-    const auto known = measured_.find(set);
-    return known != measured_.end() ? known->second : measured_[set] = measure(set, kLeastTime);
-  };
-  const auto walk = [&](std::vector<int> set) {
-    double ms = 0;
-    std::map<int, double> left;
-    for (const int job : set) left[job] = left_of(job);
-    while (!set.empty() && !stopped_()) {
-      const std::map<int, double> rates = rates_of(set);
-      // A job that was too slow to be measured still moves, so that the walk ends.
-      const auto rate = [&](int job) { return std::max(rates.at(job), 1e-9); };
-      double next = std::numeric_limits<double>::infinity();
-      for (const int job : set) next = std::min(next, left[job] / rate(job));
-      ms += next;
-      for (const int job : set) left[job] -= next * rate(job);
-      std::erase_if(set, [&](int job) { return left[job] < 0.5; });
-    }
-    return ms;
-  };
-  // The first walk measures the sets, which takes time. The second one starts from now.
-  for (const std::vector<int>& group : result.groups) walk(group);
-  const double used = device_.swaps() ? share_that_computes(jobs, result) : 1;
+// Measures how long the group takes by itself. Its jobs become fewer as they end, and the others
+// become faster, so measures the rates of the sets that will be left.
+GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<CalibratedJob>& jobs,
+                                const Calibration& result) {
+  GroupOfJobs group;
+  group.priority = std::numeric_limits<int>::min(), group.turn = 1e-9;
+  std::map<int, double> left;
+  for (const int number : set) {
+    const CalibratedJob& job = *std::ranges::find(jobs, number, &CalibratedJob::number);
+    left[number] = steps_left(job);
+    group.priority = std::max(group.priority, job.priority);
+    group.turn =
+        std::max(group.turn, static_cast<double>(device_.steps_of_turn(number)) * result.alone_ms.at(number));
+  }
   double ms = 0;
-  for (const std::vector<int>& group : result.groups) ms += walk(group);
-  return ms / 1000 / used;
+  while (!set.empty() && !interrupted_()) {
+    const std::map<int, double> rates = rates_of(set, result);
+    // A job that was too slow to be measured still moves, so that the walk ends.
+    const auto rate = [&](int job) { return std::max(rates.at(job), 1e-9); };
+    double next = std::numeric_limits<double>::infinity();
+    for (const int job : set) next = std::min(next, left[job] / rate(job));
+    ms += next;
+    for (const int job : set) left[job] -= next * rate(job);
+    std::erase_if(set, [&](int number) {
+      if (left[number] >= 0.5) return false;
+      const PlannedWork& planned = std::ranges::find(jobs, number, &CalibratedJob::number)->planned;
+      const double checkpoint = static_cast<double>(planned.checkpoint_bytes) / saved_bytes_per_ms_;
+      group.jobs.push_back({ms, static_cast<double>(planned.checkpoints) * checkpoint, checkpoint});
+      return true;
+    });
+  }
+  return group;
+}
+
+// Returns what the job has left to do, in steps of training.
+double Calibrator::steps_left(const CalibratedJob& job) const {
+  const SharedDevice::Progress done = device_.progress(job.number);
+  const double steps = static_cast<double>(job.planned.steps - done.steps);
+  const double batches = static_cast<double>(job.planned.evaluated_batches - done.evaluated_batches);
+  return std::max(0.0, steps) + job.planned.batch_steps * std::max(0.0, batches);
+}
+
+std::map<int, double> Calibrator::rates_of(const std::vector<int>& set, const Calibration& result) {
+  if (set.size() == 1) return {{set[0], 1 / std::max(result.alone_ms.at(set[0]), 1e-9)}};
+  const auto known = measured_.find(set);
+  return known != measured_.end() ? known->second : measured_[set] = measure(set, kLeastTime);
+}
+
+double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
+  // This measures the sets, which takes time. The second time starts from now.
+  for (const std::vector<int>& group : result.groups) work_of(group, jobs, result);
+  const double computing = device_.swaps() ? share_that_computes(jobs, result) : 1;
+  std::vector<GroupOfJobs> groups;
+  for (const std::vector<int>& group : result.groups) groups.push_back(work_of(group, jobs, result));
+  return makespan_ms(groups, computing) / 1000;
 }
 
 }  // namespace convoy::app

@@ -1,20 +1,23 @@
 // Measures, with the jobs' own steps, how long a step takes when a job runs alone and when jobs run
-// side by side. From that it decides which jobs run side by side and predicts when all are done.
+// side by side. From that it decides which jobs run side by side and predicts when all have ended.
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "app/sharing/makespan.h"
 #include "app/sharing/shared_device.h"
 #include "app/training/run_host.h"
 
 namespace convoy::app {
 
 struct CalibratedJob {
-  int number = 0;       // in the device
+  int number = 0;  // in the device
+  int priority = 0;
   PlannedWork planned;  // since the job was set up
 };
 
@@ -25,17 +28,22 @@ struct Calibration {
   std::map<int, double> alone_ms;  // by number: a step's time alone
   // How many times as fast the jobs of the largest group are side by side as one after the other.
   double gain = 1;
-  double seconds_left = 0;  // predicted from now until the last of these jobs has done its steps
+  double seconds_left = 0;  // predicted from now until the last of these jobs has ended
 };
+
+// Measures how fast checkpoints are written into the folder, with a small one. Returns infinity if
+// that fails, since the jobs say so when they save theirs.
+double saved_bytes_per_ms(const std::filesystem::path& folder);
 
 class Calibrator {
  public:
-  // `stopped` returns whether to give up.
-  Calibrator(SharedDevice& device, std::function<bool()> stopped)
-      : device_(device), stopped_(std::move(stopped)) {}
+  // `interrupted` is called every few milliseconds while jobs are measured, and returns whether to
+  // give up. `saved_bytes_per_ms` is the rate at which checkpoints are written.
+  Calibrator(SharedDevice& device, double saved_bytes_per_ms, std::function<bool()> interrupted)
+      : device_(device), saved_bytes_per_ms_(saved_bytes_per_ms), interrupted_(std::move(interrupted)) {}
 
   // Measures the jobs, arranges them in the device and returns the result. The jobs must have
-  // finished their first step. Returns nothing if it was stopped or if no job was left.
+  // finished their first step. Returns nothing if it was interrupted or if no job was left.
   std::optional<Calibration> run(std::vector<CalibratedJob> jobs, SharePolicy policy);
 
  private:
@@ -44,10 +52,15 @@ class Calibrator {
   double share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result);
   bool ended(int job) const { return device_.progress(job).ended; }
   SharedDevice::Groups groups_by_memory(const std::vector<int>& jobs) const;
+  GroupOfJobs work_of(std::vector<int> set, const std::vector<CalibratedJob>& jobs,
+                      const Calibration& result);
+  double steps_left(const CalibratedJob& job) const;
+  std::map<int, double> rates_of(const std::vector<int>& set, const Calibration& result);
   double predict(const std::vector<CalibratedJob>& jobs, const Calibration& result);
 
   SharedDevice& device_;
-  std::function<bool()> stopped_;
+  const double saved_bytes_per_ms_;
+  std::function<bool()> interrupted_;
   std::map<std::vector<int>, std::map<int, double>> measured_;
 };
 

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -22,18 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr const char *kInbox = "inbox", *kReport = "share.json";
-
-// Puts a file into the inbox of a running process, which holds the lock of the folder.
-void post(const fs::path& out, const std::string& name, const std::string& text) {
-  if (!fs::is_directory(out / kInbox) || !is_locked(out))
-    throw UsageError(fmt::format("--out {}: no convoy share is running there", out.string()));
-  data::write_file_atomically(out / kInbox / name, text);
-}
-
 bool is_folder_name(const std::string& name) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
-  return !name.empty() && name.front() != '.' && name != kInbox && name != kReport &&
+  return !name.empty() && name.front() != '.' && name != Inbox::kFolder && name != Inbox::kReport &&
          std::ranges::all_of(name, plain);
 }
 
@@ -48,23 +37,6 @@ nlohmann::json json_of(const Job& job, const SharedDevice::Progress& progress) {
 }
 
 }  // namespace
-
-void request_jobs(const fs::path& out, const fs::path& jobs) {
-  std::ifstream stream(jobs);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  post(out, fmt::format("{}-{}.toml", ::getpid(), Job::Clock::now().time_since_epoch().count()), text);
-}
-
-void request_removal(const fs::path& out, const std::string& job) {
-  std::ifstream stream(out / kReport);
-  const auto report = nlohmann::json::parse(stream, nullptr, false);
-  const auto runs = [&](const nlohmann::json& one) {
-    return one["name"] == job && one["status"] != "finished";
-  };
-  if (!report.is_object() || std::ranges::none_of(report["jobs"], runs))
-    throw UsageError(fmt::format("--remove: found '{}', expected a job that runs in {}", job, out.string()));
-  post(out, job + ".remove", "");
-}
 
 void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names) {
   std::set<std::string> names(taken_names.begin(), taken_names.end());
@@ -96,11 +68,10 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
       environment_(environment),
       stop_(stop),
       lock_(options.out),
+      inbox_(options.out),
       begin_(Clock::now()) {
   threads_ = use_cores(environment_, options_.threads);
   log_names_of_jobs();
-  fs::remove_all(fs::path(options_.out) / kInbox);
-  fs::create_directories(fs::path(options_.out) / kInbox);
   SharingOptions sharing;
   sharing.backend = common_options(jobs[0]).backend;
   sharing.memory_limit = options_.memory_limit;
@@ -123,28 +94,31 @@ void Share::add(const JobSpec& spec, int threads) {
 int Share::run() {
   write_summary();
   const auto runs = [](const auto& job) { return job->status() == JobStatus::running; };
-  while (!all_done()) {
-    if (!stopped()) {
-      read_inbox();
-      start_arrived();
-    } else if (std::ranges::none_of(jobs_, runs)) {
-      break;
-    }
-    report_ended();
-    calibrate_if_due();
+  while (!all_done() && (!stopped() || std::ranges::any_of(jobs_, runs))) {
+    attend();
+    if (!stopped()) calibrate_if_due();
     std::this_thread::sleep_for(20ms);
   }
   report_ended();
-  for (const auto& order : fs::directory_iterator(fs::path(options_.out) / kInbox))
-    spdlog::warn("the order {} came too late", order.path().filename().string());
+  for (const Inbox::Order& order : inbox_.orders())
+    spdlog::warn("the order {} came too late", order.file.filename().string());
   write_summary();
-  fmt::print("{} jobs in {:.1f} s; the last step was done after {:.1f} s{}\n", jobs_.size(), seconds(),
+  fmt::print("{} jobs in {:.1f} s; the last training ended after {:.1f} s{}\n", jobs_.size(), seconds(),
              work_seconds(),
              predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
   // Stopped jobs can go on, so a script must learn of them even if another job has failed.
   if (stopped()) return kRequeueStatus;
   const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
   return std::ranges::any_of(jobs_, failed) ? 1 : 0;
+}
+
+// Does what must not wait for a calibration.
+void Share::attend() {
+  if (!stopped()) {
+    read_inbox();
+    start_arrived();
+  }
+  report_ended();
 }
 
 // Returns whether nothing is left to do. Services run until they are stopped, but do not outlive
@@ -163,40 +137,42 @@ void Share::start_arrived() {
   for (const auto& job : jobs_)
     if (job->status() == JobStatus::waiting && job->spec().arrival <= seconds()) {
       job->start();
+      ++changes_;
       fmt::print("{:7.1f} s  job {} starts\n", seconds(), job->spec().name);
     }
 }
 
 // Obeys the orders of --add and --remove. A wrong order ends nothing but itself.
 void Share::read_inbox() {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(fs::path(options_.out) / kInbox, error)) {
-    const fs::path path = entry.path();
-    if (path.extension() == ".remove") {
-      for (const auto& job : jobs_)
-        if (job->spec().name == path.stem() && !job->ended()) job->stop();
-    } else if (path.extension() == ".toml") {
-      try {
-        std::vector<std::string> names;
-        for (const auto& job : jobs_) names.push_back(job->spec().name);
-        std::vector<JobSpec> specs = read_jobs_(path);
-        check_jobs(specs, names);
-        const CommonOptions own = common_options(specs[0]), others = common_options(jobs_[0]->spec());
-        if (own.backend != others.backend || own.tuning_file != others.tuning_file)
-          throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
-        for (JobSpec& spec : specs) {
-          spec.arrival += seconds();
-          const int count =
-              static_cast<int>(std::ranges::count_if(jobs_, [](const auto& job) { return !job->ended(); }));
-          add(spec, std::max(threads_ / (count + 1), 1));
-        }
-      } catch (const std::exception& failure) {
-        spdlog::error("--add: {}", failure.what());
-      }
-    } else {
-      continue;
+  for (const Inbox::Order& order : inbox_.orders()) {
+    ++changes_;
+    try {
+      order.removes() ? remove(order.file.stem().string()) : add_jobs(order.file);
+    } catch (const std::exception& failure) {
+      spdlog::error("--add: {}", failure.what());
     }
-    fs::remove(path, error);
+    Inbox::remove(order);
+  }
+}
+
+void Share::remove(const std::string& name) {
+  for (const auto& job : jobs_)
+    if (job->spec().name == name && !job->ended()) job->stop();
+}
+
+void Share::add_jobs(const fs::path& file) {
+  std::vector<std::string> names;
+  for (const auto& job : jobs_) names.push_back(job->spec().name);
+  std::vector<JobSpec> specs = read_jobs_(file);
+  check_jobs(specs, names);
+  const CommonOptions own = common_options(specs[0]), others = common_options(jobs_[0]->spec());
+  if (own.backend != others.backend || own.tuning_file != others.tuning_file)
+    throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
+  for (JobSpec& spec : specs) {
+    spec.arrival += seconds();
+    const int count =
+        static_cast<int>(std::ranges::count_if(jobs_, [](const auto& job) { return !job->ended(); }));
+    add(spec, std::max(threads_ / (count + 1), 1));
   }
 }
 
@@ -205,6 +181,7 @@ void Share::report_ended() {
     const Job& job = *jobs_[i];
     if (!job.ended() || reported_[i]) continue;
     reported_[i] = true;
+    ++changes_;
     if (job.message().empty())
       fmt::print("{:7.1f} s  job {} {} after {} steps\n", seconds(), job.spec().name, name_of(job.status()),
                  device_->progress(job.number()).steps);
@@ -216,6 +193,7 @@ void Share::report_ended() {
 }
 
 // Calibrates once all jobs that have started are past their first step, and again when jobs came.
+// Orders are obeyed meanwhile. If the jobs change, the calibration begins again.
 void Share::calibrate_if_due() {
   std::vector<CalibratedJob> running;
   std::size_t started = 0;
@@ -227,13 +205,19 @@ void Share::calibrate_if_due() {
     ++started;
     if (job->ended()) continue;
     if (device_->progress(job->number()).steps == 0) return;
-    running.push_back({job->number(), job->planned()});
+    running.push_back({job->number(), job->spec().priority, job->planned()});
   }
   if (started == calibrated_jobs_ || running.empty()) return;
+  const auto interrupted = [this, changes = changes_] {
+    attend();
+    return stopped() || changes_ != changes;
+  };
+  if (saved_bytes_per_ms_ == 0) saved_bytes_per_ms_ = saved_bytes_per_ms(options_.out);
+  std::optional<Calibration> calibration =
+      Calibrator(*device_, saved_bytes_per_ms_, interrupted).run(std::move(running), options_.policy);
+  if (!calibration) return;
+  calibration_ = std::move(calibration);
   calibrated_jobs_ = started;
-  Calibrator calibrator(*device_, [this] { return stopped(); });
-  calibration_ = calibrator.run(running, options_.policy);
-  if (!calibration_) return;
   predicted_seconds_ = seconds() + calibration_->seconds_left;
   std::vector<std::string> groups;
   for (const std::vector<int>& group : calibration_->groups) {
@@ -242,13 +226,13 @@ void Share::calibrate_if_due() {
     groups.push_back(fmt::format("{}", fmt::join(names, " + ")));
   }
   fmt::print(
-      "{:7.1f} s  {}{}; the last step will be done after {:.1f} s\n", seconds(), fmt::join(groups, ", then "),
+      "{:7.1f} s  {}{}; the last training will end after {:.1f} s\n", seconds(), fmt::join(groups, ", then "),
       calibration_->gain > 1 ? fmt::format(", {:.2f} times as fast as one by one", calibration_->gain) : "",
       predicted_seconds_);
   std::fflush(stdout);
 }
 
-// Returns when the last step of a training was done, in seconds from the start.
+// Returns when the last training has ended, or how far it has come, in seconds from the start.
 double Share::work_seconds() const {
   Clock::time_point last = begin_;
   for (const auto& job : jobs_)
@@ -271,7 +255,7 @@ void Share::write_summary() const {
   if (calibration_) object["gain"] = calibration_->gain;
   // A report that cannot be written must not end the jobs.
   try {
-    data::write_file_atomically(fs::path(options_.out) / kReport, json_text(object) + "\n");
+    data::write_file_atomically(fs::path(options_.out) / Inbox::kReport, json_text(object) + "\n");
   } catch (const std::exception& failure) {
     spdlog::warn("{}", failure.what());
   }

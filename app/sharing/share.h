@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/sharing/calibration.h"
+#include "app/sharing/inbox.h"
 #include "app/sharing/job.h"
 #include "app/training/run_lock.h"
 
@@ -27,12 +28,6 @@ struct ShareOptions {
 template <>
 inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>(
     {{"auto", SharePolicy::automatic}, {"turns", SharePolicy::turns}, {"together", SharePolicy::together}});
-
-// Orders to a running `convoy share` are files in OUT/inbox: NAME.toml with jobs to add,
-// NAME.remove to stop the job NAME. Both functions throw UsageError if no `convoy share` uses the
-// folder.
-void request_jobs(const std::filesystem::path& out, const std::filesystem::path& jobs);
-void request_removal(const std::filesystem::path& out, const std::string& job);
 
 // Throws UsageError if jobs cannot share a process: names that repeat or are no folder names,
 // different devices or tuning files, folders of their own.
@@ -52,7 +47,10 @@ class Share {
   using Clock = std::chrono::steady_clock;
 
   void add(const JobSpec& spec, int threads);
+  void add_jobs(const std::filesystem::path& file);
+  void remove(const std::string& name);
   bool all_done();
+  void attend();
   void start_arrived();
   void read_inbox();
   void report_ended();
@@ -67,13 +65,17 @@ class Share {
   comm::MpiEnvironment& environment_;
   const StopRequest& stop_;
   RunLock lock_;
+  Inbox inbox_;
   int threads_ = 1;
   std::unique_ptr<SharedDevice> device_;
   std::vector<std::unique_ptr<Job>> jobs_;  // indexed by the job's number in the device
   std::vector<bool> reported_;
+  // Counts orders, starts and ends of jobs.
+  std::int64_t changes_ = 0;
   std::size_t calibrated_jobs_ = 0;
+  double saved_bytes_per_ms_ = 0;  // of checkpoints; 0 before it is measured
   std::optional<Calibration> calibration_;
-  double predicted_seconds_ = 0;  // predicted work_seconds(); 0 before it is known
+  double predicted_seconds_ = 0;  // predicted work_seconds() at the end; 0 before it is known
   Clock::time_point begin_;
 };
 

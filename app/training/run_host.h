@@ -13,10 +13,14 @@
 
 namespace convoy::app {
 
-// The steps of a session that a run still has to do.
+// The work that a run still has to do.
 struct PlannedWork {
   std::int64_t steps = 0;  // of training; with --accumulate the parts of steps
   std::int64_t evaluated_batches = 0;
+  double batch_steps = 0;  // estimated time of an evaluated batch, in steps of training
+  // Checkpoints before the last step. One more follows the last step.
+  std::int64_t checkpoints = 0;
+  std::int64_t checkpoint_bytes = 0;  // of each
 };
 
 struct RunHost {

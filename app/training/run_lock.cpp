@@ -43,14 +43,6 @@ bool holds_a_run(const fs::path& folder) {
                                [](const auto& entry) { return entry.path().extension() == ".h5"; });
 }
 
-bool is_locked(const fs::path& folder) {
-  const int file = ::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(file);
-  return locked;
-}
-
 RunLock::RunLock(const fs::path& folder, int (*lock)(int, int)) {
   std::error_code error;
   fs::create_directories(folder, error);

@@ -8,8 +8,6 @@ namespace convoy::app {
 
 // Returns whether an earlier run has left metrics, results or checkpoints in the folder.
 bool holds_a_run(const std::filesystem::path& folder);
-// Returns whether a process holds the lock of the folder.
-bool is_locked(const std::filesystem::path& folder);
 
 class RunLock {
  public:

@@ -194,10 +194,14 @@ bool Trainer::evaluation_is_due() const {
   return options_.eval_every > 0 && step_ % (options_.eval_every * steps_per_epoch_) == 0;
 }
 
+// Returns the steps between two checkpoints; 0 if there is only the one at the end.
+std::int64_t Trainer::checkpoint_interval() const {
+  return options_.checkpoint_every_steps > 0 ? options_.checkpoint_every_steps
+                                             : options_.checkpoint_every_epochs * steps_per_epoch_;
+}
+
 bool Trainer::checkpoint_is_due() const {
-  const std::int64_t interval = options_.checkpoint_every_steps > 0
-                                    ? options_.checkpoint_every_steps
-                                    : options_.checkpoint_every_epochs * steps_per_epoch_;
+  const std::int64_t interval = checkpoint_interval();
   return step_ == total_steps_ || (interval > 0 && step_ % interval == 0);
 }
 

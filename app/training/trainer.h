@@ -85,6 +85,7 @@ class Trainer {
   StartedStep timed(StartedStep step);
   void finish_part(const StartedStep& step, std::span<const StepMetrics> metrics);
   bool evaluation_is_due() const;
+  std::int64_t checkpoint_interval() const;
   bool checkpoint_is_due() const;
   bool halving_is_due() const;
   // Tests all trainings. Returns whether at least one has reached its best accuracy so far.

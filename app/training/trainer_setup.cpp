@@ -83,7 +83,11 @@ Trainer::Trainer(const TrainOptions& options, const RunHost& host, std::vector<T
 PlannedWork Trainer::planned_work() const {
   PlannedWork work;
   work.steps = (total_steps_ - step_) * options_.accumulate;
-  if (test_sources_.empty()) return work;
+  const std::int64_t between = checkpoint_interval();
+  if (between > 0) work.checkpoints = (total_steps_ - 1) / between - step_ / between;
+  work.checkpoint_bytes = session_ ? session_->checkpoint_bytes() : 0;
+  if (test_sources_.empty() || !session_) return work;
+  work.batch_steps = session_->evaluated_batch_steps();
   const std::int64_t interval = options_.eval_every * steps_per_epoch_;
   std::int64_t tests = step_ < total_steps_ ? 1 : 0;  // the test at the end
   if (interval > 0) tests += (total_steps_ - 1) / interval - step_ / interval;

@@ -69,7 +69,7 @@ std::vector<std::uint8_t> decode_base64(const std::string& text) {
   const int size = ::EVP_DecodeBlock(bytes.data(), reinterpret_cast<const unsigned char*>(text.data()),
                                      static_cast<int>(text.size()));
   if (size != std::ssize(bytes)) throw Malformed("bytes is no base64");
-  bytes.resize(bytes.size() - (text.size() - end));
+  bytes.erase(bytes.end() - static_cast<std::ptrdiff_t>(text.size() - end), bytes.end());
   return bytes;
 }
 
@@ -133,8 +133,9 @@ std::string reply_line(const std::string& id, const Answer& answer, const std::v
   for (const RankedClass& one : answer.classes) {
     const char* comma = classes.empty() ? "" : ", ";
     const std::string& name = names.at(static_cast<std::size_t>(one.number));
-    classes += comma + json_text(Json(name));
-    probabilities += comma + (std::isnan(one.probability) ? "null" : fmt::format("{}", one.probability));
+    classes += fmt::format("{}{}", comma, json_text(Json(name)));
+    probabilities += std::isnan(one.probability) ? fmt::format("{}null", comma)
+                                                 : fmt::format("{}{}", comma, one.probability);
   }
   return fmt::format("{{\"id\": {}, \"classes\": [{}], \"probabilities\": [{}], \"ms\": {:.3f}}}\n", id,
                      classes, probabilities, answer.ms);

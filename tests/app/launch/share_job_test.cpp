@@ -13,9 +13,9 @@ class ShareJob : public TrainJob {
     std::string name, model, flags;  // flags as TOML lines
   };
   static std::vector<Training> trainings() {
-    return {{"wide", "wrn10_1", "ema = 0.9\nflip = true\ncrop-padding = 4\n"},
+    return {{"wide", "wrn10_1", "ema = 0.9\nflip = true\ncrop-padding = 4\naccumulate = 3\n"},
             {"plain", "lenet", "drop-path = -1\nseed = 4\n"},
-            {"again", "wrn10_1", "seed = 2\nlearning-rate = 0.02\n"}};
+            {"again", "wrn10_1", "seed = 2\nlearning-rate = 0.02\nclip-gradient-norm = 0.5\n"}};
   }
   // Returns a [[job]] table of a training on the test data.
   static std::string table(const Training& one, const std::string& more = "steps = 8\n") {
@@ -69,7 +69,7 @@ TEST_F(ShareJob, EveryJobHasTheBitsOfARunAlone) {
     ASSERT_EQ(outcome.status, 0) << flags << "\n" << outcome.text;
     for (const Training& one : trainings()) {
       EXPECT_EQ(sha("three/" + one.name), alone(one)) << one.name << " with " << flags;
-      EXPECT_EQ(job("three", one.name)["steps"], 8);
+      EXPECT_EQ(job("three", one.name)["steps"], one.name == "wide" ? 3 * 8 : 8) << "wide counts parts";
       EXPECT_EQ(losses("three/" + one.name), losses("alone-" + one.name));
     }
     std::int64_t swapped = 0;
@@ -146,6 +146,22 @@ TEST_F(ShareJob, TakesAndDropsJobsWhileItRuns) {
   EXPECT_EQ(wait_for(pid), 0) << log("open/endless");
   EXPECT_EQ(job("open", "endless")["status"], "stopped");
   EXPECT_EQ(run(share("", "open", "--remove endless")).status, 2) << "nobody runs there now";
+}
+
+// Orders are obeyed while steps are measured, which takes seconds here. So the job that is removed
+// then ends before the prediction, which speaks of the other job only.
+TEST_F(ShareJob, ObeysOrdersWhileItMeasures) {
+  const Training slow{"slow", "wrn10_1", ""}, other{"other", "wrn10_1", "seed = 2\n"};
+  fs::create_directories(out("measures/other"));
+  const pid_t pid = start_until(
+      share(file("measures", table(slow, "steps = 12\n") + table(other, "steps = 1000000\n")), "measures"),
+      "measures/other", 1);
+  EXPECT_EQ(run(share("", "measures", "--remove other")).status, 0);
+  EXPECT_EQ(wait_for(pid), 0) << log("measures/other");
+  const std::string text = log("measures/other");
+  EXPECT_NE(text.find("job other stopped"), std::string::npos) << text;
+  EXPECT_EQ(text.find("then other"), std::string::npos) << text;
+  EXPECT_EQ(text.find("+ other"), std::string::npos) << text;
 }
 
 TEST_F(ShareJob, EvaluatesACheckpointNextToATraining) {

@@ -1,0 +1,74 @@
+#include "app/sharing/makespan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace convoy::app {
+namespace {
+
+struct RunningGroup {
+  const GroupOfJobs* group;
+  double length = 0, done = 0;  // ms of the group's own time
+  bool ended() const { return done >= length; }
+};
+
+struct End {
+  double at = 0;  // ms from now
+  const GroupJob* job = nullptr;
+};
+
+// Returns when the steps of each job are done. Between two ends of groups, each group has a share
+// of the time that is proportional to its turns.
+std::vector<End> ends_of_steps(std::span<const GroupOfJobs> groups, double computing) {
+  std::vector<RunningGroup> running;
+  for (const GroupOfJobs& group : groups) {
+    RunningGroup& one = running.emplace_back(&group);
+    for (const GroupJob& job : group.jobs) one.length = std::max(one.length, job.steps_end);
+  }
+  std::vector<End> ends;
+  for (const RunningGroup& one : running)
+    if (one.ended())
+      for (const GroupJob& job : one.group->jobs) ends.push_back({0, &job});
+  double now = 0;
+  for (;;) {
+    std::erase_if(running, [](const RunningGroup& one) { return one.ended(); });
+    if (running.empty()) return ends;
+    int highest = std::numeric_limits<int>::min();
+    for (const RunningGroup& one : running) highest = std::max(highest, one.group->priority);
+    const auto runs = [&](const RunningGroup& one) { return one.group->priority == highest; };
+    double round = 0, rounds = std::numeric_limits<double>::infinity();
+    for (const RunningGroup& one : running) {
+      if (!runs(one)) continue;
+      round += one.group->turn;
+      rounds = std::min(rounds, (one.length - one.done) / one.group->turn);
+    }
+    for (RunningGroup& one : running) {
+      if (!runs(one)) continue;
+      const double turn = one.group->turn;
+      const bool ends_now = (one.length - one.done) / turn <= rounds;
+      const double until = ends_now ? one.length : one.done + rounds * turn;
+      for (const GroupJob& job : one.group->jobs)
+        if (job.steps_end <= until && (job.steps_end > one.done || one.done == 0))
+          ends.push_back({now + (job.steps_end - one.done) / turn * round / computing, &job});
+      one.done = until;
+    }
+    now += rounds * round / computing;
+  }
+}
+
+}  // namespace
+
+double makespan_ms(std::span<const GroupOfJobs> groups, double computing) {
+  std::vector<End> ends = ends_of_steps(groups, computing);
+  std::ranges::sort(ends, {}, &End::at);
+  if (ends.empty()) return 0;
+  // Checkpoints delay the whole only while no other job runs.
+  End& last = ends.back();
+  const double before = ends.size() > 1 ? ends[ends.size() - 2].at : 0;
+  if (last.at > 0) last.at += last.job->pauses * (1 - before / last.at);
+  double makespan = 0;
+  for (const End& end : ends) makespan = std::max(makespan, end.at + end.job->closing);
+  return makespan;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,80 @@
+// Reserves the memory of all jobs of a device, and the host memory in which states wait. Keeps what
+// each job needs, where its parts are, and which jobs have memory in common. A job is its number,
+// in the order of add(). Not for several threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/execute/device_gate.h"
+#include "app/sharing/memory_map.h"
+#include "kernels/device/arena.h"
+#include "kernels/device/kernel.h"
+
+namespace convoy::app {
+
+class ReservedMemory {
+ public:
+  // `limit`: most bytes of the device for all jobs; 0: what is free.
+  ReservedMemory(kernels::Backend backend, std::int64_t limit) : backend_(backend), limit_(limit) {}
+
+  // If `starts_with_others`, the job's memory is placed together with that of all jobs that were
+  // added so and have not asked for theirs yet. No other job may use memory of a job that `stays`.
+  void add(const std::string& name, bool stays, bool starts_with_others);
+  // Asks for memory and places what can be placed. A later call for a smaller session keeps the
+  // memory; throws std::logic_error if the session needs more.
+  void ask(int job, const MemoryNeed& need);
+  // Frees the memory of a job that has ended, and places the jobs that wait for it.
+  void end(int job);
+
+  bool placed(int job) const { return at(job).map.placed; }
+  std::exception_ptr failure(int job) const { return at(job).failure; }  // why it got no memory
+  std::span<std::byte> part(int job, MemoryPart part) const;
+  std::span<std::byte> state(int job) const { return part(job, MemoryPart::state); }
+  // The host memory of a job's state. It is null unless another job overwrites the state.
+  std::byte* host_state(int job) const { return at(job).host_state.data(); }
+
+  int jobs() const { return static_cast<int>(jobs_.size()); }
+  // Whether two jobs have memory in common, so that they cannot run at the same time.
+  bool conflict(int a, int b) const {
+    return conflicts_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] != 0;
+  }
+  // Whether `other` uses bytes in which the state of `job` lies.
+  bool overwrites(int other, int job) const;
+  bool states_overlap(int a, int b) const;
+  bool any_state_waits() const;  // whether any job overwrites the state of another
+  std::int64_t bytes() const;    // of the device, for all jobs
+
+ private:
+  struct Job {
+    MappedJob map;
+    std::byte* base = nullptr;  // the start of the memory to which the offsets in `map` belong
+    std::size_t arena = 0;
+    bool starts_with_others = false, asked = false, ended = false;
+    kernels::Arena host_state;
+    std::exception_ptr failure;
+  };
+
+  void place_waiting();
+  void reserve_first(const std::vector<Job*>& asked);
+  void place(const std::vector<Job*>& asked);
+  void place_alone(Job& job);
+  void reserve_host_states();
+  void find_conflicts();
+  const Job& at(int job) const { return jobs_.at(static_cast<std::size_t>(job)); }
+  Job& at(int job) { return jobs_.at(static_cast<std::size_t>(job)); }
+
+  const kernels::Backend backend_;
+  const std::int64_t limit_;
+  std::deque<Job> jobs_;
+  std::vector<std::vector<char>> conflicts_;
+  std::deque<kernels::Arena> arenas_;  // the first is that of the jobs that start together
+  bool placed_first_ = false;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,28 @@
+// What a device that several jobs share is told about itself and about its jobs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::app {
+
+struct SharedJob {
+  std::string name;
+  int priority = 0;      // higher goes first
+  bool service = false;  // answers requests, so it may run at any time
+};
+
+struct SharingOptions {
+  kernels::Backend backend = kernels::Backend::cpu;
+  std::int64_t memory_limit = 0;  // most bytes of the device for all jobs; 0: what is free
+  double longest_piece_ms = 2;    // the longest piece of a training's step
+  bool prefetch = true;           // copies the next job's state in while the current job computes
+  bool hold = true;               // trainings wait while a service has work
+  // A group whose jobs launch nothing for so long loses its turn.
+  std::chrono::milliseconds idle{2};
+};
+
+}  // namespace convoy::app

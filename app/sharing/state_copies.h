@@ -1,0 +1,75 @@
+// Moves the states of jobs between a device and host memory, and orders the work of jobs that have
+// memory in common. Keeps for every job where its state is, and marks of its copies and of the work
+// that it has launched. A job is its number in `memory`. Not for several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "app/sharing/device_queue.h"
+#include "app/sharing/reserved_memory.h"
+
+namespace convoy::app {
+
+class StateCopies {
+ public:
+  using Mark = DeviceQueue::Mark;
+
+  StateCopies(kernels::Backend backend, DeviceQueue& queue, const ReservedMemory& memory)
+      : backend_(backend), queue_(queue), memory_(memory) {}
+
+  void add();
+  // Tells that the job has a new session, whose inputs and state begin with zeros.
+  void begin_session(int job);
+  // Waits for the job's copies and for its work. Ignores errors of the device.
+  void wait_for(int job);
+
+  // Copies the states out that the job overwrites.
+  void make_room(int job);
+  // Copies the job's state in if it is not on the device.
+  void bring_state(int job);
+  bool waits_in_host_memory(int job) const;
+  std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // out and in
+
+  // Returns the marks for which the job's next work must wait and for which it does not wait yet:
+  // those of jobs with common memory, and those of jobs for which takes_turns_with() is true.
+  std::vector<Mark> marks_before(int job, const std::function<bool(int other)>& takes_turns_with);
+  // Marks the end of the work that the job has put on the stream.
+  void launched(int job, kernels::Stream stream);
+  // Returns how many pieces of the job the device has not finished.
+  std::size_t in_flight(int job);
+
+ private:
+  struct Job {
+    bool resident = false, fresh = true;
+    Mark last, in, out;
+    std::deque<Mark> flight;
+    // The marks of other jobs for which this job's stream waits already, by job.
+    std::vector<Mark> followed;
+    std::int64_t copied_bytes = 0;
+  };
+
+  void evict(int job);
+  void clear(int job);
+  std::vector<Mark> marks_of_conflicts(int job) const;
+  const Job& at(int job) const { return jobs_.at(static_cast<std::size_t>(job)); }
+  Job& at(int job) { return jobs_.at(static_cast<std::size_t>(job)); }
+
+  const kernels::Backend backend_;
+  DeviceQueue& queue_;
+  const ReservedMemory& memory_;
+  std::vector<Job> jobs_;
+};
+
+// Ignores an error of the device. The job that caused it says so when it waits for its step.
+template <typename Body>
+void unless_failed(const Body& body) {
+  try {
+    body();
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace convoy::app

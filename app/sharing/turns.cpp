@@ -1,0 +1,207 @@
+#include "app/sharing/turns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace convoy::app {
+namespace {
+
+// A rate of copies between a device and host memory, by which the length of turns is chosen.
+constexpr double kCopiedBytesPerMs = 40e6;
+constexpr std::int64_t kMostStepsOfTurn = 256;
+constexpr int kNoPriority = std::numeric_limits<int>::min();
+
+}  // namespace
+
+void Turns::add(const SharedJob& traits) {
+  Job& job = jobs_.emplace_back();
+  job.traits = traits;
+  job.group = groups_++;
+  job.last_active = Clock::now();
+}
+
+void Turns::end(int number) {
+  Job& job = at(number);
+  job.ended = true;
+  urgent_ -= std::exchange(job.urgent, 0) + (std::exchange(job.expected, false) ? 1 : 0);
+  // An error may have ended the job anywhere.
+  job.waiting.reset();
+  job.inside = job.mid_step = false;
+  if (alone_ == number) alone_ = -1;
+}
+
+void Turns::arrange(const Groups& groups) {
+  for (Job& job : jobs_) job.group = groups_++;
+  for (const std::vector<int>& group : groups)
+    for (const int job : group) {
+      for (const int other : group)
+        if (memory_.conflict(job, other)) throw std::logic_error("jobs that run side by side share memory");
+      at(job).group = at(group[0]).group;
+    }
+  turn_ = -1;
+}
+
+void Turns::wait(int number, Use use) {
+  Job& job = at(number);
+  if (use == Use::step && job.traits.service) ++urgent_, ++job.urgent;
+  job.waiting = use;
+}
+
+void Turns::enter(int number, Use use) {
+  at(number).waiting.reset();
+  at(number).inside = true;
+  if (use == Use::alone) alone_ = number;
+}
+
+void Turns::leave(int number, Use use, bool step_ends) {
+  Job& job = at(number);
+  if (use == Use::step) {
+    job.mid_step = !step_ends;
+    if (step_ends) ++job.turn_steps;
+  }
+  if (alone_ == number) alone_ = -1;
+  job.inside = false;
+  job.last_active = Clock::now();
+}
+
+void Turns::expect_step(int number, bool soon) {
+  Job& job = at(number);
+  if (job.expected == soon) return;
+  job.expected = soon;
+  urgent_ += soon ? 1 : -1;
+}
+
+void Turns::finished(int number) {
+  if (at(number).urgent > 0) --at(number).urgent, --urgent_;
+}
+
+bool Turns::any_service() const {
+  return std::ranges::any_of(jobs_, [](const Job& job) { return job.traits.service && !job.ended; });
+}
+
+bool Turns::take_turns(int a, int b) const { return !serves(a) && !serves(b) && at(a).group != at(b).group; }
+
+// Returns whether the job may enter now.
+bool Turns::admits(int number, Use use) {
+  const Job& job = at(number);
+  if (alone_ >= 0) return false;
+  const auto waits_alone = [&](const Job& other) { return &other != &job && other.waiting == Use::alone; };
+  const auto busy = [](const Job& other) { return other.inside || other.mid_step; };
+  if (use == Use::alone) return std::ranges::none_of(jobs_, busy);
+  // A job that waits to be alone needs begun steps to end, whatever a service expects.
+  if (std::ranges::any_of(jobs_, waits_alone)) return job.mid_step;
+  for (int other = 0; other < jobs(); ++other)
+    if (memory_.conflict(number, other) && busy(at(other))) return false;
+  if (job.traits.service || use == Use::memory) return true;
+  if (options_.hold && urgent_ > 0) return false;
+  return job.mid_step || has_turn(number);
+}
+
+bool Turns::has_turn(int number) {
+  if (left_out(number)) return false;
+  if (turn_is_over()) {
+    const int next = next_group();
+    if (next != at(number).group) return false;
+    turn_ = next;
+    for (Job& job : jobs_) job.turn_steps = 0;
+    turn_began_ = true;
+  }
+  return turn_ == at(number).group;
+}
+
+// Returns whether another group may have its turn: a job of higher priority waits, or a job of the
+// same priority waits and all jobs of the current group have done their steps, or all jobs of the
+// current group launch nothing.
+bool Turns::turn_is_over() {
+  if (turn_ < 0) return true;
+  int own = kNoPriority;
+  for (int number = 0; number < jobs(); ++number) {
+    const Job& job = at(number);
+    if (!job.takes_turns() || left_out(number) || job.group != turn_) continue;
+    own = std::max(own, job.traits.priority);
+    if (job.inside || job.mid_step) return false;
+  }
+  const int highest = highest_waiting_priority(true);
+  if (highest > own) return true;
+  const Clock::time_point now = Clock::now();
+  for (int number = 0; number < jobs(); ++number) {
+    const Job& job = at(number);
+    if (!job.takes_turns() || job.group != turn_ || left_out(number)) continue;
+    if (highest == own && job.turn_steps >= steps_of_turn(number)) continue;
+    const bool idle = copies_.in_flight(number) == 0 && !job.waiting && now - job.last_active > options_.idle;
+    if (!idle) return false;
+  }
+  return true;
+}
+
+int Turns::highest_waiting_priority(bool other_groups) const {
+  int highest = kNoPriority;
+  for (int job = 0; job < jobs(); ++job)
+    if (at(job).waits_for_step() && !left_out(job) && !(other_groups && at(job).group == turn_))
+      highest = std::max(highest, at(job).traits.priority);
+  return highest;
+}
+
+bool Turns::left_out(int job) const { return focus_ && std::ranges::find(*focus_, job) == focus_->end(); }
+
+// Returns the group whose turn is next: of the groups that wait with the highest priority, the one
+// that follows the current group.
+int Turns::next_group() const {
+  const int highest = highest_waiting_priority(false);
+  int next = -1;
+  for (int number = 0; number < jobs(); ++number) {
+    const Job& job = at(number);
+    if (!job.waits_for_step() || left_out(number) || job.traits.priority < highest) continue;
+    if (next < 0 || distance(job.group) < distance(next)) next = job.group;
+  }
+  return next;
+}
+
+std::vector<int> Turns::take_next_jobs() {
+  std::vector<int> jobs_of_next;
+  if (!std::exchange(turn_began_, false)) return jobs_of_next;
+  int next = -1;
+  for (int number = 0; number < jobs(); ++number) {
+    const Job& job = at(number);
+    if (job.takes_turns() && memory_.placed(number) && job.group != turn_ && !left_out(number) &&
+        (next < 0 || distance(job.group) < distance(next)))
+      next = job.group;
+  }
+  for (int number = 0; number < jobs(); ++number)
+    if (!at(number).ended && at(number).group == next && !at(number).inside && leaves_state_free(number))
+      jobs_of_next.push_back(number);
+  return jobs_of_next;
+}
+
+bool Turns::leaves_state_free(int number) const {
+  for (int other = 0; other < jobs(); ++other) {
+    const Job& its = at(other);
+    if (other != number && memory_.overwrites(other, number) &&
+        (its.group == turn_ || its.inside || its.mid_step))
+      return false;
+  }
+  return true;
+}
+
+// A turn lasts as long as the copies that it causes. If they cannot run during other jobs' steps,
+// it lasts so much longer that they take little of the time.
+std::int64_t Turns::steps_of_turn(int job) const {
+  constexpr double kExposed = 8;
+  double ms = 0;
+  for (int other = 0; other < jobs(); ++other) {
+    if (other == job || at(other).ended) continue;
+    const std::size_t bytes = memory_.state(other).size() + memory_.state(job).size();
+    const double copies = 2 * static_cast<double>(bytes) / kCopiedBytesPerMs;
+    if (memory_.overwrites(job, other))
+      ms = std::max(ms, kExposed * copies);
+    else if (memory_.overwrites(other, job))
+      ms = std::max(ms, copies);
+  }
+  const double step_ms = at(job).step_ms > 0 ? at(job).step_ms : 10;
+  return std::clamp<std::int64_t>(std::llround(std::ceil(ms / step_ms)), 1, kMostStepsOfTurn);
+}
+
+}  // namespace convoy::app

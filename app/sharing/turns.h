@@ -1,0 +1,97 @@
+// Says which job may launch work. Keeps for every job whether it waits, launches or is between two
+// pieces of a step, and how many steps it has done in this turn.
+//
+// The jobs are divided into groups. The jobs of a group run side by side, and the groups take
+// turns, step by step, or for several steps if states must be copied. A job of higher priority goes
+// before jobs of lower priority. Services answer requests: while one has work, no training launches
+// more. A job is its number in `memory`. Not for several threads at once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "app/execute/device_gate.h"
+#include "app/sharing/reserved_memory.h"
+#include "app/sharing/sharing_options.h"
+#include "app/sharing/state_copies.h"
+
+namespace convoy::app {
+
+class Turns {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Groups = std::vector<std::vector<int>>;
+  using Use = DeviceGate::Use;
+
+  Turns(const SharingOptions& options, const ReservedMemory& memory, StateCopies& copies)
+      : options_(options), memory_(memory), copies_(copies) {}
+
+  void add(const SharedJob& traits);
+  void end(int job);
+  // Jobs that are not named are groups of their own. Throws std::logic_error if jobs of a group
+  // share memory.
+  void arrange(const Groups& groups);
+  // Lets only these trainings run; all run if there is no value.
+  void focus(std::optional<std::vector<int>> jobs) { focus_ = std::move(jobs); }
+  void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
+  std::int64_t steps_of_turn(int job) const;
+
+  // A job calls wait(), then admits() until it returns true, then enter(), and leave() at the end.
+  void wait(int job, Use use);
+  bool admits(int job, Use use);
+  void enter(int job, Use use);
+  void leave(int job, Use use, bool step_ends);
+  void expect_step(int job, bool soon);
+  // Tells that the oldest step in flight is finished.
+  void finished(int job);
+
+  bool serves(int job) const { return at(job).traits.service; }
+  bool any_service() const;
+  // Whether the jobs are trainings of different groups.
+  bool take_turns(int a, int b) const;
+  // Returns once in every turn the jobs of the next one, as far as no work that is under way uses
+  // the memory of their states.
+  std::vector<int> take_next_jobs();
+
+ private:
+  struct Job {
+    SharedJob traits;
+    bool ended = false;
+    std::optional<Use> waiting;
+    bool inside = false, mid_step = false;
+    bool expected = false;  // whether a service will start a step soon
+    int group = 0, urgent = 0;
+    std::int64_t turn_steps = 0;
+    double step_ms = 0;
+    Clock::time_point last_active{};
+    bool takes_turns() const { return !ended && !traits.service; }
+    bool waits_for_step() const { return takes_turns() && waiting == Use::step; }
+  };
+
+  bool has_turn(int job);
+  bool turn_is_over();
+  int highest_waiting_priority(bool other_groups) const;
+  bool left_out(int job) const;
+  int next_group() const;
+  // How many groups lie between the current one and this one, in the order of their turns.
+  int distance(int group) const { return group > turn_ ? group - turn_ : group - turn_ + groups_; }
+  bool leaves_state_free(int job) const;
+  int jobs() const { return static_cast<int>(jobs_.size()); }
+  const Job& at(int job) const { return jobs_.at(static_cast<std::size_t>(job)); }
+  Job& at(int job) { return jobs_.at(static_cast<std::size_t>(job)); }
+
+  const SharingOptions& options_;
+  const ReservedMemory& memory_;
+  StateCopies& copies_;
+  std::vector<Job> jobs_;
+  int alone_ = -1;  // the job that uses the device alone; -1 if there is none
+  int urgent_ = 0;  // the steps of services that are expected, wait or run
+  int turn_ = -1;   // the group whose turn it is; -1 before the first turn
+  int groups_ = 0;
+  bool turn_began_ = false;  // whether take_next_jobs() has not been called in this turn
+  std::optional<std::vector<int>> focus_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,48 @@
+// Tests the predicted end of jobs that share a device, against times found by hand.
+#include "app/sharing/makespan.h"
+
+#include <gtest/gtest.h>
+
+namespace convoy::app {
+namespace {
+
+TEST(CalibrationMakespan, OneJobPausesForItsCheckpoints) {
+  const GroupOfJobs one{0, 10, {{1000, 60, 30}}};
+  EXPECT_DOUBLE_EQ(makespan_ms({&one, 1}, 1), 1090);
+  EXPECT_DOUBLE_EQ(makespan_ms({&one, 1}, 0.5), 2090) << "states are copied in half of the time";
+}
+
+// The first job ends at 400, the second one after its last 600 alone. Only the share 600 / 1000 of
+// its checkpoints is seen. The first job's last checkpoint is hidden.
+TEST(CalibrationMakespan, PausesAreHiddenWhileAnotherJobRuns) {
+  const std::vector<GroupOfJobs> groups{{0, 10, {{200, 70, 90}}}, {0, 10, {{800, 50, 20}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 1000 + 50 * 0.6 + 20);
+}
+
+// The long checkpoint of a job that ends early may be the last thing that is done.
+TEST(CalibrationMakespan, ALongCheckpointMayEndLast) {
+  const std::vector<GroupOfJobs> groups{{0, 10, {{200, 0, 5000}}}, {0, 10, {{800, 0, 20}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 400 + 5000);
+}
+
+// Turns of 30 and 10 ms: the first group has three quarters of the time, so it ends at 400.
+TEST(CalibrationMakespan, AGroupGetsTimeInProportionToItsTurns) {
+  const std::vector<GroupOfJobs> groups{{0, 30, {{300, 0, 900}}}, {0, 10, {{500, 0, 0}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 400 + 900);
+}
+
+TEST(CalibrationMakespan, AHigherPriorityComesFirst) {
+  const std::vector<GroupOfJobs> groups{{-1, 10, {{500, 0, 0}}}, {2, 10, {{300, 0, 600}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 900);
+}
+
+// Jobs side by side end at their own times: at 100 and 400 of the group's time.
+TEST(CalibrationMakespan, JobsOfAGroupEndOneAfterTheOther) {
+  const std::vector<GroupOfJobs> groups{{0, 10, {{100, 0, 1000}, {400, 0, 50}}}, {0, 10, {{400, 0, 0}}}};
+  EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 200 + 1000);
+}
+
+TEST(CalibrationMakespan, NoJobNeedsNoTime) { EXPECT_EQ(makespan_ms({}, 1), 0); }
+
+}  // namespace
+}  // namespace convoy::app
