@@ -78,6 +78,7 @@ constexpr double TrainOptions::*kSwitches[] = {
 // Returns why members must not differ in the options of this group.
 const char* reason_of(std::string_view group) {
   if (group == "Length") return "all members take the same steps";
+  if (group == "Optimizer") return "a member trains on one rank";
   if (group == "Output") return "all members are tested and saved together";
   if (group == "Model and data") return "all members train on the same images";
   return "all members run in the same processes";

@@ -61,6 +61,7 @@ class Trainer {
   void bind_session(Shape& shape);
   void draw_other_weights(const Shape& shape);
   std::int64_t arena_bytes() const;
+  std::vector<MemoryUse> memory_uses() const;
   void start_reports();
   void start_sources();
   PlannedWork planned_work() const;

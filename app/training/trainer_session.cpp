@@ -310,4 +310,18 @@ std::int64_t Trainer::arena_bytes() const {
   return bytes;
 }
 
+// Returns the memory of all shapes by purpose.
+std::vector<MemoryUse> Trainer::memory_uses() const {
+  std::vector<MemoryUse> all;
+  for (const Shape& shape : shapes_)
+    for (const MemoryUse& use : shape.session->memory().plan().uses()) {
+      const auto same = std::ranges::find(all, use.purpose, &MemoryUse::purpose);
+      if (same == all.end())
+        all.push_back(use);
+      else
+        same->bytes += use.bytes;
+    }
+  return all;
+}
+
 }  // namespace convoy::app

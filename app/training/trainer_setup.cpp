@@ -172,6 +172,7 @@ void Trainer::start_reports() {
                  {},
                  {},
                  "",
+                 memory_uses(),
                  host_.output};
     if (members_)
       plan.members = fmt::format(
