@@ -105,8 +105,8 @@ std::string with_width(const std::string& model, const std::vector<std::string>&
                        const std::string& source) {
   const auto width = values.size() == 1 ? whole(values[0]) : std::nullopt;
   if (!width || *width < 1)
-    throw UsageError(fmt::format("{}: width: found '{}', expected a whole number from 1", source,
-                                 fmt::join(values, ",")));
+    throw UsageError(
+        fmt::format("{}: width: found '{}', expected a whole number from 1", source, fmt::join(values, ",")));
   try {
     return app::with_width(model, *width);
   } catch (const UsageError& error) {

@@ -8,15 +8,13 @@ namespace convoy::app {
 JoinedSessions::JoinedSessions(std::vector<Session*> sessions) {
   for (Session* session : sessions) {
     const int first = members();
-    for (int member = 0; member < session->members(); ++member)
-      places_.push_back({sessions_.size(), member});
+    for (int member = 0; member < session->members(); ++member) places_.push_back({sessions_.size(), member});
     sessions_.push_back({session, first, session->members()});
   }
   metrics_.resize(places_.size());
 }
 
-void JoinedSessions::load(data::BatchLease batch, std::span<const int> members,
-                          std::int64_t first_resident) {
+void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident) {
   for (Joined& joined : sessions_) joined.loaded.clear();
   for (const int member : members) {
     Joined& joined = sessions_[place(member).session];
@@ -85,9 +83,7 @@ void JoinedSessions::average_states() {
 std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
                                                   std::int64_t first_resident, bool averages) {
   std::vector<StepMetrics> sums(places_.size());
-  const auto has_averages = [](const Joined& joined) {
-    return !joined.session->memory().averages().empty();
-  };
+  const auto has_averages = [](const Joined& joined) { return !joined.session->memory().averages().empty(); };
   for (Joined& joined : sessions_) {
     joined.takes_part = joined.training > 0 && (!averages || has_averages(joined));
     if (averages && joined.takes_part) joined.session->exchange_averages();

@@ -56,9 +56,9 @@ class JoinedSessions {
   };
   struct Joined {
     Session* session;
-    int first;            // number of the session's first member
-    int training;         // how many members have not been retired
-    bool takes_part = true;  // whether it loads and starts the next step
+    int first;                     // number of the session's first member
+    int training;                  // how many members have not been retired
+    bool takes_part = true;        // whether it loads and starts the next step
     std::vector<int> loaded = {};  // scratch of load()
   };
 

@@ -64,8 +64,7 @@ class Session {
   // If all images are stored on the device, `first_resident` is the index of the first image of the
   // batch's split (training or test).
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0) {
-    executor_->load(std::move(batch), members,
-                    images_at_ + first_resident * options_.input.stored.bytes());
+    executor_->load(std::move(batch), members, images_at_ + first_resident * options_.input.stored.bytes());
   }
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
     load(std::move(batch), all_members_, first_resident);

@@ -134,9 +134,9 @@ class Trainer {
   std::optional<PartitionPlan> plan_;
   // The trainings of this rank whose steps are compiled alike: one training, or members.
   struct Shape {
-    TrainOptions options;      // of the first member of all ranks
-    std::vector<int> members;  // numbers in members_
-    double work = 0;           // operations of a forward pass of all members
+    TrainOptions options;          // of the first member of all ranks
+    std::vector<int> members;      // numbers in members_
+    double work = 0;               // operations of a forward pass of all members
     std::string structure_sha256;  // of a model file's structure; empty for a network of the zoo
     std::int64_t frozen_parameters = 0;
     FitRows initial_weights;

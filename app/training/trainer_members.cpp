@@ -96,8 +96,7 @@ bool Trainer::halve() {
   save_checkpoints(false);
   run_on_all_ranks(world_, [&] {
     for_live([&](std::size_t i) {
-      if (std::ranges::find(stopped, own_[i]) != stopped.end())
-        trainings_[i]->finish(step_, arena_bytes());
+      if (std::ranges::find(stopped, own_[i]) != stopped.end()) trainings_[i]->finish(step_, arena_bytes());
     });
   });
   note_results();

@@ -80,8 +80,7 @@ void Trainer::prepare(Shape& shape) {
   for (const ParameterSpec& spec : shape.network->parameters())
     if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
   if (!shape.options.init.empty())
-    shape.initial_weights =
-        set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
+    shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
 }
 
 // Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
@@ -148,8 +147,7 @@ StepOptions Trainer::session_options(std::size_t number) const {
   const TrainOptions& options = shape.options;
   const auto after = static_cast<int>(shape.first + shape.members.size());
   const auto has_members = [&](const std::vector<int>& group) {
-    return std::ranges::any_of(
-        group, [&](int i) { return i >= static_cast<int>(shape.first) && i < after; });
+    return std::ranges::any_of(group, [&](int i) { return i >= static_cast<int>(shape.first) && i < after; });
   };
   StepOptions session;
   session.backend = options.backend;
@@ -279,8 +277,7 @@ void Trainer::check_members_fit() const {
   std::int64_t fit = 0, left = available;
   for (const MemoryPlan& plan : plans) {
     const std::int64_t common = plan.total() - plan.members() * plan.stride();
-    const std::int64_t more =
-        std::clamp<std::int64_t>((left - common) / plan.stride(), 0, plan.members());
+    const std::int64_t more = std::clamp<std::int64_t>((left - common) / plan.stride(), 0, plan.members());
     fit += more;
     left -= more > 0 ? common + more * plan.stride() : 0;
   }

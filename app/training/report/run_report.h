@@ -44,7 +44,7 @@ struct RunPlan {
   std::string members;
   // A text that describes the lanes that --lanes auto chose; empty if it chose none.
   std::string lanes;
-  std::vector<MemoryUse> memory;  // of this rank by purpose, for all members
+  std::vector<MemoryUse> memory;   // of this rank by purpose, for all members
   std::ostream* output = nullptr;  // takes what `Output::all` prints
 };
 

@@ -72,9 +72,11 @@ TEST(MemberOptions, ErrorsSayWhatWasFoundAndExpected) {
   const std::string file = file_with("[[member]]\nsed = 4\n");
   const std::pair<std::string, std::string> cases[] = {
       {"sed=1,2",
-       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate, or width"},
+       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate, "
+       "or width"},
       {file,
-       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate, or width"},
+       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate, "
+       "or width"},
       {"global-batch=8,16",
        "--members: members must not differ in 'global-batch': all members take the same steps"},
       {"sync-batch-norm=true,false",

@@ -222,8 +222,7 @@ TEST_F(MembersJob, OfDifferentShapesDivergeAndAreHalved) {
   const std::string file = (folder() / "diverging.toml").string();
   std::ofstream(file) << "[[member]]\n[[member]]\nwidth = 2\nlearning-rate = 1e30\n"
                          "[[member]]\nwidth = 3\nlearning-rate = 1e-6\n[[member]]\nlearning-rate = 0.02\n";
-  const Outcome job =
-      run(command(1, members("mixed", file, "--learning-rate 0.05 --epochs 4 --halving 2")));
+  const Outcome job = run(command(1, members("mixed", file, "--learning-rate 0.05 --epochs 4 --halving 2")));
   ASSERT_EQ(job.status, 0) << job.text;
   EXPECT_EQ(table("mixed").at(2)[1], "diverged");
   std::vector<std::string> status;
@@ -249,7 +248,8 @@ TEST_F(MembersJob, RefusesWhatDoesNotGoTogether) {
   refuses("--feed scatter", "--members cannot be combined with --feed scatter");
   refuses("--memory-limit 6MiB", "members a rank fit", 1);
   const auto refuses_shapes = [](const std::string& limit, const std::string& message) {
-    const Outcome job = run(command(1, members("refused", "width=1,2,8", "--steps 2 --memory-limit " + limit)));
+    const Outcome job =
+        run(command(1, members("refused", "width=1,2,8", "--steps 2 --memory-limit " + limit)));
     EXPECT_EQ(job.status, 1) << job.text;
     EXPECT_NE(job.text.find(message), std::string::npos) << job.text;
   };
