@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "data/loader/shared_leases.h"
+
 namespace convoy::app {
 
 JoinedSessions::JoinedSessions(std::vector<Session*> sessions) {

@@ -77,13 +77,6 @@ std::vector<LayerId> Network::outputs() const {
   return outputs_.empty() ? std::vector{static_cast<LayerId>(layers_.size()) - 1} : outputs_;
 }
 
-double forward_flops(const Network& network) {
-  double flops = 0;
-  for (const Layer& layer : network.layers())
-    flops += std::visit([&](const auto& op) { return op.flops(network.input_shapes(layer)); }, layer.op);
-  return flops;
-}
-
 std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs) {
   std::vector<bool> needed(network.layers().size(), false);
   for (const LayerId output : outputs) needed[static_cast<std::size_t>(output)] = true;

@@ -75,9 +75,6 @@ class Network {
   std::string file_structure_;
 };
 
-// Returns the operations of one forward pass. A multiply-add counts as two.
-double forward_flops(const Network& network);
-
 // Returns for each layer whether one of `outputs` depends on it.
 std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs);
 

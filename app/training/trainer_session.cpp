@@ -9,6 +9,7 @@
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/drop_path.h"
+#include "app/model/flops.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
 #include "app/training/parameter_rates.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "data/image_set.h"
 #include "kernels/device/mix_parameters.h"
@@ -76,10 +75,6 @@ class BatchLease {
   Owner* owner_;
   int slot_;
 };
-
-// Returns `count` leases of one batch, at least one. The batch is given back when all of them have
-// ended.
-std::vector<BatchLease> shared_leases(BatchLease lease, int count);
 
 // Gives the training loop its batches. Implementations differ in how images reach the rank.
 class BatchSource {

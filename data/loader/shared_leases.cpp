@@ -1,6 +1,7 @@
-#include "data/loader/batch.h"
+#include "data/loader/shared_leases.h"
 
 #include <atomic>
+#include <utility>
 
 namespace convoy::data {
 namespace {
