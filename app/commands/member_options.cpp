@@ -1,6 +1,7 @@
 #include "app/commands/member_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -10,12 +11,15 @@
 #include "app/commands/config_file.h"
 #include "app/commands/train_flags.h"
 #include "app/errors.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/member_keys.h"
 
 namespace convoy::app {
 namespace {
 
 constexpr const char* kFlag = "--members";
+// A key that is no flag: it gives --model another width.
+constexpr const char* kWidth = "width";
 
 [[noreturn]] void fail(const std::string& message) {
   throw UsageError(fmt::format("{}: {}", kFlag, message));
@@ -46,12 +50,16 @@ struct List {
   std::vector<std::string> values;
 };
 
+void check_key(const std::string& key) {
+  if (key != kWidth) check_member_key(key);
+}
+
 List list_of(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     fail(fmt::format("found '{}', expected KEY=VALUE,VALUE,… such as seed=1..64, or a file FILE.toml", text));
   List list{text.substr(0, equals), {}};
-  check_member_key(list.key);
+  check_key(list.key);
   std::istringstream parts(text.substr(equals + 1) + ",");
   for (std::string part; std::getline(parts, part, ',');) {
     if (part.empty()) fail(fmt::format("{}: found '{}', expected a value at every comma", list.key, text));
@@ -92,18 +100,38 @@ std::vector<ConfigRow> product(const std::vector<List>& lists) {
   return rows;
 }
 
+// Returns the name of the network with the width that a row has. The row's own --model counts.
+std::string with_width(const std::string& model, const std::vector<std::string>& values,
+                       const std::string& source) {
+  const auto width = values.size() == 1 ? whole(values[0]) : std::nullopt;
+  if (!width || *width < 1)
+    throw UsageError(
+        fmt::format("{}: width: found '{}', expected a whole number from 1", source, fmt::join(values, ",")));
+  try {
+    return app::with_width(model, *width);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: width: {}", source, error.what()));
+  }
+}
+
 TrainOptions with_values(const TrainOptions& base, const ConfigRow& row, const std::string& source) {
   TrainOptions options = base;
   CLI::App flags;
   add_train_flags(flags, options);
+  const std::vector<std::string>* width = nullptr;
   for (const auto& [key, values] : row) {
-    check_member_key(key);
+    check_key(key);
+    if (key == kWidth) {
+      width = &values;
+      continue;
+    }
     const CLI::Option& option = *flags.get_option("--" + key);
     if (source == kFlag && option.get_items_expected_max() > 1)
       fail(fmt::format("'{}' takes a list of values itself, expected a TOML file with a row for each member",
                        key));
     apply_values(flags, key, values, source);
   }
+  if (width != nullptr) options.model = with_width(options.model, *width, source);
   return options;
 }
 

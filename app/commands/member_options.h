@@ -6,7 +6,8 @@
 //   members.toml                               [[member]] rows: seed = 1, milestones = [30, 60], …
 //
 // Spaces or semicolons separate the lists, commas the values; a..b is all whole numbers from a to
-// b. Keys are the flags of `convoy train` without their dashes.
+// b. Keys are the flags of `convoy train` without their dashes, and `width`, which gives --model
+// another width: width=1,2,4 of wrn16_4 is wrn16_1, wrn16_2 and wrn16_4.
 #pragma once
 
 #include <string>

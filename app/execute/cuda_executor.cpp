@@ -90,6 +90,11 @@ class CudaExecutor final : public Executor {
     leases_[slot].push_back(std::move(lease));
   }
 
+  void start_after(Executor* before) override {
+    before_ = static_cast<CudaExecutor*>(before);
+    if (before_ != nullptr) before_->is_followed_ = true;
+  }
+
   void start(const Program& program, bool stop_requested) override {
     if (in_flight() > steps_ahead()) throw std::logic_error("too many steps in flight");
     const Captured& captured = next_capture(program);
@@ -106,12 +111,14 @@ class CudaExecutor final : public Executor {
           input.transforms.size() * sizeof(kernels::SampleTransform));
       put(kMixField, &input.mix, memory_.has_mix() ? sizeof input.mix : 0);
     }
+    if (before_ != nullptr) before_->done_.make_wait(compute());
     for (std::size_t i = 0; i < captured.pieces.size(); ++i) {
       const bool last = i + 1 == captured.pieces.size() && !program.goes_on();
       const DeviceGate::Piece piece{captured.pieces[i].milliseconds, last};
       const Admission admitted(gate_, DeviceGate::Use::step, piece, streams_.compute(0).view());
       captured.pieces[i].graph.launch(compute());
     }
+    if (is_followed_) done_.record(compute());
     waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
     ++started_;
     loaded_ = 0;
@@ -257,6 +264,9 @@ class CudaExecutor final : public Executor {
   std::map<const Program*, Captured> graphs_;
   // The events and streams that the captured graphs use. They must live as long as the graphs.
   LaneResources lane_resources_;
+  CudaExecutor* before_ = nullptr;  // the executor whose steps this one's steps follow
+  bool is_followed_ = false;        // whether steps of another executor follow
+  CudaEvent done_;                  // the end of the newest step; recorded only if steps follow
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
   int loaded_ = 0;  // the number of batches loaded for the next step

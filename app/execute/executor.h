@@ -55,6 +55,9 @@ class Executor {
   // Tells the executor that it need not compute this member any more.
   virtual void retire(int member) = 0;
 
+  // Lets every later step wait until the newest step that `before` has started is done. `before` is
+  // of the same kind as this executor; null: steps wait for no other executor.
+  virtual void start_after(Executor* before) = 0;
   // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
   // Waits for the oldest step in flight. Returns its metrics by member. Throws std::runtime_error

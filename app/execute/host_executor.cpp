@@ -36,6 +36,9 @@ class HostExecutor final : public Executor {
   }
   void retire(int member) override { retired_.at(static_cast<std::size_t>(member)) = true; }
 
+  // Does nothing: steps of the calling thread follow each other anyway.
+  void start_after(Executor*) override {}
+
   void start(const Program& program, bool stop_requested) override {
     if (started_) throw std::logic_error("a step was started before the last one was finished");
     const Admission admitted(execution_.gate, DeviceGate::Use::step, {0, !program.goes_on()});

@@ -281,20 +281,9 @@ StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resi
   return sum;
 }
 
-std::vector<StepMetrics> Session::evaluate_members(std::span<const MemberBatches> groups,
-                                                   std::int64_t first_resident) {
-  std::vector<StepMetrics> sums(all_members_.size());
-  const auto finish = [&] {
-    const std::span<const StepMetrics> finished = finish_members();
-    for (std::size_t member = 0; member < sums.size(); ++member) sums[member] += finished[member];
-  };
-  for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {
-    for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_resident);
-    start_evaluate_step();
-    if (steps_in_flight() > steps_ahead()) finish();
-  }
-  while (steps_in_flight() > 0) finish();
-  return sums;
+void Session::read_images_of(const Session& owner) {
+  images_at_ = static_cast<const std::byte*>(owner.memory_->images()) -
+               static_cast<const std::byte*>(memory_->images());
 }
 
 void Session::put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count) {

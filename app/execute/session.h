@@ -64,7 +64,7 @@ class Session {
   // If all images are stored on the device, `first_resident` is the index of the first image of the
   // batch's split (training or test).
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0) {
-    executor_->load(std::move(batch), members, first_resident * options_.input.stored.bytes());
+    executor_->load(std::move(batch), members, images_at_ + first_resident * options_.input.stored.bytes());
   }
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
     load(std::move(batch), all_members_, first_resident);
@@ -72,6 +72,14 @@ class Session {
   // Tells the session that it need not compute this member any more. The values in the member's
   // memory become undefined.
   void retire(int member) { executor_->retire(member); }
+  // Lets this session read the stored images of `owner`, which must outlive it, instead of images of
+  // its own. Its options then have one resident image, which it does not use.
+  void read_images_of(const Session& owner);
+  // Lets every later step wait until the newest step that `before` has started is done. If `before`
+  // is null, steps wait for no other session. Both sessions use one device.
+  void start_after(Session* before) {
+    executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
+  }
   // Stores `count` images on the device, from number `index` on. `pixels` are as in the data set.
   void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);
 
@@ -103,14 +111,6 @@ class Session {
   using VisitBatch = std::function<void(const EvaluatedBatch& batch)>;
   StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0,
                        const VisitBatch& visit = nullptr);
-  // Evaluates all members. The members of a group get the batches of the group's source. Returns
-  // one StepMetrics per member.
-  struct MemberBatches {
-    data::BatchSource* source = nullptr;
-    std::vector<int> members;
-  };
-  std::vector<StepMetrics> evaluate_members(std::span<const MemberBatches> groups,
-                                            std::int64_t first_resident = 0);
   // Returns the milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
   // Returns the estimated time of evaluating a batch, in steps of training. Requires a session that
@@ -177,6 +177,7 @@ class Session {
   CompiledSteps steps_;
   std::unique_ptr<ModelMemory> memory_;
   std::vector<int> all_members_;
+  std::int64_t images_at_ = 0;  // bytes from this session's images to the images that it reads
   StepCommunication communication_;
   StepPrograms programs_;
   kernels::Launch copy_parameters_;  // makes the bf16 copies; empty if there are none

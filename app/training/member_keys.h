@@ -1,5 +1,5 @@
-// Checks in which options the members of a run differ. All members share one compiled step, so they
-// may differ only in values that the step reads while it runs.
+// Says in which options the members of a run may differ. Members have the same shape if they differ
+// only in values that the step reads while it runs; then they share one compiled step.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace convoy::app {
 
 // Throws UsageError if members must not differ in this option. The message says why in one line.
 void check_member_key(const std::string& key);
-// Throws UsageError if an option is 0 for some members but not for all, and 0 removes operations
-// from the step, for example for --ema.
-void check_member_structure(const std::vector<TrainOptions>& options);
+// Returns the options that decide how the member's step is compiled, as one text. Members of the
+// same shape have the same text.
+std::string shape_of(const TrainOptions& options);
 // Throws UsageError if two members have the same options.
 void check_no_member_twice(const std::vector<TrainOptions>& options);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -15,7 +16,6 @@
 #include "app/training/member_keys.h"
 #include "app/training/option_table.h"
 #include "data/atomic_file.h"
-#include "data/loader/order.h"
 
 namespace convoy::app {
 namespace {
@@ -80,7 +80,6 @@ Members::Members(std::vector<TrainOptions> options)
     : out_(options.at(0).out), options_(std::move(options)), results_(options_.size()) {
   differing_ = keys_that_differ(options_);
   for (const std::string& key : differing_) check_member_key(key);
-  check_member_structure(options_);
   check_no_member_twice(options_);
   for (int member = 0; member < size(); ++member) {
     TrainOptions& own = options_[static_cast<std::size_t>(member)];
@@ -100,10 +99,15 @@ std::vector<int> Members::running() const {
   return members;
 }
 
-std::vector<int> Members::of_rank(int ranks, int rank) const {
-  const std::vector<int> all = running();
-  const data::Slice slice = data::slice_of(std::ssize(all), ranks, rank);
-  return {all.begin() + slice.first, all.begin() + slice.first + slice.count};
+std::vector<std::vector<int>> Members::shapes() const {
+  std::vector<std::vector<int>> shapes;
+  std::map<std::string, std::size_t> number_of;
+  for (const int member : running()) {
+    const auto [at, inserted] = number_of.emplace(shape_of(options(member)), shapes.size());
+    if (inserted) shapes.emplace_back();
+    shapes[at->second].push_back(member);
+  }
+  return shapes;
 }
 
 void Members::read(std::int64_t total_steps) {

@@ -40,7 +40,7 @@ struct MemberResult {
 class Members {
  public:
   // `options` has the options of every member, with the run's folder as `out`. Throws UsageError if
-  // one compiled step cannot train all members (member_keys.h), or if two members are the same.
+  // members differ in options in which they must not (member_keys.h), or if two are the same.
   explicit Members(std::vector<TrainOptions> options);
 
   int size() const { return static_cast<int>(options_.size()); }
@@ -50,9 +50,9 @@ class Members {
   MemberResult& result(int member) { return results_.at(static_cast<std::size_t>(member)); }
   const MemberResult& result(int member) const { return results_.at(static_cast<std::size_t>(member)); }
   std::vector<int> running() const;
-  // Returns the running members that a rank trains. The running members are divided into
-  // consecutive ranges, one per rank, whose lengths differ by at most one.
-  std::vector<int> of_rank(int ranks, int rank) const;
+  // Returns the running members by shape (member_keys.h). The shapes have the order of their first
+  // members.
+  std::vector<std::vector<int>> shapes() const;
 
   // Reads the results from members.csv of the run to resume, if the file exists. A member that has
   // finished with fewer than `total_steps` steps goes on. Throws UsageError if the file has another

@@ -152,7 +152,9 @@ constexpr OptionRow kExecution[] = {
 constexpr OptionRow kMembers[] = {
     {"members", &O::members, start, kAny, "SPEC",
      "train many at once, spread over the ranks, each as if alone on one rank: KEY=VALUE,VALUE,FIRST..LAST; "
-     "several such lists, separated by spaces or ';', are multiplied; or FILE.toml with [[member]] rows"},
+     "several such lists, separated by spaces or ';', are multiplied; or FILE.toml with [[member]] rows. A "
+     "key "
+     "is a flag, or width"},
     {"halving", &O::halving, start, WholeNumbers{}, "E",
      "after every E epochs the worse half of the members stops, by test accuracy; 0: off"}};
 

@@ -37,8 +37,8 @@ int Trainer::run() {
     start_step(!members_ && signals_.received() != 0);
     ++step_;
     const bool pause = evaluation_is_due() || checkpoint_is_due();
-    if (session_) finish_steps(pause ? 0 : session_->steps_ahead());
-    if (stop_requested_ && session_) finish_steps(0);
+    if (sessions_) finish_steps(pause ? 0 : sessions_->steps_ahead());
+    if (stop_requested_ && sessions_) finish_steps(0);
     const bool stop = stop_requested_ && step_ < total_steps_;
     std::ranges::fill(better_, 0);
     const bool better = evaluation_is_due() && evaluate();
@@ -54,7 +54,7 @@ int Trainer::run() {
       return kRequeueStatus;
     }
   }
-  if (session_) finish_steps(0);
+  if (sessions_) finish_steps(0);
   finish();
   return 0;
 }
@@ -69,7 +69,7 @@ void Trainer::finish() {
       return training.report().message("all steps were done before; nothing was changed");
     if (!test_sources_.empty()) evaluate();
   }
-  training.finish(step_, session_->memory().plan().total());
+  training.finish(step_, arena_bytes());
 }
 
 double Trainer::data_wait_ms() const {
@@ -82,7 +82,7 @@ void Trainer::start_step(bool stop_requested) {
   const double waited = data_wait_ms();
   environment_.set_step(step_);
   if (trace_) trace_->begin_step(step_);
-  if (!session_) return;
+  if (std::ranges::count(live_, 1) == 0) return;
   StartedStep& started = in_flight_.emplace_back();
   started.step = step_ + 1;
   // An epoch may end with a smaller batch. It then has fewer parts, and its last part may be short.
@@ -92,12 +92,12 @@ void Trainer::start_step(bool stop_requested) {
   const std::int64_t parts = (started.timing.images + part_batch - 1) / part_batch;
   started.parts_left = parts;
   for_live([&](std::size_t i) {
-    kernels::StepControl& control = session_->control(static_cast<int>(i));
+    kernels::StepControl& control = sessions_->control(static_cast<int>(i));
     control.step = static_cast<std::uint64_t>(step_);
     control.learning_rate = static_cast<float>(trainings_[i]->learning_rate_at(step_));
   });
   for (std::int64_t part = 0; part < parts; ++part) {
-    if (part > 0) finish_steps(session_->steps_ahead());
+    if (part > 0) finish_steps(sessions_->steps_ahead());
     start_part(part, part == parts - 1, stop_requested);
   }
   started.timing.data_wait_ms = data_wait_ms() - waited;
@@ -110,9 +110,9 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   if (trace_) trace_->loaded(requested);
   as_rank(environment_, in_flight_.back().step, [&] {
     if (last)
-      session_->start_train_step(stop_requested);
+      sessions_->start_train_step(stop_requested);
     else
-      session_->start_train_part();
+      sessions_->start_train_part();
   });
 }
 
@@ -123,9 +123,9 @@ void Trainer::load_batches(std::int64_t part) {
       continue;
     data::BatchLease batch = source.batches->next();
     const std::int64_t samples = batch->global_valid;
-    session_->load(std::move(batch), source.members);
+    sessions_->load(std::move(batch), source.members);
     for (const int member : source.members) {
-      kernels::StepControl& control = session_->control(member);
+      kernels::StepControl& control = sessions_->control(member);
       control.part = static_cast<std::int32_t>(part);
       control.share = static_cast<float>(static_cast<double>(samples) / images);
       control.first_sample +=
@@ -137,10 +137,10 @@ void Trainer::load_batches(std::int64_t part) {
 // Finishes started steps until at most `left_in_flight` are left. With --accumulate it counts parts
 // instead of steps.
 void Trainer::finish_steps(int left_in_flight) {
-  while (session_->steps_in_flight() > left_in_flight) {
+  while (sessions_->steps_in_flight() > left_in_flight) {
     StartedStep& first = in_flight_.front();
-    const auto metrics = as_rank(environment_, first.step, [&] { return session_->finish_members(); });
-    first.timing.exposed_comm_ms += session_->exposed_comm_ms();
+    const auto metrics = as_rank(environment_, first.step, [&] { return sessions_->finish_members(); });
+    first.timing.exposed_comm_ms += sessions_->exposed_comm_ms();
     const StartedStep step = first;
     if (step.parts_left > 1) {
       --first.parts_left;
@@ -158,11 +158,12 @@ StartedStep Trainer::timed(StartedStep step) {
   const auto now = Clock::now();
   step.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
   last_finished_ = now;
+  if (streams_) choose_streams(step.timing.step_ms);
   if (trace_) {
     trace_->end_step(step.step - 1, trainings_[0]->report().plan().ranks);
     // end_step() may have written the trace file. If no step was running meanwhile, leave that time
     // out of the next step's time.
-    if (session_->steps_in_flight() == 0) last_finished_ = Clock::now();
+    if (sessions_->steps_in_flight() == 0) last_finished_ = Clock::now();
   }
   return step;
 }
@@ -212,22 +213,18 @@ bool Trainer::halving_is_due() const {
 
 bool Trainer::evaluate() {
   std::int32_t better = 0;
-  if (session_) {
-    session_->average_states();
-    std::vector<Session::MemberBatches> groups;
+  if (sessions_) {
+    sessions_->average_states();
+    std::vector<JoinedSessions::MemberBatches> groups;
     for (const Source& source : test_sources_) groups.push_back({source.batches.get(), source.members});
-    const auto test = [&] {
-      return session_->evaluate_members(groups, options_.data_on_device ? dataset_->train_size() : 0);
-    };
-    const std::vector<StepMetrics> sums = test();
+    const std::int64_t first = options_.data_on_device ? dataset_->train_size() : 0;
+    const std::vector<StepMetrics> sums = sessions_->evaluate(groups, first);
+    const auto has_average = [&](std::size_t i) { return options_of(i).ema > 0; };
     std::vector<StepMetrics> averages;
-    if (options_.ema > 0) {
-      session_->exchange_averages();
-      averages = test();
-      session_->exchange_averages();
-    }
+    for (std::size_t i = 0; i < own_.size() && averages.empty(); ++i)
+      if (has_average(i)) averages = sessions_->evaluate(groups, first, true);
     for_live([&](std::size_t i) {
-      const auto average = averages.empty() ? std::nullopt : std::optional(averages[i]);
+      const auto average = has_average(i) ? std::optional(averages[i]) : std::nullopt;
       better_[i] = trainings_[i]->evaluated(step_, sums[i], average) ? 1 : 0;
       better |= better_[i];
     });
@@ -249,8 +246,17 @@ void Trainer::save_checkpoints(bool only_best) {
                                                          : Keep::newest);
     });
   };
-  if (session_) session_->average_states();
+  if (sessions_) sessions_->average_states();
   members_ ? run_on_all_ranks(world_, save, "writing of the checkpoints") : save();
+}
+
+// Times the shapes on other numbers of streams, and keeps the number that is the fastest.
+void Trainer::choose_streams(double step_ms) {
+  if (!streams_->finished(step_ms)) return;
+  std::vector<double> work;
+  for (const Shape& shape : shapes_) work.push_back(shape.work);
+  sessions_->arrange(streams_->streams(), work);
+  if (streams_->done()) say(streams_->text());
 }
 
 void Trainer::say(const std::string& line) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "app/concurrency/lane_choice.h"
-#include "app/execute/session.h"
+#include "app/execute/joined_sessions.h"
 #include "app/model_parallel/plan.h"
 #include "app/training/dataset.h"
 #include "app/training/initial_weights.h"
@@ -23,6 +23,7 @@
 #include "app/training/run_host.h"
 #include "app/training/run_lock.h"
 #include "app/training/run_ranks.h"
+#include "app/training/stream_choice.h"
 #include "app/training/train_options.h"
 #include "app/training/training.h"
 
@@ -45,16 +46,22 @@ class Trainer {
   void check_ranks();
   void open_data();
   void make_trainings();
-  void make_session();
-  Network make_replica_network() const;
+  struct Shape;
+  void make_shapes();
+  void keep_own_members();
+  void make_sessions();
+  Network make_replica_network(const TrainOptions& options) const;
   // Returns the network with the outputs, the drop path and the parametrisation that the options
   // request.
-  Network trained(Network network) const;
-  void prepare(Network& network);
-  StepOptions session_options() const;
-  void bind_session(const Network& network, const StepOptions& options);
-  void check_members_fit(const CompiledSteps& steps, const StepOptions& options) const;
-  void draw_other_weights();
+  Network trained(Network network, const TrainOptions& options) const;
+  void prepare(Shape& shape);
+  StepOptions session_options(std::size_t shape) const;
+  void compile_shapes();
+  void check_members_fit() const;
+  void bind_session(Shape& shape);
+  void draw_other_weights(const Shape& shape);
+  std::int64_t arena_bytes() const;
+  std::vector<MemoryUse> memory_uses() const;
   void start_reports();
   void start_sources();
   PlannedWork planned_work() const;
@@ -63,6 +70,7 @@ class Trainer {
   std::int64_t replica_capacity() const;
   Dataset& dataset_of(const TrainOptions& options);
   const TrainOptions& options_of(std::size_t own) const;
+  const Shape& shape_of(std::size_t own) const;
   std::vector<std::vector<int>> data_groups() const;
 
   // Functions for resuming and for members, in trainer_members.cpp.
@@ -71,11 +79,12 @@ class Trainer {
   void agree_to_go_on();
   void note_results();
   void retire(std::size_t own, std::int64_t step, const std::string& reason);
-  // Stops the worse half of the members and makes the session again for the others. Returns false
+  // Stops the worse half of the members and makes the sessions again for the others. Returns false
   // if no member has to stop; then it changes nothing.
   bool halve();
   void finish_members();
   void say(const std::string& line);
+  void choose_streams(double step_ms);
 
   void finish();
   void start_step(bool stop_requested);
@@ -91,7 +100,7 @@ class Trainer {
   // Tests all trainings. Returns whether at least one has reached its best accuracy so far.
   bool evaluate();
   void save_checkpoints(bool only_best);
-  // Calls body(index in the session) for each member that has not diverged.
+  // Calls body(index) for each member that has not diverged.
   template <typename Body>
   void for_live(const Body& body) {
     for (std::size_t i = 0; i < own_.size(); ++i)
@@ -101,8 +110,6 @@ class Trainer {
 
   // The options of the run. With members: those of the first member, with the whole run's folder.
   TrainOptions options_;
-  // The SHA-256 of a model file's structure; empty for a network of the zoo.
-  std::string structure_sha256_;
   const RunHost host_;
   comm::MpiEnvironment& environment_;
   const StopRequest& signals_;
@@ -118,19 +125,34 @@ class Trainer {
   // Synthetic data of the members whose seed is not that of options_, by seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // A source of batches, and the members of the session that see its batches. Sources must outlive
-  // the session, because its device may still hold their batches.
+  // A source of batches, and the members of this rank that see its batches. Sources must outlive
+  // the sessions, because their device may still hold their batches.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;
   };
   std::vector<Source> train_sources_, test_sources_;
   std::optional<PartitionPlan> plan_;
-  std::optional<LaneChoice> lane_choice_;  // set only with --lanes auto
-  std::int64_t frozen_parameters_ = 0;
-  FitRows initial_weights_;
-  std::unique_ptr<Session> session_;  // null on a rank without members
-  // The vectors below have one element per member of the session.
+  // The trainings of this rank whose steps are compiled alike: one training, or members.
+  struct Shape {
+    TrainOptions options;          // of the first member of all ranks
+    std::vector<int> members;      // numbers in members_
+    double work = 0;               // operations of a forward pass of all members
+    std::string structure_sha256;  // of a model file's structure; empty for a network of the zoo
+    std::int64_t frozen_parameters = 0;
+    FitRows initial_weights;
+    std::optional<LaneChoice> lanes;  // set only with --lanes auto
+    // Needed until the session is there.
+    std::optional<Network> network;
+    StepOptions step;
+    std::optional<CompiledSteps> steps;
+    std::unique_ptr<Session> session;
+    std::size_t first = 0;  // index of the first member in the vectors below
+  };
+  std::vector<Shape> shapes_;
+  std::unique_ptr<JoinedSessions> sessions_;  // null on a rank without members
+  std::optional<StreamChoice> streams_;       // set if shapes may run side by side
+  // The vectors below have one element per member of this rank, shape by shape.
   std::vector<int> own_;  // number in members_
   // The members' tensors. make_trainings() moves each to its training.
   std::vector<std::unique_ptr<SessionState>> states_;
@@ -153,7 +175,7 @@ class Trainer {
   std::int64_t resumed_ = 0;
   // Whether a rank requested a stop in a finished step.
   bool stop_requested_ = false;
-  bool halved_ = false;  // whether --halving has made the session again
+  bool halved_ = false;  // whether --halving has made the sessions again
 };
 
 }  // namespace convoy::app

@@ -59,7 +59,7 @@ void Trainer::agree_to_go_on() {
 
 void Trainer::retire(std::size_t own, std::int64_t step, const std::string& reason) {
   live_[own] = 0;
-  session_->retire(static_cast<int>(own));
+  sessions_->retire(static_cast<int>(own));
   MemberResult& result = members_->result(own_[own]);
   result.status = MemberStatus::diverged;
   result.steps = step;
@@ -96,8 +96,7 @@ bool Trainer::halve() {
   save_checkpoints(false);
   run_on_all_ranks(world_, [&] {
     for_live([&](std::size_t i) {
-      if (std::ranges::find(stopped, own_[i]) != stopped.end())
-        trainings_[i]->finish(step_, session_->memory().plan().total());
+      if (std::ranges::find(stopped, own_[i]) != stopped.end()) trainings_[i]->finish(step_, arena_bytes());
     });
   });
   note_results();
@@ -105,7 +104,8 @@ bool Trainer::halve() {
                   stopped.size() + members_->running().size()));
   trainings_.clear();
   states_.clear();
-  session_.reset();  // before the sources: its device may hold batches
+  sessions_.reset();
+  shapes_.clear();  // before the sources: the sessions' device may hold batches
   train_sources_.clear();
   test_sources_.clear();
   world_.barrier("members that stopped");
@@ -121,7 +121,7 @@ void Trainer::finish_members() {
   if (!nothing_to_do && resumed_ == total_steps_ && dataset_->test_size() > 0) evaluate();
   run_on_all_ranks(world_, [&] {
     for_live([&](std::size_t i) {
-      trainings_[i]->finish(step_, session_->memory().plan().total());
+      trainings_[i]->finish(step_, arena_bytes());
       members_->result(own_[i]).status = MemberStatus::finished;
     });
   });

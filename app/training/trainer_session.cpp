@@ -1,13 +1,15 @@
-// Makes the network, the compiled steps and the session of a trainer.
+// Makes the networks, the compiled steps and the sessions of a trainer.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/drop_path.h"
+#include "app/model/flops.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
 #include "app/training/parameter_rates.h"
@@ -15,6 +17,7 @@
 #include "app/training/rank_setup.h"
 #include "app/training/run_network.h"
 #include "app/training/trainer.h"
+#include "data/loader/order.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -45,8 +48,8 @@ Member member_of(const TrainOptions& options) {
   return member;
 }
 
-std::int64_t available_memory(const StepOptions& options, int ranks_on_host) {
-  if (options.memory_limit > 0) return options.memory_limit;
+std::int64_t available_memory(const TrainOptions& options, int ranks_on_host) {
+  if (options.memory_limit > 0) return static_cast<std::int64_t>(options.memory_limit);
   // Leave 3 % of the device's free memory for captured graphs and libraries.
   if (options.backend == kernels::Backend::cuda) return kernels::free_gpu_memory() / 100 * 97;
   return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE) / ranks_on_host;
@@ -54,32 +57,85 @@ std::int64_t available_memory(const StepOptions& options, int ranks_on_host) {
 
 }  // namespace
 
-Network Trainer::make_replica_network() const {
+Network Trainer::make_replica_network(const TrainOptions& options) const {
   const data::ImageShape image = dataset_->input_shape();
   Network network = make_network(
-      options_.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
-  if (options_.reinitialise) network.reinitialise();
+      options.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
+  if (options.reinitialise) network.reinitialise();
   return network;
 }
 
-Network Trainer::trained(Network network) const {
-  network = with_outputs(std::move(network), options_.loss_weights.size());
-  if (options_.drop_path >= 0) network = with_drop_path(network, static_cast<float>(options_.drop_path));
-  if (options_.parametrisation == Parametrisation::mup)
-    parametrise_by_width(network, options_.base_width, options_.optimizer);
+Network Trainer::trained(Network network, const TrainOptions& options) const {
+  network = with_outputs(std::move(network), options.loss_weights.size());
+  if (options.drop_path >= 0) network = with_drop_path(network, static_cast<float>(options.drop_path));
+  if (options.parametrisation == Parametrisation::mup)
+    parametrise_by_width(network, options.base_width, options.optimizer);
   return network;
 }
 
 // Sets which parameters are trained, how fast, and the initial values that --init gives.
-void Trainer::prepare(Network& network) {
-  const int overridden = set_rates(network, options_);
+void Trainer::prepare(Shape& shape) {
+  const int overridden = set_rates(*shape.network, shape.options);
   if (overridden > 0 && world_.rank() == 0)
     spdlog::warn("--rate trains {} parameters that --freeze names, too", overridden);
-  frozen_parameters_ = 0;
-  for (const ParameterSpec& spec : network.parameters())
-    if (spec.frozen()) frozen_parameters_ += spec.shape.elements();
-  if (!options_.init.empty())
-    initial_weights_ = set_initial_weights(network, options_.init, dataset_->info().classes);
+  for (const ParameterSpec& spec : shape.network->parameters())
+    if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
+  if (!shape.options.init.empty())
+    shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
+}
+
+// Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
+// keeps the shapes of which this rank trains members.
+void Trainer::make_shapes() {
+  const auto shapes = members_ ? members_->shapes() : std::vector<std::vector<int>>{{0}};
+  if (shapes.size() > 1 && host_.gate != nullptr)
+    throw UsageError(fmt::format(
+        "--members: found members of {} shapes, expected one shape in a job of convoy share", shapes.size()));
+  for (const std::vector<int>& members : shapes) {
+    Shape& shape = shapes_.emplace_back();
+    shape.members = members;
+    shape.options = members_ ? members_->options(members[0]) : options_;
+    Facts facts;
+    run_on_all_ranks(world_, [&] {
+      shape.network.emplace(make_replica_network(shape.options));
+      shape.structure_sha256 = structure_sha256(*shape.network);
+      facts = facts_of(*shape.network);
+      if (world_.rank() == 0)
+        for (const std::string& note : shape.network->notes())
+          spdlog::info("{}: {}", shape.network->name(), note);
+      shape.network = trained(std::move(*shape.network), shape.options);
+      prepare(shape);
+    });
+    require_same_data(world_, shape.options.model, facts);
+    if (!shape.options.init.empty())
+      require_same_data(world_, shape.options.init,
+                        {{"SHA-256 of the weights", initial_weights_sha256(*shape.network)}});
+  }
+  keep_own_members();
+}
+
+// Spreads the members over the ranks. Members of one shape go in consecutive ranges; otherwise each
+// rank gets about the same number of operations.
+void Trainer::keep_own_members() {
+  std::vector<double> work;
+  for (const Shape& shape : shapes_)
+    work.insert(work.end(), shape.members.size(), forward_flops(*shape.network));
+  std::vector<int> rank_of = spread(work, world_.size());
+  if (shapes_.size() == 1)
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      const data::Slice slice = data::slice_of(std::ssize(work), world_.size(), rank);
+      std::fill_n(rank_of.begin() + slice.first, slice.count, rank);
+    }
+  std::size_t number = 0;
+  own_.clear();
+  for (Shape& shape : shapes_) {
+    const double each = work.empty() ? 0 : work[number];
+    if (members_) std::erase_if(shape.members, [&](int) { return rank_of[number++] != world_.rank(); });
+    shape.first = own_.size();
+    shape.work = each * static_cast<double>(shape.members.size());
+    own_.insert(own_.end(), shape.members.begin(), shape.members.end());
+  }
+  std::erase_if(shapes_, [](const Shape& shape) { return shape.members.empty(); });
 }
 
 std::int64_t Trainer::replica_capacity() const {
@@ -87,123 +143,183 @@ std::int64_t Trainer::replica_capacity() const {
   return (options_.global_batch / options_.accumulate + replicas - 1) / replicas;
 }
 
-StepOptions Trainer::session_options() const {
+StepOptions Trainer::session_options(std::size_t number) const {
+  const Shape& shape = shapes_[number];
+  const TrainOptions& options = shape.options;
+  const auto after = static_cast<int>(shape.first + shape.members.size());
+  const auto has_members = [&](const std::vector<int>& group) {
+    return std::ranges::any_of(group, [&](int i) { return i >= static_cast<int>(shape.first) && i < after; });
+  };
   StepOptions session;
-  session.backend = options_.backend;
-  session.precision = options_.precision;
-  session.input = input_of(options_.backend, *dataset_, replica_capacity(), options_.data_on_device);
-  session.input.batches = std::max(static_cast<int>(data_groups().size()), 1);
-  session.synchronised_batch_norm = options_.sync_batch_norm;
-  session.mixing = options_.mixup > 0 || options_.cutmix > 0;
-  session.loss_weights.assign(options_.loss_weights.begin(), options_.loss_weights.end());
-  session.optimizer = optimizer_of(options_);
-  session.accumulate = options_.accumulate > 1;
-  session.clip = options_.clip_gradient_norm > 0;
+  session.backend = options.backend;
+  session.precision = options.precision;
+  session.input = input_of(options.backend, *dataset_, replica_capacity(), options.data_on_device);
+  // The other shapes read the images that the first one stores.
+  if (number > 0 && session.input.kind == InputOptions::Kind::resident) session.input.resident_images = 1;
+  session.input.batches = static_cast<int>(std::ranges::count_if(data_groups(), has_members));
+  session.synchronised_batch_norm = options.sync_batch_norm;
+  session.mixing = options.mixup > 0 || options.cutmix > 0;
+  session.loss_weights.assign(options.loss_weights.begin(), options.loss_weights.end());
+  session.optimizer = optimizer_of(options);
+  session.accumulate = options.accumulate > 1;
+  session.clip = options.clip_gradient_norm > 0;
   session.members.clear();
-  for (std::size_t i = 0; i < own_.size(); ++i) {
+  for (std::size_t i = shape.first; i < shape.first + shape.members.size(); ++i) {
     session.members.push_back(member_of(options_of(i)));
     session.input.most_image_ops =
         std::max(session.input.most_image_ops, Dataset::most_image_ops(options_of(i)));
   }
-  session.tuning_file = options_.tuning_file;
+  session.tuning_file = options.tuning_file;
   session.read_tuning_only = world_.size() > 1;
-  session.lanes = options_.backend == kernels::Backend::cuda ? options_.lanes.count : kDefaultLanes;
+  session.lanes = options.backend == kernels::Backend::cuda ? options.lanes.count : kDefaultLanes;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
-  session.host_memory = options_.host_memory;
+  session.host_memory = options.host_memory;
   session.gate = host_.gate;
   return session;
 }
 
-void Trainer::make_session() {
-  std::optional<Network> network;
-  Facts facts;
-  StepOptions options;
-  run_on_all_ranks(world_, [&] {
-    network.emplace(make_replica_network());
-    structure_sha256_ = structure_sha256(*network);
-    facts = facts_of(*network);
-    if (world_.rank() == 0)
-      for (const std::string& note : network->notes()) spdlog::info("{}: {}", network->name(), note);
-    network = trained(std::move(*network));
-    prepare(*network);
-    options = session_options();
-  });
-  require_same_data(world_, options_.model, facts);
-  if (!options_.init.empty())
-    require_same_data(world_, options_.init, {{"SHA-256 of the weights", initial_weights_sha256(*network)}});
-  if (!members_) return bind_session(*network, options);
-  run_on_all_ranks(world_, [&] {
-    if (!own_.empty()) bind_session(*network, options);
-  });
+// Members fail on all ranks together, as their sessions are those of one rank each.
+void Trainer::make_sessions() {
+  const auto make = [&] {
+    if (shapes_.empty()) return;
+    for (std::size_t i = 0; i < shapes_.size(); ++i) shapes_[i].step = session_options(i);
+    compile_shapes();
+    states_.clear();
+    std::vector<Session*> sessions;
+    for (Shape& shape : shapes_) {
+      bind_session(shape);
+      sessions.push_back(shape.session.get());
+    }
+    sessions_ = std::make_unique<JoinedSessions>(std::move(sessions));
+  };
+  members_ ? run_on_all_ranks(world_, make) : make();
 }
 
-// Compiles the steps and makes the session. Collective over the ranks that run a training together.
-void Trainer::bind_session(const Network& network, const StepOptions& options) {
+// Compiles the steps of all shapes. Under a memory limit that is too low for all of them, each gets
+// the part of the limit that it would have of the memory without one. Collective over the ranks
+// that run a training together.
+void Trainer::compile_shapes() {
+  const RankGroups& groups = run_ranks_->groups();
+  if (run_ranks_->partitioned()) return;
+  if (!members_) obey_signals();
+  const auto compile = [&](Shape& shape) {
+    const Admission admitted(host_.gate, DeviceGate::Use::alone);
+    shape.steps = compile_within_limit(*shape.network, shape.step, *ranks_, groups);
+    return static_cast<double>(MemoryPlan(*shape.steps, shape.step, {}).total());
+  };
+  const auto limit = static_cast<double>(options_.memory_limit);
+  std::vector<double> bytes;
+  for (Shape& shape : shapes_) {
+    if (shapes_.size() > 1) shape.step.memory_limit = 0;
+    bytes.push_back(compile(shape));
+  }
+  const double all = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  for (std::size_t i = 0; shapes_.size() > 1 && limit > 0 && all > limit && i < shapes_.size(); ++i) {
+    shapes_[i].step.memory_limit = static_cast<std::int64_t>(limit * bytes[i] / all);
+    compile(shapes_[i]);
+  }
+  if (!members_) return;
+  check_members_fit();
+  // All shapes together keep to the limit, so none has one of its own.
+  if (shapes_.size() > 1)
+    for (Shape& shape : shapes_) shape.step.memory_limit = 0;
+}
+
+// Makes the session of compiled steps, or of a stage of a partitioned step. Collective over the
+// ranks that run a training together.
+void Trainer::bind_session(Shape& shape) {
   const RankGroups& groups = run_ranks_->groups();
   std::optional<PlannedStep> planned;
-  if (run_ranks_->partitioned()) planned = plan_partition(network, options, *ranks_, groups, threads_);
-  if (planned) plan_ = planned->plan;
-  if (!members_) obey_signals();
-  std::optional<CompiledSteps> steps;
-  if (planned) {
+  if (run_ranks_->partitioned()) {
+    planned = plan_partition(*shape.network, shape.step, *ranks_, groups, threads_);
+    plan_ = planned->plan;
+    obey_signals();
     run_on_all_ranks(*ranks_, [&] {
-      steps = stage_of_steps(planned->whole, plan_->placement, groups.stages->rank(), options);
+      shape.steps = stage_of_steps(planned->whole, plan_->placement, groups.stages->rank(), shape.step);
     });
-  } else {
-    const Admission admitted(host_.gate, DeviceGate::Use::alone);
-    steps = compile_within_limit(network, options, *ranks_, groups);
   }
-  if (members_) check_members_fit(*steps, options);
+  std::unique_ptr<Session>& session = shape.session;
   run_on_all_ranks(*ranks_, [&] {
-    session_ = std::make_unique<Session>(std::move(*steps), options, groups);
-    if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())
-      dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
-        if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
-        session_->put_image(first, pixels, count);
-      });
+    session = std::make_unique<Session>(std::move(*shape.steps), shape.step, groups);
+    if (shape.step.input.kind != InputOptions::Kind::resident || !session->memory().has_images()) return;
+    if (shapes_[0].session != session) return session->read_images_of(*shapes_[0].session);
+    dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
+      if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
+      session->put_image(first, pixels, count);
+    });
   });
-  delivery_ = delivery_for(options.input, session_->memory());
-  if (plan_) session_->connect();
+  shape.steps.reset();
+  delivery_ = delivery_for(shape.step.input, session->memory());
+  if (plan_) session->connect();
   {
     const Admission admitted(host_.gate, DeviceGate::Use::alone);
-    lane_choice_ = choose_lanes(*session_, options, *ranks_);
+    shape.lanes = choose_lanes(*session, shape.step, *ranks_);
   }
-  draw_other_weights();
-  states_.clear();
+  draw_other_weights(shape);
+  shape.network.reset();
   if (plan_)
-    states_.push_back(std::make_unique<SessionState>(*session_, planned->whole.train->graph,
-                                                     options.optimizer, run_ranks_->replica_stages()));
+    states_.push_back(std::make_unique<SessionState>(*session, planned->whole.train->graph,
+                                                     shape.step.optimizer, run_ranks_->replica_stages()));
   else
-    for (int member = 0; member < session_->members(); ++member)
-      states_.push_back(std::make_unique<SessionState>(*session_, member));
+    for (int member = 0; member < session->members(); ++member)
+      states_.push_back(std::make_unique<SessionState>(*session, member));
 }
 
-void Trainer::check_members_fit(const CompiledSteps& steps, const StepOptions& options) const {
-  const MemoryPlan plan(steps, options, {});
-  const std::int64_t available = available_memory(options, world_.local_size());
-  if (plan.total() <= available) return;
-  const std::int64_t common = plan.total() - plan.members() * plan.stride();
-  const std::int64_t fit = std::max<std::int64_t>((available - common) / plan.stride(), 0);
-  throw std::runtime_error(fmt::format(
-      "--members: found {} members for each of {} ranks, which need {} MiB, but {} has {} MiB: {} members a "
-      "rank "
-      "fit",
-      plan.members(), world_.size(), plan.total() >> 20,
-      options.memory_limit > 0 ? std::string("--memory-limit") : environment_.device().to_string(),
-      available >> 20, fit));
-}
-
-// Initialises the members whose --init differs from the first member's. The session already has the
-// initial values of the first member.
-void Trainer::draw_other_weights() {
-  for (std::size_t i = 0; i < own_.size(); ++i) {
-    if (options_of(i).init == options_.init) continue;
-    Network network = trained(make_replica_network());
-    set_rates(network, options_);
-    if (!options_of(i).init.empty())
-      set_initial_weights(network, options_of(i).init, dataset_->info().classes);
-    session_->initialise(network, static_cast<int>(i));
+// Refuses members for which there is not enough memory. Counts how many fit if those that need the
+// least come first.
+void Trainer::check_members_fit() const {
+  std::vector<MemoryPlan> plans;
+  for (const Shape& shape : shapes_) plans.push_back(MemoryPlan(*shape.steps, shape.step, {}));
+  std::int64_t needed = 0;
+  for (const MemoryPlan& plan : plans) needed += plan.total();
+  const std::int64_t available = available_memory(options_, world_.local_size());
+  if (needed <= available) return;
+  std::ranges::sort(plans, {}, &MemoryPlan::stride);
+  std::int64_t fit = 0, left = available;
+  for (const MemoryPlan& plan : plans) {
+    const std::int64_t common = plan.total() - plan.members() * plan.stride();
+    const std::int64_t more = std::clamp<std::int64_t>((left - common) / plan.stride(), 0, plan.members());
+    fit += more;
+    left -= more > 0 ? common + more * plan.stride() : 0;
   }
+  const std::string where = options_.memory_limit > 0 ? "--memory-limit" : environment_.device().to_string();
+  throw std::runtime_error(fmt::format(
+      "--members: found {} members for {}, which need {} MiB, but {} has {} MiB: {} members a rank fit",
+      own_.size(), world_.size() > 1 ? fmt::format("each of {} ranks", world_.size()) : "this rank",
+      needed >> 20, where, available >> 20, fit));
+}
+
+// Initialises the members whose --init differs from that of the shape. The session already has the
+// initial values of the shape's options.
+void Trainer::draw_other_weights(const Shape& shape) {
+  for (std::size_t i = shape.first; i < shape.first + shape.members.size(); ++i) {
+    const TrainOptions& own = options_of(i);
+    if (own.init == shape.options.init) continue;
+    Network network = trained(make_replica_network(own), own);
+    set_rates(network, own);
+    if (!own.init.empty()) set_initial_weights(network, own.init, dataset_->info().classes);
+    shape.session->initialise(network, static_cast<int>(i - shape.first));
+  }
+}
+
+std::int64_t Trainer::arena_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Shape& shape : shapes_) bytes += shape.session->memory().plan().total();
+  return bytes;
+}
+
+// Returns the memory of all shapes by purpose.
+std::vector<MemoryUse> Trainer::memory_uses() const {
+  std::vector<MemoryUse> all;
+  for (const Shape& shape : shapes_)
+    for (const MemoryUse& use : shape.session->memory().plan().uses()) {
+      const auto same = std::ranges::find(all, use.purpose, &MemoryUse::purpose);
+      if (same == all.end())
+        all.push_back(use);
+      else
+        same->bytes += use.bytes;
+    }
+  return all;
 }
 
 }  // namespace convoy::app

@@ -76,7 +76,7 @@ Trainer::Trainer(const TrainOptions& options, const RunHost& host, std::vector<T
   make_trainings();
   if (world_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
   if (!options_.trace.empty())
-    trace_ = std::make_unique<Trace>(options_.trace, *session_, world_, step_, total_steps_);
+    trace_ = std::make_unique<Trace>(options_.trace, *shapes_[0].session, world_, step_, total_steps_);
   if (host_.planned) host_.planned(planned_work());
 }
 
@@ -134,25 +134,28 @@ Dataset& Trainer::dataset_of(const TrainOptions& options) {
   return *own;
 }
 
-// Makes the session and the trainings of this rank, and restores the state of the step to resume
+// Makes the sessions and the trainings of this rank, and restores the state of the step to resume
 // from.
 void Trainer::make_trainings() {
-  own_ = members_ ? members_->of_rank(world_.size(), world_.rank()) : std::vector{0};
+  make_shapes();
   live_.assign(own_.size(), 1);
   better_.assign(own_.size(), 0);
   all_live_ = members_ ? std::ssize(members_->running()) : 1;
-  make_session();
+  make_sessions();
   run_on_all_ranks(world_, [&] {
     for (std::size_t i = 0; i < own_.size(); ++i) {
       TrainOptions options = options_of(i);
       options.resume = options_.resume, options.overwrite = options_.overwrite;
       trainings_.push_back(std::make_unique<Training>(options, *ranks_, dataset_of(options_of(i)),
-                                                      steps_per_epoch_, structure_sha256_));
+                                                      steps_per_epoch_, shape_of(i).structure_sha256));
       trainings_[i]->open_folder();
     }
   });
   for (std::size_t i = 0; i < own_.size(); ++i)
     trainings_[i]->bind(std::move(states_[i]), run_ranks_->replica() == 0);
+  streams_.reset();
+  if (shapes_.size() > 1 && options_.backend == kernels::Backend::cuda)
+    streams_.emplace(static_cast<int>(shapes_.size()));
   resume();
   obey_signals();
   start_reports();
@@ -161,6 +164,7 @@ void Trainer::make_trainings() {
 
 void Trainer::start_reports() {
   const std::vector<RankPlace> places = places_of(environment_, *ranks_);
+  const std::int64_t most = world_.all_reduce(std::ssize(own_), comm::ReduceOp::max, "members of a rank");
   run_on_all_ranks(world_, [&] {
     RunPlan plan{places,
                  threads_,
@@ -168,22 +172,29 @@ void Trainer::start_reports() {
                  total_steps_,
                  resumed_ > 0 ? std::optional(step_) : std::nullopt,
                  plan_,
-                 frozen_parameters_,
-                 initial_weights_,
+                 0,
                  {},
-                 lane_choice_ ? lane_choice_->text() : "",
+                 {},
+                 "",
+                 memory_uses(),
                  host_.output};
     if (members_)
-      plan.members = fmt::format("{} over {} rank{}, at most {} each; they differ in {}. Below is the first",
-                                 all_live_, world_.size(), world_.size() == 1 ? "" : "s",
-                                 (all_live_ + world_.size() - 1) / world_.size(),
-                                 fmt::join(members_->differing(), ", "));
+      plan.members = fmt::format(
+          "{}{} over {} rank{}, at most {} each; they differ in {}. Below is the first", all_live_,
+          members_->shapes().size() > 1 ? fmt::format(" of {} shapes", members_->shapes().size()) : "",
+          world_.size(), world_.size() == 1 ? "" : "s", most, fmt::join(members_->differing(), ", "));
     using Output = RunReport::Output;
     const Output alone = world_.rank() == 0 ? Output::all : Output::none;
-    for (const auto& training : trainings_)
-      training->start_report(plan, *session_, members_ ? Output::files : alone);
+    for (std::size_t i = 0; i < trainings_.size(); ++i) {
+      const Shape& shape = shape_of(i);
+      plan.frozen_parameters = shape.frozen_parameters;
+      plan.initial_weights = shape.initial_weights;
+      plan.lanes = shape.lanes ? shape.lanes->text() : "";
+      trainings_[i]->start_report(plan, *shape.session, members_ ? Output::files : alone);
+    }
     if (members_ && world_.rank() == 0) {
-      if (session_ && !halved_) trainings_[0]->report().print_configuration(*dataset_, *session_);
+      if (sessions_ && !halved_)
+        trainings_[0]->report().print_configuration(*dataset_, sessions_->session_of(0));
       members_->write();
     }
   });
@@ -191,6 +202,11 @@ void Trainer::start_reports() {
 
 const TrainOptions& Trainer::options_of(std::size_t own) const {
   return members_ ? members_->options(own_.at(own)) : options_;
+}
+
+const Trainer::Shape& Trainer::shape_of(std::size_t own) const {
+  const auto after = std::ranges::upper_bound(shapes_, own, {}, &Shape::first);
+  return *std::prev(after);
 }
 
 // Ends the process if a rank got a signal. It saves nothing, because no step has run yet.

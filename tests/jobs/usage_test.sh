@@ -17,7 +17,7 @@ refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
   is "$status" "$expected" && is "$(wc -l <errors)" 1 && contains errors "$words" && is "$(wc -c <output)" 0
 }
 
-for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh \
+for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh compare_shapes.sh \
   partition_memory.sh partition_scaling.sh partition_baselines.sh partition_contention.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh \
   experiments/finite_width.sh experiments/glp4nn.sh experiments/gemm_ladder.sh experiments/neural_network_cases.sh; do
   check "$script --help" helps "$script"
@@ -32,6 +32,8 @@ check "compare_cpu.sh: no such peer" refuses 2 "peer.py: no such file" compare_c
 check "fuzz.sh: a flag for a target" refuses 2 "found '--runs', expected a target" fuzz.sh --runs
 check "compare_gpu.sh: no such peer" refuses 2 "peer.py: no such file" compare_gpu.sh peer.py
 check "compare_accuracy.sh: too few arguments" refuses 2 "expected DATA.h5 and OUT" compare_accuracy.sh data.h5
+check "compare_shapes.sh: too few arguments" refuses 2 "expected CONVOY, DATA.h5 and OUT" compare_shapes.sh "$CONVOY"
+check "compare_shapes.sh: no such data" refuses 1 "data.h5: no such file" compare_shapes.sh "$CONVOY" data.h5 out
 check "compare_accuracy.sh: no such data" refuses 1 "data.h5: no such file" compare_accuracy.sh data.h5 out
 check "partition_memory.sh: too few arguments" refuses 2 "expected CONVOY, OUT" partition_memory.sh "$CONVOY" out
 check "partition_memory.sh: no program" refuses 1 "convoy: no such program" partition_memory.sh ./convoy out graph.json

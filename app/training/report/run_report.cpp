@@ -58,7 +58,6 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
       plan_(plan),
       writes_(output != Output::none),
       prints_(output == Output::all),
-      memory_(session.memory().plan().uses()),
       progress_(prints_ ? plan.output : nullptr, {prints_ ? terminal_of(*plan.output) : Terminal{},
                                                   options.log_every, plan.total_steps, plan.steps_per_epoch}),
       times_(plan.total_steps),
@@ -154,9 +153,12 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   if (plan_.resumed_step) table.row("resumed", fmt::format("after step {}", *plan_.resumed_step));
   describe_partition(table);
   table.section(plan_.partition ? "Memory of rank 0" : "Memory of one rank");
-  for (const MemoryUse& use : session.memory().plan().uses())
+  std::int64_t all = 0;
+  for (const MemoryUse& use : plan_.memory) {
     table.row(use.purpose, format_bytes(static_cast<std::uint64_t>(use.bytes)));
-  table.row("all", format_bytes(static_cast<std::uint64_t>(session.memory().plan().total())) +
+    all += use.bytes;
+  }
+  table.row("all", format_bytes(static_cast<std::uint64_t>(all)) +
                        (options_.memory_limit > 0
                             ? fmt::format(" of at most {}", format_bytes(options_.memory_limit))
                             : ""));
@@ -241,7 +243,7 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.data_wait_ms = times_.mean_data_wait_ms();
   summary.peak_device_bytes = peak.device_bytes;
   summary.peak_host_bytes = peak.host_bytes;
-  summary.memory_bytes = memory_;
+  summary.memory_bytes = plan_.memory;
   if (plan_.partition) summary.predicted_step_ms = plan_.partition->predicted_step_ms;
   const Bottleneck bottleneck = find_bottleneck(ranks);
   summary.limited_by = bottleneck.limit;

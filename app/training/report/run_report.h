@@ -44,6 +44,7 @@ struct RunPlan {
   std::string members;
   // A text that describes the lanes that --lanes auto chose; empty if it chose none.
   std::string lanes;
+  std::vector<MemoryUse> memory;   // of this rank by purpose, for all members
   std::ostream* output = nullptr;  // takes what `Output::all` prints
 };
 
@@ -79,7 +80,6 @@ class RunReport {
   const TrainOptions& options_;
   const RunPlan plan_;
   const bool writes_, prints_;
-  const std::vector<MemoryUse> memory_;
   std::unique_ptr<MetricsWriter> metrics_;
   Progress progress_;
   StepTimes times_;

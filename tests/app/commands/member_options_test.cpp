@@ -72,19 +72,19 @@ TEST(MemberOptions, ErrorsSayWhatWasFoundAndExpected) {
   const std::string file = file_with("[[member]]\nsed = 4\n");
   const std::pair<std::string, std::string> cases[] = {
       {"sed=1,2",
-       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate"},
+       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate, "
+       "or width"},
       {file,
-       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate"},
+       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate, "
+       "or width"},
       {"global-batch=8,16",
        "--members: members must not differ in 'global-batch': all members take the same steps"},
-      {"optimizer=sgd,lars",
-       "--members: members must not differ in 'optimizer': it changes the operations of the step, which all "
-       "members "
-       "share"},
-      {"parametrisation=standard,mup",
-       "--members: members must not differ in 'parametrisation': it changes the operations of the step, "
-       "which "
-       "all members share"},
+      {"sync-batch-norm=true,false",
+       "--members: members must not differ in 'sync-batch-norm': a member trains on one rank"},
+      {"width=1,2",
+       "--members: width: model lenet: has no width, expected one with a width, such as wrn28_10"},
+      {"width=0", "--members: width: found '0', expected a whole number from 1"},
+      {"width=wide", "--members: width: found 'wide', expected a whole number from 1"},
       {"lanes=1,2", "--members: members must not differ in 'lanes': all members run in the same processes"},
       {"seed=", "--members: seed: found 'seed=', expected a value at every comma"},
       {"seed=1,,2", "--members: seed: found 'seed=1,,2', expected a value at every comma"},
@@ -97,27 +97,46 @@ TEST(MemberOptions, ErrorsSayWhatWasFoundAndExpected) {
       {"seed=1,2,1", "--members: members 1 and 3 have the same values, expected different ones"},
       {"milestones=3,4",
        "--members: 'milestones' takes a list of values itself, expected a TOML file with a row for each "
-       "member"},
-      {"momentum=0,0.9",
-       "--members: momentum: found 0 for member 1 and 0.9 for member 2, but 0 leaves out a velocity of the "
-       "parameters; expected 0 for all members or for none"},
-      {"mixup=0.2,0",
-       "--members: mixup, cutmix: found 0.2 for member 1 and 0 for member 2, but 0 leaves out the mixing of "
-       "images; "
-       "expected 0 for all members or for none"}};
+       "member"}};
   for (const auto& [spec, message] : cases) EXPECT_EQ(error_of_spec(spec), message) << spec;
   const std::string negative = error_of_spec("learning-rate=-1");
   EXPECT_TRUE(negative.starts_with("--members: key 'learning-rate': found")) << negative;
+  const std::string list = file_with("[[member]]\nwidth = [1, 2]\nmodel = \"wrn16_1\"\n");
+  EXPECT_EQ(error_of_spec(list), list + ": width: found '1,2', expected a whole number from 1");
   const std::string empty = file_with("");
   EXPECT_EQ(error_of_spec(empty),
             "--members: " + empty + ": found no [[member]], expected one for each member");
 }
 
-TEST(Members, AreSpreadEvenlyOverRanks) {
-  const Members members(member_options("seed=1..7", base()));
-  EXPECT_EQ(members.of_rank(3, 0), (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(members.of_rank(3, 2), (std::vector<int>{5, 6}));
-  EXPECT_TRUE(members.of_rank(9, 8).empty());
+TEST(MemberOptions, WidthsAreNetworks) {
+  TrainOptions wide = base();
+  wide.model = "wrn16_4";
+  const auto widths = member_options("width=1..3 seed=1,2", wide);
+  ASSERT_EQ(widths.size(), 6u);
+  EXPECT_EQ(widths[1].model, "wrn16_1");
+  EXPECT_EQ(widths[4].model, "wrn16_3");
+  EXPECT_EQ(widths[4].seed, 1);
+  const auto row = member_options(file_with("[[member]]\nwidth = 2\nmodel = \"wrn28_10\"\n"), base());
+  EXPECT_EQ(row.at(0).model, "wrn28_2") << "the width is that of the row's model";
+}
+
+TEST(Members, HaveAShapeEachCompiledStep) {
+  const std::pair<std::string, std::vector<std::vector<int>>> cases[] = {
+      {"seed=1,2 learning-rate=0.1,0.2 label-smoothing=0,0.1 nesterov=true,false",
+       {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}},
+      {"model=lenet,resnet18 seed=1,2", {{0, 1}, {2, 3}}},
+      {"seed=1,2 optimizer=sgd,adamw", {{0, 2}, {1, 3}}},
+      {"momentum=0,0.9,0.8", {{0}, {1, 2}}},
+      {"ema=0,0.9", {{0}, {1}}},
+      {"clip-gradient-norm=0,1", {{0}, {1}}},
+      {"mixup=0.2,0 cutmix=0,1", {{0, 1, 3}, {2}}},
+      {"drop-path=0,0.1", {{0}, {1}}}};
+  for (const auto& [spec, shapes] : cases)
+    EXPECT_EQ(Members(member_options(spec, base())).shapes(), shapes) << spec;
+  Members running(member_options("model=lenet,resnet18 seed=1,2", base()));
+  running.result(0).status = MemberStatus::diverged;
+  running.result(2).status = running.result(3).status = MemberStatus::stopped;
+  EXPECT_EQ(running.shapes(), (std::vector<std::vector<int>>{{1}}));
 }
 
 // The worse half by accuracy must stop. If members are equally good, the later ones must stop.

@@ -4,7 +4,7 @@
 
 #include "app/compile/step_choices.h"
 #include "kernels/gemm/bench/measure.h"
-#include "tests/app/execute/members_support.h"
+#include "tests/app/execute/joined_support.h"
 #include "tests/brief.h"
 
 namespace convoy::app {
@@ -60,6 +60,28 @@ TEST_F(CudaMembers, ShareTheirImages) {
   const MemoryPlan& plan = run.session().memory().plan();
   EXPECT_EQ(plan.total(), plan.bytes(Region::images) + 5 * plan.stride());
   EXPECT_GE(plan.bytes(Region::images), std::int64_t{2} * kRingSlots * 4 * 8 * 8 * 3);
+}
+
+// Sessions of different shapes run side by side or in turns, and read streamed images, or images
+// that the first session stores. They must have the bits of sessions alone.
+TEST_F(CudaMembers, OfDifferentShapesHaveTheirBitsOnAnyNumberOfStreams) {
+  using Kind = InputOptions::Kind;
+  const std::vector<Network> networks{residual(), rectifying(), grouped()};
+  const std::vector<double> work{1, 1, 1};
+  for (const Kind kind : {Kind::streamed, Kind::resident}) {
+    JoinedRun joined(networks, options(Precision::bf16), kind);
+    for (const int streams : {3, 1, 2, 3}) {
+      joined.joined().arrange(streams, work);
+      joined.train(4);
+    }
+    for (std::size_t shape = 0; shape < networks.size(); ++shape) {
+      JoinedRun alone({networks[shape]}, options(Precision::bf16), kind);
+      alone.train(16);
+      for (const int member : {0, 1})
+        expect_same_member(joined.state(2 * static_cast<int>(shape) + member), alone.state(member), member);
+    }
+    EXPECT_EQ(joined.source().lent(), 0);
+  }
 }
 
 }  // namespace

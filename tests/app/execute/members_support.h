@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/execute/session.h"
+#include "app/execute/joined_sessions.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
@@ -81,10 +81,10 @@ class MembersRun {
   Session& session() { return *session_; }
   // Returns the loss of a member in an evaluation on the next batches.
   double loss(int member) {
-    std::vector<Session::MemberBatches> groups;
+    std::vector<JoinedSessions::MemberBatches> groups;
     for (std::size_t group = 0; group < loaders_.size(); ++group)
       groups.push_back({loaders_[group].get(), members_of(static_cast<int>(group))});
-    return session_->evaluate_members(groups)[static_cast<std::size_t>(member)].loss();
+    return JoinedSessions({session_.get()}).evaluate(groups)[static_cast<std::size_t>(member)].loss();
   }
   CheckpointState state(int member) {
     CheckpointState state;

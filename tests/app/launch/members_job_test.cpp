@@ -181,6 +181,64 @@ TEST_F(MembersJob, MayBeParametrisedByWidth) {
       << other.text;
 }
 
+// Members of five shapes: widths, another network with dropout, and steps with other parts. Three
+// of them share their batches. They resume on another number of ranks.
+TEST_F(MembersJob, MayHaveDifferentShapes) {
+  const std::string file = (folder() / "shapes.toml").string();
+  std::ofstream(file) << "[[member]]\nwidth = 1\n[[member]]\nmodel = \"mobilenet_v2\"\n"
+                         "[[member]]\nwidth = 2\nema = 0\n[[member]]\nwidth = 1\nseed = 2\n"
+                         "[[member]]\noptimizer = \"adamw\"\nlearning-rate = 0.01\n"
+                         "[[member]]\nmixup = 0.4\n";
+  const std::string rate = " --learning-rate 0.05";
+  const Outcome first = run(command(2, members("shapes", file, "--steps 3" + rate)));
+  ASSERT_EQ(first.status, 0) << first.text;
+  EXPECT_NE(first.text.find("6 of 5 shapes over 2 ranks"), std::string::npos) << first.text;
+  const Outcome rest = run(command(1, members("shapes", file, "--steps 6 --resume" + rate)));
+  ASSERT_EQ(rest.status, 0) << rest.text;
+  const auto expect_as_alone = [&](int number, const std::string& flags, const std::string& seed = "1",
+                                   const std::string& model = "wrn10_1") {
+    const std::string name = "of_shape" + std::to_string(number);
+    std::string line = alone(name, "--steps 6 " + flags, seed);
+    line.replace(line.find("wrn10_1"), 7, model);
+    const Outcome one = run(command(1, line));
+    ASSERT_EQ(one.status, 0) << one.text;
+    EXPECT_EQ(sha(member("shapes", number)), sha(name)) << "member " << number;
+    EXPECT_EQ(losses(member("shapes", number)), losses(name)) << "member " << number;
+    for (const char* key : {"model", "test_accuracy", "ema_test_accuracy"})
+      EXPECT_EQ(summary(member("shapes", number))[key], summary(name)[key]) << key << " of " << number;
+  };
+  expect_as_alone(1, rate);
+  expect_as_alone(2, rate, "1", "mobilenet_v2");
+  expect_as_alone(3, rate + " --ema 0", "1", "wrn10_2");
+  expect_as_alone(4, rate, "2");
+  expect_as_alone(5, "--optimizer adamw --learning-rate 0.01");
+  expect_as_alone(6, rate + " --mixup 0.4");
+  EXPECT_EQ(table("shapes").at(3)[1], "finished");
+}
+
+// All members of the second shape diverge, so its session stops. The others go on, and the worse
+// half of them is stopped by halving, which looks at all shapes.
+TEST_F(MembersJob, OfDifferentShapesDivergeAndAreHalved) {
+  const std::string file = (folder() / "diverging.toml").string();
+  std::ofstream(file) << "[[member]]\n[[member]]\nwidth = 2\nlearning-rate = 1e30\n"
+                         "[[member]]\nwidth = 3\nlearning-rate = 1e-6\n[[member]]\nlearning-rate = 0.02\n";
+  const Outcome job = run(command(1, members("mixed", file, "--learning-rate 0.05 --epochs 4 --halving 2")));
+  ASSERT_EQ(job.status, 0) << job.text;
+  EXPECT_EQ(table("mixed").at(2)[1], "diverged");
+  std::vector<std::string> status;
+  for (const int number : {1, 3, 4}) {
+    const auto row = table("mixed").at(static_cast<std::size_t>(number));
+    status.push_back(row[1] + " " + row[2]);
+  }
+  std::ranges::sort(status);
+  EXPECT_EQ(status, (std::vector<std::string>{"finished 8", "finished 8", "stopped 4"}));
+  std::string line = alone("wide", "--learning-rate 1e-6 --epochs " + std::string("4"));
+  const auto row = table("mixed").at(3);
+  if (row[1] == "stopped") line.replace(line.find("--epochs 4"), 10, "--epochs 2");
+  ASSERT_EQ(run(command(1, line.replace(line.find("wrn10_1"), 7, "wrn10_3"))).status, 0);
+  EXPECT_EQ(sha(member("mixed", 3)), sha("wide"));
+}
+
 TEST_F(MembersJob, RefusesWhatDoesNotGoTogether) {
   const auto refuses = [](const std::string& flags, const std::string& message, int status = 2) {
     const Outcome job = run(command(1, members("refused", "seed=1..4", "--steps 2 " + flags)));
@@ -189,6 +247,14 @@ TEST_F(MembersJob, RefusesWhatDoesNotGoTogether) {
   };
   refuses("--feed scatter", "--members cannot be combined with --feed scatter");
   refuses("--memory-limit 6MiB", "members a rank fit", 1);
+  const auto refuses_shapes = [](const std::string& limit, const std::string& message) {
+    const Outcome job =
+        run(command(1, members("refused", "width=1,2,8", "--steps 2 --memory-limit " + limit)));
+    EXPECT_EQ(job.status, 1) << job.text;
+    EXPECT_NE(job.text.find(message), std::string::npos) << job.text;
+  };
+  refuses_shapes("60MiB", "but --memory-limit has 60 MiB: 2 members a rank fit");
+  refuses_shapes("1MiB", ": 0 members a rank fit");
   const Outcome job = run(command(1, alone("refused", "--steps 2 --halving 1")));
   EXPECT_EQ(job.status, 2);
   EXPECT_NE(job.text.find("--halving: expected --members too"), std::string::npos) << job.text;

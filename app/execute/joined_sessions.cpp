@@ -1,0 +1,135 @@
+#include "app/execute/joined_sessions.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "data/loader/shared_leases.h"
+
+namespace convoy::app {
+
+JoinedSessions::JoinedSessions(std::vector<Session*> sessions) {
+  for (Session* session : sessions) {
+    const int first = members();
+    for (int member = 0; member < session->members(); ++member) places_.push_back({sessions_.size(), member});
+    sessions_.push_back({session, first, session->members()});
+  }
+  metrics_.resize(places_.size());
+}
+
+void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident) {
+  for (Joined& joined : sessions_) joined.loaded.clear();
+  for (const int member : members) {
+    Joined& joined = sessions_[place(member).session];
+    if (joined.takes_part) joined.loaded.push_back(place(member).member);
+  }
+  const auto loads = [](const Joined& joined) { return !joined.loaded.empty(); };
+  const auto takers = std::ranges::count_if(sessions_, loads);
+  if (takers == 0) return;
+  std::vector<data::BatchLease> leases = data::shared_leases(std::move(batch), static_cast<int>(takers));
+  for (Joined& joined : sessions_) {
+    if (!loads(joined)) continue;
+    joined.session->load(std::move(leases.back()), joined.loaded, first_resident);
+    leases.pop_back();
+  }
+}
+
+void JoinedSessions::retire(int member) {
+  Joined& joined = sessions_[place(member).session];
+  joined.session->retire(place(member).member);
+  joined.takes_part = --joined.training > 0;
+}
+
+void JoinedSessions::start_train_step(bool stop_requested) {
+  for (Joined& joined : sessions_)
+    if (joined.takes_part) joined.session->start_train_step(stop_requested);
+}
+
+void JoinedSessions::start_train_part() { start_all(&Session::start_train_part); }
+
+void JoinedSessions::start_all(void (Session::*start)()) {
+  for (Joined& joined : sessions_)
+    if (joined.takes_part) (joined.session->*start)();
+}
+
+// A session that takes no more steps may have fewer steps in flight than the others, but its oldest
+// step is the oldest of all.
+std::span<const StepMetrics> JoinedSessions::finish_members() {
+  for (const Joined& joined : sessions_) {
+    const auto own = std::span(metrics_).subspan(static_cast<std::size_t>(joined.first));
+    if (joined.session->steps_in_flight() > 0)
+      std::ranges::copy(joined.session->finish_members(), own.begin());
+    else
+      std::ranges::fill(own.first(static_cast<std::size_t>(joined.session->members())), StepMetrics());
+  }
+  return metrics_;
+}
+
+int JoinedSessions::steps_in_flight() const {
+  int most = 0;
+  for (const Joined& joined : sessions_) most = std::max(most, joined.session->steps_in_flight());
+  return most;
+}
+
+int JoinedSessions::steps_ahead() const { return sessions_[0].session->steps_ahead(); }
+
+double JoinedSessions::exposed_comm_ms() const {
+  double most = 0;
+  for (const Joined& joined : sessions_) most = std::max(most, joined.session->exposed_comm_ms());
+  return most;
+}
+
+void JoinedSessions::average_states() {
+  for (const Joined& joined : sessions_) joined.session->average_states();
+}
+
+std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
+                                                  std::int64_t first_resident, bool averages) {
+  std::vector<StepMetrics> sums(places_.size());
+  const auto has_averages = [](const Joined& joined) { return !joined.session->memory().averages().empty(); };
+  for (Joined& joined : sessions_) {
+    joined.takes_part = joined.training > 0 && (!averages || has_averages(joined));
+    if (averages && joined.takes_part) joined.session->exchange_averages();
+  }
+  const auto finish = [&] {
+    const std::span<const StepMetrics> finished = finish_members();
+    for (std::size_t member = 0; member < sums.size(); ++member) sums[member] += finished[member];
+  };
+  for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {
+    for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_resident);
+    start_all(&Session::start_evaluate_step);
+    if (steps_in_flight() > steps_ahead()) finish();
+  }
+  while (steps_in_flight() > 0) finish();
+  for (Joined& joined : sessions_) {
+    if (averages && joined.takes_part) joined.session->exchange_averages();
+    joined.takes_part = joined.training > 0;
+  }
+  return sums;
+}
+
+void JoinedSessions::arrange(int streams, std::span<const double> work) {
+  const std::vector<int> stream_of = spread(work, streams);
+  for (int stream = 0; stream < streams; ++stream) {
+    std::vector<Session*> turns;
+    for (std::size_t i = 0; i < sessions_.size(); ++i)
+      if (stream_of[i] == stream) turns.push_back(sessions_[i].session);
+    for (std::size_t i = 0; i < turns.size(); ++i)
+      turns[i]->start_after(turns.size() > 1 ? turns[(i + turns.size() - 1) % turns.size()] : nullptr);
+  }
+}
+
+std::vector<int> spread(std::span<const double> work, int parts) {
+  std::vector<std::size_t> order(work.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return work[a] > work[b]; });
+  std::vector<double> sums(static_cast<std::size_t>(parts), 0);
+  std::vector<int> part_of(work.size());
+  for (const std::size_t item : order) {
+    const auto least = std::ranges::min_element(sums);
+    *least += work[item];
+    part_of[item] = static_cast<int>(least - sums.begin());
+  }
+  return part_of;
+}
+
+}  // namespace convoy::app

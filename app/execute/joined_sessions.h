@@ -1,0 +1,77 @@
+// Sessions of one rank that take every step together: one for each shape of members, that is, one
+// for all trainings whose steps are compiled alike. Members are numbered through all sessions,
+// session after session. A batch is loaded once for all members that train on it.
+//
+// On a GPU the steps of different sessions run side by side. arrange() lets some of them take turns
+// instead. On a host they take turns always. Either way every member gets the same bits.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "app/execute/session.h"
+
+namespace convoy::app {
+
+class JoinedSessions {
+ public:
+  // At least one session. The sessions must outlive this object.
+  explicit JoinedSessions(std::vector<Session*> sessions);
+
+  int members() const { return static_cast<int>(places_.size()); }
+  Session& session_of(int member) const { return *sessions_[place(member).session].session; }
+
+  // These functions do for all sessions what Session's functions do for one.
+  kernels::StepControl& control(int member) { return session_of(member).control(place(member).member); }
+  void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0);
+  // A session without members that train takes no more steps.
+  void retire(int member);
+  void start_train_step(bool stop_requested);
+  void start_train_part();
+  std::span<const StepMetrics> finish_members();
+  int steps_in_flight() const;
+  int steps_ahead() const;
+  double exposed_comm_ms() const;
+  void average_states();
+
+  // Evaluates all members on one pass over the sources. The members of a group get the batches of
+  // the group's source. With `averages`, evaluates the moving averages instead, of the sessions
+  // that have them. Returns one StepMetrics per member; without samples for a member that was not
+  // evaluated. Requires that no step is in flight.
+  struct MemberBatches {
+    data::BatchSource* source = nullptr;
+    std::vector<int> members;
+  };
+  std::vector<StepMetrics> evaluate(std::span<const MemberBatches> groups, std::int64_t first_resident = 0,
+                                    bool averages = false);
+
+  // Divides the sessions into `streams` streams: those of a stream take turns, step by step. The
+  // streams get about the same work. `work` has the relative work of each session's step.
+  void arrange(int streams, std::span<const double> work);
+
+ private:
+  struct Place {
+    std::size_t session;
+    int member;
+  };
+  struct Joined {
+    Session* session;
+    int first;                     // number of the session's first member
+    int training;                  // how many members have not been retired
+    bool takes_part = true;        // whether it loads and starts the next step
+    std::vector<int> loaded = {};  // scratch of load()
+  };
+
+  const Place& place(int member) const { return places_.at(static_cast<std::size_t>(member)); }
+  void start_all(void (Session::*start)());
+
+  std::vector<Joined> sessions_;
+  std::vector<Place> places_;  // by member
+  std::vector<StepMetrics> metrics_;
+};
+
+// Returns for each item of this work to which of `parts` parts it goes, so that the largest sum of
+// a part is small: the item with the most work first, each to the part with the least work so far.
+std::vector<int> spread(std::span<const double> work, int parts);
+
+}  // namespace convoy::app

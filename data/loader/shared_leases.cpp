@@ -1,0 +1,37 @@
+#include "data/loader/shared_leases.h"
+
+#include <atomic>
+#include <utility>
+
+namespace convoy::data {
+namespace {
+
+// Holds a lease until all leases that share its batch have ended, and then deletes itself.
+class SharedOwner final : public BatchLease::Owner {
+ public:
+  SharedOwner(BatchLease lease, int count) : lease_(std::move(lease)), left_(count) {}
+  void give_back(int) noexcept override {
+    if (--left_ == 0) delete this;
+  }
+
+ private:
+  const BatchLease lease_;
+  std::atomic<int> left_;
+};
+
+}  // namespace
+
+std::vector<BatchLease> shared_leases(BatchLease lease, int count) {
+  std::vector<BatchLease> leases;
+  leases.reserve(static_cast<std::size_t>(count));
+  if (count == 1) {
+    leases.push_back(std::move(lease));
+    return leases;
+  }
+  const Batch& batch = *lease;
+  auto* const owner = new SharedOwner(std::move(lease), count);
+  for (int i = 0; i < count; ++i) leases.emplace_back(batch, *owner, i);
+  return leases;
+}
+
+}  // namespace convoy::data
