@@ -80,7 +80,7 @@ void add_share_command(CLI::App& app) {
       ->capture_default_str()
       ->check(number_in("[0, 1e6]"))
       ->type_name("MS");
-  verb->add_flag("!--no-prefetch", options.prefetch, "copy a job's state in only when its turn begins");
+  verb->add_flag("!--no-prefetch", options.prefetch, "alternate step by step, copying states only on demand");
   verb->add_flag("!--no-hold", options.hold, "let trainings go on while a service has work");
   verb->add_option("--threads", options.threads, "of the process; 0: its share of the host's cores")
       ->capture_default_str()

@@ -19,8 +19,10 @@ struct SharingOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t memory_limit = 0;  // most bytes of the device for all jobs; 0: what is free
   double longest_piece_ms = 2;    // the longest piece of a training's step
-  bool prefetch = true;           // copies the next job's state in while the current job computes
-  bool hold = true;               // trainings wait while a service has work
+  // Copies the next job's state in while the current job computes. If false, jobs alternate step by
+  // step, and a state is copied in when its job needs it.
+  bool prefetch = true;
+  bool hold = true;  // trainings wait while a service has work
   // A group whose jobs launch nothing for so long loses its turn.
   std::chrono::milliseconds idle{2};
 };

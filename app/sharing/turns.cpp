@@ -187,9 +187,11 @@ bool Turns::leaves_state_free(int number) const {
 }
 
 // A turn lasts as long as the copies that it causes. If they cannot run during other jobs' steps,
-// it lasts so much longer that they take little of the time.
+// it lasts so much longer that they take little of the time. Without prefetching it is one step, as
+// when a job's memory moves on demand.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
+  if (!options_.prefetch) return 1;
   double ms = 0;
   for (int other = 0; other < jobs(); ++other) {
     if (other == job || at(other).ended) continue;
