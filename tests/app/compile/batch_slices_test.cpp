@@ -1,0 +1,221 @@
+// Tests steps that compute some layers over slices of the batch: their results have the same bits,
+// and they take less memory.
+#include "app/compile/batch_slices.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "app/compile/fit_memory.h"
+#include "app/compile/repeated_runs.h"
+#include "app/execute/session.h"
+#include "app/graph/passes/fusions.h"
+#include "app/graph/passes/weight_gradient_pieces.h"
+#include "comm/single_rank.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+// Returns a network as VGG: convolutions with ReLUs, pools, and a classifier.
+Network plain(std::int64_t batch, std::int64_t size = 16, int channels = 8) {
+  Network net("plain", {batch, 3, size, size});
+  LayerId x = net.input();
+  for (int block = 0; block < 3; ++block) {
+    const std::string name = "block" + std::to_string(block);
+    for (int i = 0; i < 2; ++i) {
+      const std::string conv = name + ".conv" + std::to_string(i);
+      x = net.add(conv, Conv2d::square(channels << block, 3, 1, 1, true), x);
+      x = net.add(conv + ".relu", Relu{}, x);
+    }
+    x = net.add(name + ".pool", Pool::max(2, 2), x);
+  }
+  net.add("fc", Linear{5}, x);
+  return net;
+}
+
+// Returns a network with parallel branches, a local response norm, an average pool and a batch
+// norm, which needs the whole batch.
+Network branches() {
+  Network net("branches", {4, 3, 12, 12});
+  const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 2, 1, true), net.input());
+  const LayerId relu1 = net.add("relu1", Relu{}, conv1);
+  const LayerId lrn = net.add("lrn", LocalResponseNorm{3, 0.5f, 0.75f, 1.0f}, relu1);
+  const LayerId narrow = net.add("narrow", Conv2d::square(4, 1, 1, 0, true), lrn);
+  const LayerId wide = net.add("wide", Conv2d::square(8, 3, 1, 1, true), net.add("n.relu", Relu{}, narrow));
+  const LayerId pooled = net.add("pooled", Pool::average(3, 1, 1), lrn);
+  const LayerId last = net.add("last", Conv2d::square(4, 1, 1, 0, true), pooled);
+  const LayerId joined = net.add("joined", Concat{}, {net.add("w.relu", Relu{}, wide), last, lrn});
+  const LayerId conv2 = net.add("conv2", Conv2d::square(8, 3, 1, 1), joined);
+  const LayerId norm = net.add("norm", Relu{}, net.add("bn", BatchNorm{}, conv2));
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), norm));
+  return net;
+}
+
+StepGraph graph_of(const Network& network, int pieces, bool fused = false, bool training = true) {
+  GraphOptions options{.training = training, .synchronised_batch_norm = false};
+  if (training) options.loss_weights.assign(network.outputs().size(), 0.5f);
+  StepGraph graph = build_step_graph(fuse(network), options);
+  if (fused) fuse_for_gpu(graph, false);
+  if (training) cut_weight_gradients(graph, {.pieces = pieces, .share = 0, .least_bytes = 0});
+  return graph;
+}
+
+int cut_convolutions(const StepGraph& graph) {
+  return static_cast<int>(std::ranges::count_if(graph.nodes, [](const Node& node) {
+    const auto* op = std::get_if<Conv2dBackwardWeights>(&node.op);
+    return op != nullptr && op->problem.piece > 0;
+  }));
+}
+
+void expect_same_bits(const CompiledGraph& step, const CompiledGraph& other, const std::string& what) {
+  GraphRunner expected(step), actual(other);
+  for (int run = 0; run < 2; ++run) EXPECT_EQ(actual.run(), expected.run()) << what;
+  EXPECT_EQ(actual.gradients(), expected.gradients()) << what;
+  EXPECT_EQ(actual.states(), expected.states()) << what;
+  EXPECT_TRUE(actual.kept_to_arena()) << what;
+}
+
+struct Configuration {
+  kernels::Backend backend;
+  bool fused;
+};
+constexpr Configuration kConfigurations[] = {{kernels::Backend::reference, false},
+                                             {kernels::Backend::reference, true},
+                                             {kernels::Backend::cpu, false}};
+
+TEST(BatchSlices, ChangeNoBit) {
+  for (const Network& network : {plain(4), plain(5), branches(), every_op()})
+    for (const auto& [backend, fused] : kConfigurations) {
+      // One sample of every_op has no whole multiple of 16 bytes, but two have.
+      const int pieces = network.name() == "every_op" ? 2 : 4;
+      const CompiledGraph step = compile_graph(graph_of(network, pieces, fused), backend);
+      const SlicedLayers layers = layers_to_slice(step);
+      ASSERT_FALSE(layers.names.empty()) << network.name();
+      for (std::int64_t samples = layers.samples; samples < network.shape(0)[0]; samples *= 2) {
+        const auto sliced = in_slices(step, layers.names, samples, backend);
+        ASSERT_TRUE(sliced) << network.name();
+        EXPECT_GT(sliced->step.graph.nodes.size(), step.graph.nodes.size() * 5 / 4);
+        expect_same_bits(step, sliced->step, network.name());
+      }
+    }
+}
+
+TEST(BatchSlices, EvaluationHasTheSameBitsInLessMemory) {
+  const Network network = plain(8);
+  const SlicedLayers layers = layers_to_slice(compile_graph(graph_of(network, 4), kernels::Backend::cpu));
+  const CompiledGraph step = compile_graph(graph_of(network, 4, false, false), kernels::Backend::cpu);
+  const auto sliced = in_slices(step, layers.names, layers.samples, kernels::Backend::cpu);
+  ASSERT_TRUE(sliced);
+  EXPECT_LT(sliced->step.activation_bytes, step.activation_bytes / 2);
+  EXPECT_EQ(GraphRunner(sliced->step).run(), GraphRunner(step).run());
+}
+
+// Plans of a step in slices: they have the same bits, and take the bytes that they say.
+TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
+  for (const Network& network : {plain(8), branches()})
+    for (const auto& [backend, fused] : kConfigurations) {
+      const CompiledGraph step = compile_graph(graph_of(network, 4, fused), backend);
+      const SlicedLayers layers = layers_to_slice(step);
+      const auto sliced = in_slices(step, layers.names, layers.samples, backend);
+      ASSERT_TRUE(sliced);
+      const auto model_of = [](const CompiledGraph& of) { return step_model(of, estimated_node_ms(of, {})); };
+      const partition::RecomputePlanner planner(model_of(sliced->step));
+      const std::int64_t whole = partition::RecomputePlanner(model_of(step)).least().live_bytes,
+                         least = planner.least().live_bytes;
+      EXPECT_LT(least, whole) << network.name();
+      for (int part = 0; part <= 4; ++part) {
+        const std::int64_t limit = least + (step.activation_bytes - least) * part / 4;
+        const auto plan = planner.plan(limit);
+        ASSERT_TRUE(plan) << network.name() << " within " << limit;
+        const CompiledGraph limited = with_schedule(sliced->step, plan->schedule, backend, 0);
+        EXPECT_GE(limited.activation_bytes, plan->live_bytes) << network.name();
+        EXPECT_LE(limited.activation_bytes, plan->live_bytes * 108 / 100) << network.name();
+        expect_same_bits(step, limited, network.name());
+      }
+    }
+}
+
+// The pass cuts the convolutions from the first large one to the last.
+TEST(CutWeightGradients, CutsTheLargestConvolutions) {
+  const Network network = plain(8, 32);
+  const auto cut = [&](const PieceOptions& options) {
+    StepGraph graph = build_step_graph(fuse(network), {});
+    cut_weight_gradients(graph, options);
+    return cut_convolutions(graph);
+  };
+  EXPECT_EQ(cut({.pieces = 4, .share = 0, .least_bytes = 0}), 6);
+  EXPECT_EQ(cut({.pieces = 4, .share = 0.7, .least_bytes = 0}), 1);
+  EXPECT_EQ(cut({.pieces = 4, .share = 0.5, .least_bytes = 0}), 2);
+  EXPECT_EQ(cut({.pieces = 4, .share = 0.3, .least_bytes = 0}), 4);
+  EXPECT_EQ(cut({.pieces = 1, .share = 0, .least_bytes = 0}), 0);
+  EXPECT_EQ(cut({.pieces = 4, .share = 0, .least_bytes = 1 << 30}), 0);
+  EXPECT_EQ(cut({}), 0) << "so small a network gains nothing";
+}
+
+// The gradient of a convolution before a batch norm needs the whole batch.
+TEST(CutWeightGradients, LeavesConvolutionsBeforeBatchNormsWhole) {
+  const StepGraph graph = graph_of(branches(), 4);
+  for (const Node& node : graph.nodes) {
+    const auto* op = std::get_if<Conv2dBackwardWeights>(&node.op);
+    if (op == nullptr) continue;
+    EXPECT_EQ(op->problem.piece, node.layer == "conv2" ? 0 : 1) << node.layer;
+  }
+}
+
+class SlicedTraining : public testing::Test {
+ protected:
+  // Returns the losses of two steps and of an evaluation, and all parameters after the steps.
+  auto run(std::int64_t limit) {
+    options_.memory_limit = limit;
+    Session session(network_, options_, ranks_);
+    bytes_ = session.memory().plan().total();
+    fit_ = session.memory_fit();
+    std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
+    initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
+    session.write(session.images(), images);
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i % 5);
+    session.control().valid = session.control().global_valid =
+        static_cast<std::int32_t>(network_.shape(0)[0]) - 1;
+    session.control().learning_rate = 0.05f;
+    std::vector<double> losses;
+    for (int step = 0; step < 2; ++step) losses.push_back(session.train_step().loss());
+    session.start_evaluate_step();
+    losses.push_back(session.finish_step().loss());
+    std::vector<std::vector<float>> state;
+    for (const PersistentTensor& tensor : session.memory().parameters())
+      state.push_back(session.read(tensor));
+    return std::pair(losses, state);
+  }
+
+  comm::SingleRank ranks_;
+  StepOptions options_;
+  // Its first layers take more than 32 MiB, so that the pass cuts them.
+  Network network_ = plain(16, 192, 16);
+  std::int64_t bytes_ = 0;
+  MemoryFit fit_;
+};
+
+TEST_F(SlicedTraining, ReachesLimitsBelowOneOperationsNeed) {
+  const auto expected = run(0);
+  const std::int64_t most = bytes_;
+  EXPECT_EQ(fit_.slices, 1);
+  const CompiledSteps steps = compile_steps(network_, options_, {&ranks_, &ranks_, nullptr});
+  const MemoryFitter fitter(steps, options_, {}, estimated_node_ms(*steps.train, options_));
+  const std::int64_t least = fitter.least().bytes;
+  EXPECT_LT(least, most * 2 / 5);
+  for (const std::int64_t limit : {most * 2 / 3, most / 2, least}) {
+    EXPECT_EQ(run(limit), expected) << limit;
+    EXPECT_LE(bytes_, limit);
+    EXPECT_TRUE(fit_.fitted);
+  }
+  EXPECT_GT(fit_.slices, 1);
+  EXPECT_TRUE(std::ranges::find(fit_.sliced, "block0.conv0") != fit_.sliced.end());
+  EXPECT_THROW(run(least - (1 << 16)), std::exception);
+}
+
+}  // namespace
+}  // namespace convoy::app
