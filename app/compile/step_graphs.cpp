@@ -38,7 +38,7 @@ StepGraph make_step_graph(const Network& fused, const StepOptions& options, int 
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)
     read_stored_images(graph, stored_input(options.input, training));
-  if (training) cut_weight_gradients(graph);
+  if (training) cut_weight_gradients(graph, options.pieces);
   return graph;
 }
 

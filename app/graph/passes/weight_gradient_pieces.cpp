@@ -15,13 +15,19 @@ class Cut {
  public:
   Cut(StepGraph& graph, const PieceOptions& options)
       : graph_(graph), batch_(graph.tensors[static_cast<std::size_t>(graph.images)].shape[0]) {
-    const std::int64_t pieces = std::min<std::int64_t>(options.pieces, batch_);
-    piece_ = pieces > 1 ? (batch_ + pieces - 1) / pieces : 0;
-    least_ = std::max(options.least_bytes, static_cast<std::int64_t>(options.share * double(kept_bytes())));
+    std::int64_t most = 0;
+    for (const Node& node : graph.nodes)
+      if (node.is<Conv2dBackwardWeights>()) most = std::max(most, operand_bytes(node));
+    if (most < options.least_bytes) return;
+    int pieces = 1;
+    while (2 * pieces <= options.most_pieces && (pieces == 1 || most / pieces >= options.least_bytes))
+      pieces *= 2;
+    least_ = options.least_bytes;
+    if (pieces > 1) piece_ = (batch_ + pieces - 1) / pieces;
   }
 
   void run() {
-    if (piece_ == 0) return;
+    if (piece_ == 0 || piece_ == batch_) return;
     std::vector<Conv2dBackwardWeights*> convolutions;
     std::ptrdiff_t first = -1, last = -1;
     std::vector<char> sliceable(graph_.tensors.size(), 0);  // by tensor: whether a sliced node wrote it
@@ -29,7 +35,7 @@ class Cut {
       if (node.phase != Phase::backward) continue;
       if (auto* op = std::get_if<Conv2dBackwardWeights>(&node.op);
           op != nullptr && can_cut(node, sliceable)) {
-        if (bytes(node.inputs[0]) + bytes(node.inputs[1]) >= least_) {
+        if (operand_bytes(node) >= least_) {
           if (first < 0) first = std::ssize(convolutions);
           last = std::ssize(convolutions);
         }
@@ -48,19 +54,7 @@ class Cut {
     return tensor.shape.elements() * static_cast<std::int64_t>(kernels::bytes_of(tensor.dtype));
   }
 
-  // Returns the bytes of the activations that forward leaves for backward.
-  std::int64_t kept_bytes() const {
-    std::vector<char> counts(graph_.tensors.size(), 0);
-    std::int64_t sum = 0;
-    for (const Node& node : graph_.nodes)
-      if (node.phase == Phase::forward) {
-        for (const TensorId id : node.outputs) counts[static_cast<std::size_t>(id)] = 1;
-      } else {
-        for (const TensorId id : node.inputs)
-          if (std::exchange(counts[static_cast<std::size_t>(id)], 0)) sum += bytes(id);
-      }
-    return sum;
-  }
+  std::int64_t operand_bytes(const Node& node) const { return bytes(node.inputs[0]) + bytes(node.inputs[1]); }
 
   bool can_cut(const Node& node, const std::vector<char>& sliceable) const {
     return sliceable[static_cast<std::size_t>(node.inputs[1])] != 0 &&

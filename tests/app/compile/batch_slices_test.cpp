@@ -19,23 +19,6 @@
 namespace convoy::app {
 namespace {
 
-// Returns a network as VGG: convolutions with ReLUs, pools, and a classifier.
-Network plain(std::int64_t batch, std::int64_t size = 16, int channels = 8) {
-  Network net("plain", {batch, 3, size, size});
-  LayerId x = net.input();
-  for (int block = 0; block < 3; ++block) {
-    const std::string name = "block" + std::to_string(block);
-    for (int i = 0; i < 2; ++i) {
-      const std::string conv = name + ".conv" + std::to_string(i);
-      x = net.add(conv, Conv2d::square(channels << block, 3, 1, 1, true), x);
-      x = net.add(conv + ".relu", Relu{}, x);
-    }
-    x = net.add(name + ".pool", Pool::max(2, 2), x);
-  }
-  net.add("fc", Linear{5}, x);
-  return net;
-}
-
 // Returns a network with parallel branches, a local response norm, an average pool and a batch
 // norm, which needs the whole batch.
 Network branches() {
@@ -59,7 +42,7 @@ StepGraph graph_of(const Network& network, int pieces, bool fused = false, bool 
   if (training) options.loss_weights.assign(network.outputs().size(), 0.5f);
   StepGraph graph = build_step_graph(fuse(network), options);
   if (fused) fuse_for_gpu(graph, false);
-  if (training) cut_weight_gradients(graph, {.pieces = pieces, .share = 0, .least_bytes = 0});
+  if (training) cut_weight_gradients(graph, {.most_pieces = pieces, .least_bytes = 0});
   return graph;
 }
 
@@ -68,6 +51,15 @@ int cut_convolutions(const StepGraph& graph) {
     const auto* op = std::get_if<Conv2dBackwardWeights>(&node.op);
     return op != nullptr && op->problem.piece > 0;
   }));
+}
+
+// Returns the samples in a piece of the convolutions that are cut.
+std::int64_t piece_of(const StepGraph& graph) {
+  std::int64_t piece = 0;
+  for (const Node& node : graph.nodes)
+    if (const auto* op = std::get_if<Conv2dBackwardWeights>(&node.op))
+      piece = std::max(piece, op->problem.piece);
+  return piece;
 }
 
 void expect_same_bits(const CompiledGraph& step, const CompiledGraph& other, const std::string& what) {
@@ -141,18 +133,23 @@ TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
 // The pass cuts the convolutions from the first large one to the last.
 TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   const Network network = plain(8, 32);
+  // Returns how many convolutions are cut, and the samples of a piece.
   const auto cut = [&](const PieceOptions& options) {
     StepGraph graph = build_step_graph(fuse(network), {});
     cut_weight_gradients(graph, options);
-    return cut_convolutions(graph);
+    return std::pair(cut_convolutions(graph), piece_of(graph));
   };
-  EXPECT_EQ(cut({.pieces = 4, .share = 0, .least_bytes = 0}), 6);
-  EXPECT_EQ(cut({.pieces = 4, .share = 0.7, .least_bytes = 0}), 1);
-  EXPECT_EQ(cut({.pieces = 4, .share = 0.5, .least_bytes = 0}), 2);
-  EXPECT_EQ(cut({.pieces = 4, .share = 0.3, .least_bytes = 0}), 4);
-  EXPECT_EQ(cut({.pieces = 1, .share = 0, .least_bytes = 0}), 0);
-  EXPECT_EQ(cut({.pieces = 4, .share = 0, .least_bytes = 1 << 30}), 0);
-  EXPECT_EQ(cut({}), 0) << "so small a network gains nothing";
+  // x and dy take 360,448, 524,288, 196,608, 262,144, 98,304 and 131,072 bytes.
+  EXPECT_EQ(cut({.most_pieces = 4, .least_bytes = 0}), std::pair(6, 2l));
+  EXPECT_EQ(cut({.least_bytes = 524'288}), std::pair(1, 4l));
+  EXPECT_EQ(cut({.least_bytes = 524'289}), std::pair(0, 0l));
+  EXPECT_EQ(cut({.least_bytes = 360'448}), std::pair(2, 4l));
+  EXPECT_EQ(cut({.least_bytes = 262'144}), std::pair(4, 2l));
+  EXPECT_EQ(cut({.least_bytes = 100'000}), std::pair(6, 2l)) << "at most 4 pieces unless asked";
+  EXPECT_EQ(cut({.most_pieces = 8, .least_bytes = 100'000}), std::pair(6, 1l));
+  EXPECT_EQ(cut({.most_pieces = 2, .least_bytes = 100'000}), std::pair(6, 4l));
+  EXPECT_EQ(cut({.most_pieces = 1, .least_bytes = 0}), std::pair(0, 0l));
+  EXPECT_EQ(cut({}), std::pair(0, 0l)) << "so small a network gains nothing";
 }
 
 // The gradient of a convolution before a batch norm needs the whole batch.
@@ -167,6 +164,7 @@ TEST(CutWeightGradients, LeavesConvolutionsBeforeBatchNormsWhole) {
 
 class SlicedTraining : public testing::Test {
  protected:
+  SlicedTraining() { options_.pieces = {.least_bytes = 16 << 20}; }
   // Returns the losses of two steps and of an evaluation, and all parameters after the steps.
   auto run(std::int64_t limit) {
     options_.memory_limit = limit;
@@ -193,7 +191,6 @@ class SlicedTraining : public testing::Test {
 
   comm::SingleRank ranks_;
   StepOptions options_;
-  // Its first layers take more than 32 MiB, so that the pass cuts them.
   Network network_ = plain(16, 192, 16);
   std::int64_t bytes_ = 0;
   MemoryFit fit_;

@@ -46,34 +46,6 @@ TEST_F(TrainMemoryJob, AnyLimitDownToTheLeastChangesNoBit) {
   }
 }
 
-// The first layers of lenet run over slices of the batch. The last batch of an epoch is short, and
-// the test evaluates in slices, too.
-TEST_F(TrainMemoryJob, SlicesOfTheBatchChangeNoBit) {
-  for (const int ranks : {1, 2}) {
-    const auto job = [&](const std::string& name, const std::string& flags) {
-      return run(command(ranks, "train --model lenet --data " + data() +
-                                    " --global-batch 512 --seed 1 --threads 1 --steps 3 --limit-test 64 "
-                                    "--overwrite --out " +
-                                    out(name) + flags));
-    };
-    ASSERT_EQ(job("free", "").status, 0);
-    const json free = summary("free");
-    const auto most = free["peak_device_bytes"].get<std::int64_t>();
-    const std::int64_t least = least_in(job("refused", " --memory-limit 1MiB").text);
-    ASSERT_GT(least, 0);
-    ASSERT_LT(least, most * 9 / 10);
-    for (const std::int64_t limit : {least, (least + most) / 2}) {
-      const Outcome limited = job("limited", " --memory-limit " + std::to_string(limit));
-      ASSERT_EQ(limited.status, 0) << limited.text;
-      EXPECT_NE(limited.text.find(" slices of the batch: conv1"), std::string::npos) << limited.text;
-      EXPECT_LE(summary("limited")["peak_device_bytes"], limit);
-      for (const char* value : {"parameters_sha256", "test_accuracy"})
-        EXPECT_EQ(summary("limited")[value], free[value])
-            << value << " on " << ranks << " ranks within " << limit;
-    }
-  }
-}
-
 // Runs whose activations wait in host memory must end with the same bits as runs without a limit:
 // with dropout and augmentation, on one and two ranks, and resumed in the middle of an epoch.
 TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
