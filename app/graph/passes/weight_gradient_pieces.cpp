@@ -13,8 +13,9 @@ constexpr std::int64_t kAlignment = 16;
 
 class Cut {
  public:
+  // The labels have the batch in any graph; stored images (device_input.h) are all bytes.
   Cut(StepGraph& graph, const PieceOptions& options)
-      : graph_(graph), batch_(graph.tensors[static_cast<std::size_t>(graph.images)].shape[0]) {
+      : graph_(graph), batch_(graph.tensors[static_cast<std::size_t>(graph.labels)].shape[0]) {
     std::int64_t most = 0;
     for (const Node& node : graph.nodes)
       if (node.is<Conv2dBackwardWeights>()) most = std::max(most, operand_bytes(node));

@@ -9,6 +9,7 @@
 
 #include "app/compile/fit_memory.h"
 #include "app/compile/repeated_runs.h"
+#include "app/compile/step_graphs.h"
 #include "app/execute/session.h"
 #include "app/graph/passes/fusions.h"
 #include "app/graph/passes/weight_gradient_pieces.h"
@@ -150,6 +151,20 @@ TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   EXPECT_EQ(cut({.most_pieces = 2, .least_bytes = 100'000}), std::pair(6, 4l));
   EXPECT_EQ(cut({.most_pieces = 1, .least_bytes = 0}), std::pair(0, 0l));
   EXPECT_EQ(cut({}), std::pair(0, 0l)) << "so small a network gains nothing";
+}
+
+// Steps that read stored images are cut as those that are given images: their images have no batch.
+TEST(CutWeightGradients, StoredImagesAreCutAlike) {
+  StepOptions options;
+  options.pieces = {.most_pieces = 4, .least_bytes = 0};
+  options.input.kind = InputOptions::Kind::resident;
+  options.input.stored = {3, 16, 16};
+  options.input.resident_images = 100;
+  options.input.mean = options.input.std = {0.5f, 0.5f, 0.5f};
+  const StepGraph graph = make_step_graph(fuse(plain(8)), options, 1, true);
+  EXPECT_GE(graph.transforms, 0);
+  EXPECT_EQ(cut_convolutions(graph), 6);
+  EXPECT_EQ(piece_of(graph), 2);
 }
 
 // The gradient of a convolution before a batch norm needs the whole batch.
