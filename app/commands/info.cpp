@@ -9,6 +9,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/info_memory.h"
+#include "app/commands/info_within.h"
 #include "app/commands/validators.h"
 #include "app/compile/step_choices.h"
 #include "app/model/zoo/zoo.h"
@@ -26,6 +27,7 @@ struct InfoOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   std::string plot;
+  std::vector<std::int64_t> within;  // bytes; empty if not given
 };
 
 double mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -118,8 +120,8 @@ void print_models(bool json) {
 void info(const InfoOptions& options) {
   if (options.build) return print_build(options.json);
   if (options.model.empty()) return print_models(options.json);
-  const Network network =
-      make_network({options.model, options.batch, options.channels, options.size, options.classes});
+  const NetworkRequest request{options.model, options.batch, options.channels, options.size, options.classes};
+  const Network network = make_network(request);
   if (options.memory) {
     StepOptions step;
     step.backend = options.backend;
@@ -127,6 +129,7 @@ void info(const InfoOptions& options) {
     step.synchronised_batch_norm = false;
     step.host_memory = options.host_memory;
     check_precision(options.backend, options.precision);
+    if (!options.within.empty()) return print_within(request, step, options.within, options.json);
     return print_memory(network, step, options.json, options.plot);
   }
   if (options.json) return print_json(network);
@@ -196,10 +199,17 @@ void add_info_command(CLI::App& app) {
       ->transform(size_or_zero())
       ->type_name("SIZE")
       ->needs(memory);
-  verb->add_option("--plot", options->plot, "draws --memory")
-      ->check(not_empty())
-      ->type_name("FILE.svg")
-      ->needs(memory);
+  auto* plot = verb->add_option("--plot", options->plot, "draws --memory")
+                   ->check(not_empty())
+                   ->type_name("FILE.svg")
+                   ->needs(memory);
+  verb->add_option("--within", options->within,
+                   "of --memory: the largest batch, and the largest images, that train within these sizes")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE")
+      ->delimiter(',')
+      ->needs(memory)
+      ->excludes(plot);
   verb->add_flag("--json", options->json, "one JSON object");
   verb->callback([options] { info(*options); });
 }

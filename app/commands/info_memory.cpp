@@ -18,9 +18,9 @@ namespace {
 // a limit and the least possible.
 constexpr int kSteps = 16;
 
-MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, double ms) {
+MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, int slices, double ms) {
   const auto recomputed = std::ranges::count_if(step.graph.nodes, &Node::recompute);
-  return {bytes, kept_bytes(step), static_cast<int>(recomputed), step.host_bytes, ms};
+  return {bytes, kept_bytes(step), static_cast<int>(recomputed), slices, step.host_bytes, ms};
 }
 
 double more(const MemoryCurve& curve, const MemoryCurvePoint& point) {
@@ -43,15 +43,15 @@ MemoryCurve memory_curve(const Network& network, const StepOptions& options) {
   const MemoryFitter fitter(steps, options, {}, node_ms, host_link_of(options));
   const std::int64_t most = fitter.unlimited_bytes();
   MemoryCurve curve;
-  curve.points.push_back(point_of(*steps.train, most, ms));
+  curve.points.push_back(point_of(*steps.train, most, 1, ms));
   const MemoryFitter::Fitted least = fitter.least();
   for (int step = kSteps - 1; step > 0; --step) {
     const auto fitted = fitter.within(least.bytes + (most - least.bytes) / kSteps * step);
     if (fitted && fitted->bytes < curve.points.back().bytes)
-      curve.points.push_back(point_of(fitted->train, fitted->bytes, ms + fitted->more_ms));
+      curve.points.push_back(point_of(fitted->train, fitted->bytes, fitted->slices, ms + fitted->more_ms));
   }
   if (least.bytes < curve.points.back().bytes)
-    curve.points.push_back(point_of(least.train, least.bytes, ms + least.more_ms));
+    curve.points.push_back(point_of(least.train, least.bytes, least.slices, ms + least.more_ms));
   const Node& node = least.train.graph.nodes[static_cast<std::size_t>(least.neediest)];
   curve.least_at = fmt::format("{} of {}", node.name(), node.layer);
   return curve;
@@ -108,6 +108,7 @@ void print_memory(const Network& network, const StepOptions& options, bool json,
       points.push_back({{"bytes", point.bytes},
                         {"kept_bytes", point.kept_bytes},
                         {"recomputed", point.recomputed},
+                        {"slices", point.slices},
                         {"host_bytes", point.host_bytes},
                         {"expected_ms", point.ms}});
     return fmt::print("{}\n", nlohmann::json({{"model", network.name()},
@@ -116,17 +117,20 @@ void print_memory(const Network& network, const StepOptions& options, bool json,
                                               {"least_at", curve.least_at}})
                                   .dump());
   }
-  fmt::print("{:>12}  {:>7}  {:>12}  {:>10}  {:>12}  {:>8}\n", "memory", "of all", "kept", "recomputed",
-             "on the host", "time");
+  fmt::print("{:>12}  {:>7}  {:>12}  {:>10}  {:>6}  {:>12}  {:>8}\n", "memory", "of all", "kept",
+             "recomputed", "slices", "on the host", "time");
   for (const MemoryCurvePoint& point : curve.points)
-    fmt::print("{:>12}  {:>5.1f} %  {:>12}  {:>10}  {:>12}  {:>+6.1f} %\n",
+    fmt::print("{:>12}  {:>5.1f} %  {:>12}  {:>10}  {:>6}  {:>12}  {:>+6.1f} %\n",
                format_bytes(static_cast<std::uint64_t>(point.bytes)), share(curve, point),
-               format_bytes(static_cast<std::uint64_t>(point.kept_bytes)), point.recomputed,
+               format_bytes(static_cast<std::uint64_t>(point.kept_bytes)), point.recomputed, point.slices,
                format_bytes(static_cast<std::uint64_t>(point.host_bytes)), more(curve, point));
   fmt::print(
       "\nmemory: what a rank reserves. kept: what forward leaves for backward. recomputed: operations that\n"
-      "backward runs again. on the host: what waits in its memory meanwhile (--host-memory). time: of the\n"
-      "operations and what they wait for copies, {}.\nThe last row is the least; {} needs it.\n",
+      "backward runs again. slices: of the batch, one after the other in the layers with the largest "
+      "tensors.\n"
+      "on the host: what waits in its memory meanwhile (--host-memory). time: of the operations and what "
+      "they\n"
+      "wait for copies, {}.\nThe last row is the least; {} needs it.\n",
       options.backend == kernels::Backend::cuda ? "measured" : "estimated", curve.least_at);
 }
 

@@ -14,6 +14,7 @@ struct MemoryCurvePoint {
   std::int64_t bytes = 0;       // bytes of the arena
   std::int64_t kept_bytes = 0;  // bytes that forward leaves for backward
   int recomputed = 0;           // number of operations that run again
+  int slices = 1;               // slices of the batch in the layers with the largest tensors
   std::int64_t host_bytes = 0;  // bytes of the tensors that wait in host memory
   double ms = 0;                // expected milliseconds of the step's operations
 };

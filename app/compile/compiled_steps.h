@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/compile/compiled_graph.h"
 #include "app/compile/step_options.h"
@@ -23,6 +24,8 @@ struct MemoryFit {
   std::int64_t all_kept_bytes = 0;
   int forward_operations = 0;
   std::map<std::string, int> repeated;  // the number of operations that run again, by name
+  int slices = 1;                       // the slices of the batch, one after the other
+  std::vector<std::string> sliced;      // the layers that run in slices
   int copied = 0;                       // the number of tensors that wait in host memory
   std::int64_t host_bytes = 0;          // the bytes of the tensors that wait in host memory
   // The most bytes that may wait in host memory.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "app/compile/batch_slices.h"
 #include "app/compile/memory_plan.h"
 #include "app/compile/repeated_runs.h"
 #include "kernels/device/gpu_model.h"
@@ -17,6 +18,11 @@ namespace {
 constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
 // Bytes per second of the PCIe link between an H100 and its host.
 constexpr double kPcieBytes = 5.3e10;
+// Milliseconds by which every slice of an operation is longer than its share of the whole batch:
+// the start of its kernels on a GPU, and multiprocessors that have no work at their end.
+constexpr double kStartMs = 0.005;
+
+std::size_t index(int at) { return static_cast<std::size_t>(at); }
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -35,7 +41,10 @@ MemoryFit describe(const MemoryFitter::Fitted& fitted, const std::vector<double>
   fit.repeated_ms = fitted.repeated_ms;
   fit.more_ms = fitted.more_ms;
   fit.host_bytes = step.host_bytes;
+  fit.slices = fitted.slices;
+  fit.sliced = fitted.sliced;
   for (const Node& node : step.graph.nodes) {
+    if (node.slice > 0 && !node.recompute) continue;  // count an operation once, not for every slice
     if (node.host_copy() != nullptr) {
       if (node.host_copy()->action == HostCopy::Action::out_begin) ++fit.copied;
       continue;
@@ -124,70 +133,127 @@ void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm
     fit.least_at = fmt::format("{} of {}", node.name(), node.layer);
   }
   steps.train = std::move(found->train);
+  if (found->evaluate) steps.evaluate = std::move(*found->evaluate);
   steps.fit = std::move(fit);
 }
 
 MemoryFitter::MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
                            std::function<std::size_t(std::size_t)> scratch,
                            const std::vector<double>& node_ms, const partition::HostLink& link)
-    : steps_(steps),
-      options_(options),
-      members_(std::ssize(options.members)),
-      unlimited_(steps.train->activation_bytes),
-      planner_(step_model(*steps.train, node_ms), link) {
+    : steps_(steps), options_(options), members_(std::ssize(options.members)) {
   const MemoryPlan plan(steps, options, scratch);
   other_bytes_ = plan.total() - members_ * plan.bytes(Region::activations);
-  least_activations_ =
-      std::max(steps.evaluate.activation_bytes, static_cast<std::int64_t>(steps.update.workspace_bytes()));
+  variants_.push_back(std::unique_ptr<const Variant>(
+      new Variant{*steps.train, steps.evaluate, 1, 0, {step_model(*steps.train, node_ms), link}}));
+  add_slices(node_ms, link);
 }
 
-std::int64_t MemoryFitter::bytes_with(std::int64_t activation_bytes) const {
-  return other_bytes_ +
-         members_ * round_up(std::max(activation_bytes, least_activations_), MemoryPlan::kPage);
+// Adds the variants with slices: half the batch, a quarter, and so on down to the smallest slices.
+void MemoryFitter::add_slices(const std::vector<double>& node_ms, const partition::HostLink& link) {
+  const SlicedLayers layers = layers_to_slice(*steps_.train);
+  if (layers.names.empty()) return;
+  const std::int64_t batch = steps_.train->graph.tensors[index(steps_.train->graph.labels)].shape[0];
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t samples = layers.samples; samples < batch; samples *= 2)
+    sizes.insert(sizes.begin(), samples);
+  const double start_ms = options_.backend == kernels::Backend::cuda ? kStartMs : 0;
+  for (const std::int64_t samples : sizes) {
+    std::optional<SlicedStep> train = in_slices(*steps_.train, layers.names, samples, options_.backend);
+    std::optional<SlicedStep> evaluate = in_slices(steps_.evaluate, layers.names, samples, options_.backend);
+    if (!train || !evaluate) continue;
+    std::vector<double> ms;
+    double more = 0;
+    for (std::size_t node = 0; node < train->origin.size(); ++node) {
+      const double whole = node_ms[index(train->origin[node])];
+      ms.push_back(whole * train->share[node] + (train->share[node] < 1 ? start_ms : 0));
+      more += ms.back();
+    }
+    for (const double each : node_ms) more -= each;
+    const int slices = static_cast<int>((batch + samples - 1) / samples);
+    partition::StepModel model = step_model(train->step, ms);
+    variants_.push_back(std::unique_ptr<const Variant>(new Variant{
+        std::move(train->step), std::move(evaluate->step), slices, more, {std::move(model), link}}));
+  }
+  sliced_layers_.assign(layers.names.begin(), layers.names.end());
 }
 
-MemoryFitter::Fitted MemoryFitter::fitted(const partition::StepPlan& plan, int reuse_delay) const {
-  Fitted result{with_schedule(*steps_.train, plan.schedule, options_.backend, reuse_delay), 0,
-                plan.repeated_ms, plan.more_ms, partition::neediest_run(planner_.model(), plan.schedule)};
-  result.bytes = bytes_with(result.train.activation_bytes);
+std::int64_t MemoryFitter::bytes_with(std::int64_t activation_bytes, const CompiledGraph& evaluate) const {
+  const std::int64_t least =
+      std::max(evaluate.activation_bytes, static_cast<std::int64_t>(steps_.update.workspace_bytes()));
+  return other_bytes_ + members_ * round_up(std::max(activation_bytes, least), MemoryPlan::kPage);
+}
+
+MemoryFitter::Fitted MemoryFitter::fitted(const Variant& variant, const partition::StepPlan& plan,
+                                          int reuse_delay, bool sliced_evaluation) const {
+  Fitted result;
+  result.train = with_schedule(variant.train, plan.schedule, options_.backend, reuse_delay);
+  if (sliced_evaluation) result.evaluate = variant.evaluate;
+  result.bytes =
+      bytes_with(result.train.activation_bytes, sliced_evaluation ? variant.evaluate : steps_.evaluate);
+  result.slices = variant.slices;
+  if (variant.slices > 1) result.sliced = sliced_layers_;
+  result.repeated_ms = plan.repeated_ms;
+  result.more_ms = variant.more_ms + plan.more_ms;
+  result.neediest = partition::neediest_run(variant.planner.model(), plan.schedule);
   return result;
 }
 
 std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) const {
+  std::optional<Fitted> best;
+  for (const auto& variant : variants_) {
+    if (best && variant->more_ms >= best->more_ms) break;
+    std::optional<Fitted> fitted = within(*variant, limit);
+    if (fitted && (!best || fitted->more_ms < best->more_ms)) best = std::move(fitted);
+  }
+  return best;
+}
+
+std::optional<MemoryFitter::Fitted> MemoryFitter::within(const Variant& variant, std::int64_t limit) const {
+  const bool sliced_evaluation = variant.slices > 1 && bytes_with(0, steps_.evaluate) > limit;
+  if (bytes_with(0, sliced_evaluation ? variant.evaluate : steps_.evaluate) > limit) return std::nullopt;
   // The bytes that the activations of one member may take.
   const std::int64_t space = (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;
-  if (space < least_activations_) return std::nullopt;
   // The planner limits live bytes, but the arena also has gaps between its buffers. If the gaps
   // make it too large, plan again for fewer live bytes.
   std::int64_t live = space;
   std::optional<partition::StepPlan> plan;
   for (int attempt = 0; attempt < 6 && live > 0; ++attempt) {
     std::optional<partition::StepPlan> next;
-    if (plan) next = planner_.plan(live, plan->away);
-    plan = next ? std::move(next) : planner_.plan(live);
+    if (plan) next = variant.planner.plan(live, plan->away);
+    plan = next ? std::move(next) : variant.planner.plan(live);
     if (!plan) break;
-    Fitted result = fitted(*plan, 0);
+    Fitted result = fitted(variant, *plan, 0, sliced_evaluation);
     if (result.bytes <= limit) {
       for (int delay = reuse_delay_of(options_); delay > 0; delay /= 2)
-        if (Fitted apart = fitted(*plan, delay); apart.bytes <= limit) return apart;
+        if (Fitted apart = fitted(variant, *plan, delay, sliced_evaluation); apart.bytes <= limit)
+          return apart;
       return result;
     }
     live = std::min(plan->live_bytes, live) - (result.bytes - limit + members_ - 1) / members_;
   }
-  Fitted smallest = least();
+  Fitted smallest = least(variant);
   if (smallest.bytes > limit) return std::nullopt;
   return smallest;
 }
 
+MemoryFitter::Fitted MemoryFitter::least() const {
+  Fitted best = least(*variants_.front());
+  for (std::size_t i = 1; i < variants_.size(); ++i)
+    if (Fitted other = least(*variants_[i]); other.bytes < best.bytes) best = std::move(other);
+  return best;
+}
+
 // Returns the smallest of several plans. Plans with slightly more live bytes than necessary are
 // tried, too, because their arenas may have fewer gaps and so be smaller.
-MemoryFitter::Fitted MemoryFitter::least() const {
-  const partition::StepPlan plan = planner_.least();
-  Fitted best = fitted(plan, 0);
+MemoryFitter::Fitted MemoryFitter::least(const Variant& variant) const {
+  const partition::StepPlan plan = variant.planner.least();
+  const bool slices = variant.slices > 1;
+  Fitted best = fitted(variant, plan, 0, slices);
   for (int more = 1; more <= 4; ++more) {
-    const auto other = planner_.plan(plan.live_bytes + plan.live_bytes / 200 * more, plan.away);
+    const auto other = variant.planner.plan(plan.live_bytes + plan.live_bytes / 200 * more, plan.away);
     if (!other) continue;
-    if (Fitted candidate = fitted(*other, 0); candidate.bytes < best.bytes) best = std::move(candidate);
+    if (Fitted candidate = fitted(variant, *other, 0, slices); candidate.bytes < best.bytes)
+      best = std::move(candidate);
   }
   return best;
 }

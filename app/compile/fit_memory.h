@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,12 +23,13 @@ partition::HostLink estimated_link(const StepOptions& options);
 // Returns whether the steps need more memory than options.memory_limit.
 bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas);
 
-// Changes the training step so that it needs at most options.memory_limit bytes, at the least
-// expected time. It first gives up the reuse delay (compiled_graph.h). If that is not enough,
-// forward leaves fewer tensors for backward: a dropped tensor waits in host memory, as far as
-// options.host_memory allows, or its operation runs again. `node_ms` holds the milliseconds of
-// every node of the training step. steps.fit describes the result. If no plan fits, the steps get
-// the smallest plan, and ModelMemory reports the error.
+// Changes the steps so that they need at most options.memory_limit bytes, at the least expected
+// time. It first gives up the reuse delay (compiled_graph.h). If that is not enough, forward leaves
+// fewer tensors for backward: a dropped tensor waits in host memory, as far as options.host_memory
+// allows, or its operation runs again. The layers with the largest tensors may run over slices of
+// the batch (batch_slices.h). `node_ms` holds the milliseconds of every node of the training step.
+// steps.fit describes the result. If no plan fits, the steps get the smallest plan, and ModelMemory
+// reports the error.
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 
@@ -36,7 +38,10 @@ class MemoryFitter {
  public:
   struct Fitted {
     CompiledGraph train;
-    std::int64_t bytes = 0;  // bytes of the arena
+    std::optional<CompiledGraph> evaluate;  // the evaluation step, if it must change, too
+    std::int64_t bytes = 0;                 // bytes of the arena
+    int slices = 1;                         // slices of the batch
+    std::vector<std::string> sliced;        // the layers that run in slices
     double repeated_ms = 0;
     // Expected milliseconds in addition to the step without a limit.
     double more_ms = 0;
@@ -49,21 +54,34 @@ class MemoryFitter {
                std::function<std::size_t(std::size_t)> scratch, const std::vector<double>& node_ms,
                const partition::HostLink& link = {});
 
-  // Returns a plan that needs at most `limit` bytes, or nothing if there is none.
+  // Returns the fastest plan that needs at most `limit` bytes, or nothing if there is none.
   std::optional<Fitted> within(std::int64_t limit) const;
   // Returns the plan that needs the fewest bytes.
   Fitted least() const;
-  std::int64_t unlimited_bytes() const { return bytes_with(unlimited_); }
+  std::int64_t unlimited_bytes() const { return bytes_with(steps_.train->activation_bytes, steps_.evaluate); }
 
  private:
-  Fitted fitted(const partition::StepPlan& plan, int reuse_delay) const;
-  std::int64_t bytes_with(std::int64_t activation_bytes) const;
+  // The steps with a number of slices of the batch.
+  struct Variant {
+    CompiledGraph train, evaluate;
+    int slices = 1;
+    double more_ms = 0;  // expected time of the slices beyond that of whole batches
+    partition::StepPlanner planner;
+  };
+  void add_slices(const std::vector<double>& node_ms, const partition::HostLink& link);
+  Fitted fitted(const Variant& variant, const partition::StepPlan& plan, int reuse_delay,
+                bool sliced_evaluation) const;
+  std::optional<Fitted> within(const Variant& variant, std::int64_t limit) const;
+  Fitted least(const Variant& variant) const;
+  std::int64_t bytes_with(std::int64_t activation_bytes, const CompiledGraph& evaluate) const;
 
   const CompiledSteps& steps_;
   const StepOptions& options_;
   const std::int64_t members_;
-  std::int64_t other_bytes_ = 0, least_activations_ = 0, unlimited_ = 0;
-  partition::StepPlanner planner_;
+  std::int64_t other_bytes_ = 0;
+  // The first has whole batches. Each further one has twice as many slices as the one before.
+  std::vector<std::unique_ptr<const Variant>> variants_;
+  std::vector<std::string> sliced_layers_;
 };
 
 }  // namespace convoy::app

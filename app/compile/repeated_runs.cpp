@@ -79,7 +79,8 @@ class Repetition {
     node.outputs.clear();
     for (const int position : again->outputs) {
       const TensorId tensor = first.outputs[static_cast<std::size_t>(position)];
-      const TensorId copy = copy_of(tensor);
+      const bool updates = std::ranges::find(first.inputs, tensor) != first.inputs.end();
+      const TensorId copy = updates ? newest_[static_cast<std::size_t>(tensor)] : copy_of(tensor);
       node.outputs.push_back(copy);
       if (std::ranges::find(wanted, position) != wanted.end())
         newest_[static_cast<std::size_t>(tensor)] = copy;
@@ -183,6 +184,11 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
                                      ? static_cast<std::int64_t>(step.descs[id].bytes())
                                      : 0);
   model.copyable = copyable_tensors(step);
+  // A slice of a tensor has the tensor as its partner, and so has a gradient. No gradient is kept.
+  for (std::size_t id = 0; id < step.descs.size(); ++id) {
+    const TensorId partner = step.graph.tensors[id].partner;
+    model.family.push_back(partner >= 0 ? partner : static_cast<int>(id));
+  }
   for (std::size_t i = 0; i < step.graph.nodes.size(); ++i) {
     const Node& node = step.graph.nodes[i];
     partition::StepOperation operation;
@@ -191,6 +197,7 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
     operation.inputs = node.inputs;
     operation.outputs = node.outputs;
     operation.backward = node.phase == Phase::backward;
+    operation.joined = i > 0 && node.slice >= 0 && step.graph.nodes[i - 1].slice >= 0;
     for (const auto& [input, output] : step.kernels[i].in_place)
       operation.in_place.emplace_back(node.inputs[static_cast<std::size_t>(input)],
                                       node.outputs[static_cast<std::size_t>(output)]);

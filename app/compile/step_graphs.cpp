@@ -3,6 +3,7 @@
 #include "app/graph/graph_builder.h"
 #include "app/graph/passes/device_input.h"
 #include "app/graph/passes/fusions.h"
+#include "app/graph/passes/weight_gradient_pieces.h"
 #include "data/loader/normaliser.h"
 #include "kernels/conv2d/conv2d.h"
 
@@ -37,6 +38,7 @@ StepGraph make_step_graph(const Network& fused, const StepOptions& options, int 
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)
     read_stored_images(graph, stored_input(options.input, training));
+  if (training) cut_weight_gradients(graph, options.pieces);
   return graph;
 }
 

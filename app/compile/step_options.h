@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/graph/passes/precision.h"
+#include "app/graph/passes/weight_gradient_pieces.h"
 #include "comm/collectives.h"
 #include "data/image_set.h"
 #include "kernels/device/kernel.h"
@@ -93,6 +94,8 @@ struct StepOptions {
   int lanes = kDefaultLanes;
   bool time_waits = true;      // CUDA: whether exposed_comm_ms is measured
   DeviceGate* gate = nullptr;  // not null if other sessions of this process use the device, too
+  // Which convolutions can run over slices of the batch. It changes the bits of their gradients.
+  PieceOptions pieces = {};
 };
 
 // Three groups of ranks to which this rank belongs. A replica is a group of ranks that compute the

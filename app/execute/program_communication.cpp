@@ -7,6 +7,17 @@
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
+namespace {
+
+// Returns whether a node after this one changes the tensor.
+bool changes_later(const CompiledGraph& compiled, std::size_t node, TensorId tensor) {
+  const auto& nodes = compiled.graph.nodes;
+  return std::any_of(
+      nodes.begin() + static_cast<std::ptrdiff_t>(node) + 1, nodes.end(),
+      [&](const Node& later) { return std::ranges::find(later.outputs, tensor) != later.outputs.end(); });
+}
+
+}  // namespace
 
 // Starts the sum of each gradient bucket that is complete after this node. So gradients are summed
 // over the ranks while backward goes on.
@@ -18,7 +29,8 @@ void ProgramBuilder::append_finished_buckets(Program& program, const CompiledGra
         communication_.buckets->buckets()[static_cast<std::size_t>(bucket)].last_segment);
     const auto parameter = static_cast<std::size_t>(memory_.segment_parameter()[last]);
     const TensorId gradient = compiled.graph.parameters[parameter].gradient;
-    if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
+    if (std::ranges::find(outputs, gradient) == outputs.end() || changes_later(compiled, node, gradient))
+      continue;
     const comm::Bucket& slice = communication_.buckets->buckets()[static_cast<std::size_t>(bucket)];
     const MemoryRange range{memory_.flat_gradients() + slice.offset,
                             slice.count * std::int64_t{sizeof(float)}};

@@ -43,7 +43,8 @@ struct Tensor {
   kernels::DType dtype = kernels::DType::f32;
   kernels::Shape shape;
   // For a gradient: the tensor that it is the gradient of. For a second copy of an activation
-  // (compile/repeated_runs.h): the original. Both have the same layout. Else -1.
+  // (compile/repeated_runs.h) or for a slice (compile/batch_slices.h): the original. Both have the
+  // same layout. Else -1.
   TensorId partner = -1;
   bool full_precision = false;  // whether it stays f32 although activations are bf16
 };
@@ -58,6 +59,9 @@ struct Node {
   double flops = 0;
   // Whether the node belongs to backward and repeats a node of forward (recomputed.h).
   bool recompute = false;
+  // The number of the slice of the batch that the node computes (compile/batch_slices.h); -1 if it
+  // computes the whole batch.
+  int slice = -1;
 
   template <typename Op>
   bool is() const {

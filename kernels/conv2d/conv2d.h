@@ -5,7 +5,8 @@
 //   conv2d_backward_data     {dy, weights, [x: input_relu],
 //                             [norm_x, norm_sums, gamma, beta, mask, dy2: input_norm]}
 //                            -> {dx, [dsums, dgamma, dbeta: input_norm]}
-//   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
+//   conv2d_backward_weights  {x, dy, [dweights: continues], [dbias: continues and bias]}
+//                            -> {dweights, [dbias]}
 // x and dx are [N, C, H, W], weights and dweights [K, C / groups, R, S], bias and dbias [K], y and
 // dy [N, K, P, Q]. dweights is written in the layout of the weights, which the request names. If
 // forward fuses the ReLU, dy is the gradient before the ReLU: run relu_backward on y first, or use
@@ -46,6 +47,16 @@ struct Conv2dProblem {
   // it.
   std::optional<BatchNormProblem> input_norm = std::nullopt;
   bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
+  // If not 0, backward_weights sums over pieces of so many samples, and then adds up the pieces
+  // from the first to the last. The last piece may be smaller. A slice of the batch that consists
+  // of whole pieces then has a part of the same sums (pieces.h).
+  std::int64_t piece = 0;
+  // Used with `piece`: the sums of earlier pieces are inputs, to which backward_weights adds. An
+  // output may be its input.
+  bool continues = false;
+  // If not 0, x and y are a slice of a batch of so many samples. forward and backward_data then run
+  // as for the whole batch, so that every sample has the same bits.
+  std::int64_t batch = 0;
 };
 
 // Returns whether forward has sums among its outputs.

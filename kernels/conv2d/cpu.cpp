@@ -1,6 +1,7 @@
 // Convolves with oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/cpu_depthwise.h"
+#include "kernels/conv2d/pieces.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/relu/relu.h"
@@ -103,6 +104,8 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  if (problem.piece > 0)
+    return backward_weights_in_pieces(Backend::cpu, conv2d_backward_weights, problem, request);
   require_counts("conv2d_backward_weights", request, 2, problem.bias ? 2 : 1);
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
   require_shape("conv2d_backward_weights", "dy", dy, conv2d_output_shape(problem, x.shape, dweights.shape));

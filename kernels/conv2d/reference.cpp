@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/conv2d/input_norm.h"
+#include "kernels/conv2d/pieces.h"
 #include "kernels/device/host_kernel.h"
 
 namespace convoy::kernels::reference {
@@ -107,6 +108,8 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  if (problem.piece > 0)
+    return backward_weights_in_pieces(Backend::reference, conv2d_backward_weights, problem, request);
   require_counts("conv2d_backward_weights", request, 2, problem.bias ? 2 : 1);
   require_row_major("conv2d_backward_weights", request);
   const Extents e = extents_of("conv2d_backward_weights", problem, request.inputs[0], request.outputs[0],

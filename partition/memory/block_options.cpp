@@ -25,42 +25,49 @@ void StepBlocks::find_options() {
 
 void StepBlocks::find_options(int block) {
   StepBlock& of = blocks_[block];
-  std::vector<int> large, small;
-  for (int i = of.first; i < of.end; ++i)
-    for (const int tensor : model_.operations[i].outputs)
-      if (droppable_[tensor] && first_backward_read_[tensor] >= 0 && last_forward_read_[tensor] < of.end)
-        large.push_back(tensor);
-  std::ranges::stable_sort(large, std::greater(), [&](int tensor) { return model_.tensor_bytes[tensor]; });
-  while (!large.empty() && model_.tensor_bytes[large.back()] * kSmall < model_.tensor_bytes[large.front()]) {
-    small.push_back(large.back());
+  using Family = std::vector<int>;
+  const auto bytes_of = [&](const Family& family) {
+    std::int64_t bytes = 0;
+    for (const int tensor : family) bytes += model_.tensor_bytes[tensor];
+    return bytes;
+  };
+  std::vector<Family> large = candidates_between(of.first, of.end);
+  std::vector<int> small;
+  std::ranges::stable_sort(large, std::greater(), bytes_of);
+  while (!large.empty() && bytes_of(large.back()) * kSmall < bytes_of(large.front())) {
+    small.insert(small.end(), large.back().begin(), large.back().end());
     large.pop_back();
   }
-  const auto add = [&](std::vector<int> kept) { of.options.push_back(evaluate(block, kept, false)); };
+  const auto with_small = [&](const std::vector<Family>& families) {
+    std::vector<int> kept = small;
+    for (const Family& family : families) kept.insert(kept.end(), family.begin(), family.end());
+    return kept;
+  };
+  const auto add = [&](const std::vector<int>& kept) { of.options.push_back(evaluate(block, kept, false)); };
   if (std::size_t{1} << std::min<std::size_t>(large.size(), 30) <= kMostSubsets) {
     for (std::size_t subset = 0; subset < std::size_t{1} << large.size(); ++subset) {
-      std::vector<int> kept = small;
+      std::vector<Family> kept;
       for (std::size_t i = 0; i < large.size(); ++i)
         if (subset >> i & 1) kept.push_back(large[i]);
-      add(std::move(kept));
+      add(with_small(kept));
     }
   } else {
     // Drop one tensor after another, each time the one that costs the least time per byte.
-    std::vector<int> kept = large;
-    kept.insert(kept.end(), small.begin(), small.end());
-    add(kept);
-    while (kept.size() > small.size()) {
-      int best = -1;
+    std::vector<Family> kept = large;
+    add(with_small(kept));
+    while (!kept.empty()) {
+      std::size_t best = 0;
       double least = std::numeric_limits<double>::infinity();
-      for (const int tensor : kept) {
-        if (std::ranges::find(small, tensor) != small.end()) continue;
-        std::vector<int> without = kept;
-        std::erase(without, tensor);
-        const double price = evaluate(block, without, false).repeated_ms - of.options.back().repeated_ms;
-        if (const double each = price / static_cast<double>(model_.tensor_bytes[tensor]); each < least)
-          best = tensor, least = each;
+      for (std::size_t i = 0; i < kept.size(); ++i) {
+        std::vector<Family> without = kept;
+        without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+        const double price =
+            evaluate(block, with_small(without), false).repeated_ms - of.options.back().repeated_ms;
+        if (const double each = price / static_cast<double>(bytes_of(kept[i])); each < least)
+          best = i, least = each;
       }
-      std::erase(kept, best);
-      add(kept);
+      kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(best));
+      add(with_small(kept));
     }
   }
   if (!small.empty()) add({});
@@ -115,7 +122,10 @@ BlockOption StepBlocks::evaluate(int block, const std::vector<int>& kept, bool l
 std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int>& initial,
                                  const std::vector<int>& final, bool backward) const {
   if (runs.empty()) return 0;
-  BufferLives lives(static_cast<int>(runs.size()), model_.alignment);
+  // After the runs comes the time of the tensors `final`, so that the last run shares none of their
+  // buffers.
+  const int end = static_cast<int>(runs.size());
+  BufferLives lives(end + 1, model_.alignment);
   std::vector<int> newest(droppable_.size(), -1);
   const auto counts = [&](int tensor) {
     return model_.tensor_bytes[tensor] > 0 &&
@@ -144,7 +154,7 @@ std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int
     lives.add_workspace(operation.workspace, at);
   }
   for (const int tensor : final)
-    if (newest[tensor] >= 0) lives.use(newest[tensor], static_cast<int>(runs.size()) - 1);
+    if (newest[tensor] >= 0) lives.use(newest[tensor], end);
   return std::ranges::max(lives.live());
 }
 

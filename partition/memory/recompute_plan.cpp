@@ -270,6 +270,11 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
     double ms;
     int operation, number;  // the number-th run of the operation
   };
+  // By tensor: the operations that write it. Each writes a slice, so without one of their runs the
+  // tensor would have a gap.
+  std::vector<std::vector<int>> writers(model_.tensor_bytes.size());
+  for (int i = 0; i < std::ssize(model_.operations); ++i)
+    for (const int tensor : model_.operations[i].outputs) writers[tensor].push_back(i);
   std::vector<int> runs(model_.operations.size(), 0);
   std::vector<Repeated> repeated;
   for (const StepRun& run : plan.schedule)
@@ -278,13 +283,18 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
   std::ranges::stable_sort(repeated, std::greater(), &Repeated::ms);
   StepSchedule without;  // one for all attempts, so that a copy needs no new memory
   for (const Repeated& each : repeated) {
-    int number = 0;
-    const auto found = std::ranges::find_if(plan.schedule, [&](const StepRun& run) {
-      return run.operation == each.operation && number++ == each.number;
-    });
-    if (found == plan.schedule.end()) continue;
+    std::vector<char> left_out(model_.operations.size(), 0);
+    left_out[each.operation] = 1;
+    for (const int tensor : model_.operations[each.operation].outputs)
+      if (writers[tensor].size() > 1)
+        for (const int writer : writers[tensor]) left_out[writer] = 1;
     without = plan.schedule;
-    without.erase(without.begin() + (found - plan.schedule.begin()));
+    std::ranges::fill(runs, 0);
+    std::erase_if(without, [&](const StepRun& run) {
+      const int number = runs[run.operation]++;
+      return left_out[run.operation] && number == each.number;
+    });
+    if (without.size() == plan.schedule.size()) continue;
     remove_unread(model_, without);
     const std::int64_t bytes = peak_of(without);
     if (bytes > limit) continue;

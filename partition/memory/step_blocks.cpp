@@ -1,6 +1,7 @@
 #include "partition/memory/step_blocks.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 namespace convoy::partition {
@@ -29,7 +30,9 @@ void StepBlocks::find_tensors() {
   writer_.assign(tensors, -1);
   last_forward_read_ = first_backward_read_ = last_read_ = writer_;
   droppable_.assign(tensors, 0);
-  std::vector<int> writes(tensors, 0);
+  // By tensor: how many operations write it, and how many of these can write it again. Each but the
+  // first must update what the earlier ones wrote.
+  std::vector<int> writes(tensors, 0), repeatable(tensors, 0);
   const auto& operations = model_.operations;
   for (int i = 0; i < std::ssize(operations); ++i) {
     const StepOperation& operation = operations[i];
@@ -44,8 +47,11 @@ void StepBlocks::find_tensors() {
       else if (first_backward_read_[tensor] < 0)
         first_backward_read_[tensor] = i;
     }
-    for (const int tensor : operation.outputs)
+    for (const int tensor : operation.outputs) {
       if (++writes[tensor] == 1) writer_[tensor] = i;
+      const bool follows = writes[tensor] == 1 || contains(operation.inputs, tensor);
+      if (follows && contains(operation.again, tensor)) ++repeatable[tensor];
+    }
   }
   for (std::size_t tensor = 0; tensor < tensors; ++tensor) {
     const int writer = writer_[tensor];
@@ -53,8 +59,7 @@ void StepBlocks::find_tensors() {
     if (writer >= forward_)
       gradients_.push_back(static_cast<int>(tensor));
     else
-      droppable_[tensor] =
-          writes[tensor] == 1 && contains(operations[writer].again, static_cast<int>(tensor)) ? 1 : 0;
+      droppable_[tensor] = repeatable[tensor] == writes[tensor] ? 1 : 0;
   }
 }
 
@@ -63,18 +68,26 @@ std::vector<int> StepBlocks::crossing(int position) const {
   std::vector<int> found;
   for (int i = 0; i <= position; ++i)
     for (const int tensor : model_.operations[i].outputs)
-      if (droppable_[tensor] && last_forward_read_[tensor] > position) found.push_back(tensor);
+      if (droppable_[tensor] && writer_[tensor] == i && last_forward_read_[tensor] > position)
+        found.push_back(tensor);
   return found;
 }
 
-// Counts the tensors of operations [first, end) that backward reads and no later block reads.
-int StepBlocks::candidates_between(int first, int end) const {
-  int count = 0;
+// Returns the tensors of operations [first, end) that backward reads and no later block reads. The
+// slices of a tensor are together.
+std::vector<std::vector<int>> StepBlocks::candidates_between(int first, int end) const {
+  std::vector<std::vector<int>> candidates;
+  std::map<int, std::size_t> position;  // by family
   for (int i = first; i < end; ++i)
-    for (const int tensor : model_.operations[i].outputs)
-      if (droppable_[tensor] && first_backward_read_[tensor] >= 0 && last_forward_read_[tensor] < end)
-        ++count;
-  return count;
+    for (const int tensor : model_.operations[i].outputs) {
+      if (!droppable_[tensor] || writer_[tensor] != i) continue;
+      if (first_backward_read_[tensor] < 0 || last_forward_read_[tensor] >= end) continue;
+      const int family = model_.family.empty() ? tensor : model_.family[tensor];
+      const auto [at, is_new] = position.emplace(family, candidates.size());
+      if (is_new) candidates.emplace_back();
+      candidates[at->second].push_back(tensor);
+    }
+  return candidates;
 }
 
 // Returns the ends of the blocks.
@@ -84,6 +97,7 @@ std::vector<int> StepBlocks::cuts() const {
   const auto kept_anyway = [&](int tensor) { return first_backward_read_[tensor] >= 0; };
   int first = 0;
   for (int position = 0; position + 1 < forward_; ++position) {
+    if (model_.operations[position + 1].joined) continue;
     std::vector<int> tensors = crossing(position);
     if (tensors.size() != 1 || tensors == before || !kept_anyway(tensors[0])) continue;
     split(first, position + 1, ends);
@@ -104,9 +118,10 @@ std::vector<int> StepBlocks::cuts() const {
 void StepBlocks::split(int first, int end, std::vector<int>& ends) const {
   int best = -1;
   std::int64_t least = 0;
-  if (candidates_between(first, end) > kMostCandidates) {
+  if (std::ssize(candidates_between(first, end)) > kMostCandidates) {
     const std::vector<int> input = first == 0 ? std::vector<int>{} : crossing(first - 1);
     for (int position = first; position + 1 < end; ++position) {
+      if (model_.operations[position + 1].joined) continue;
       const std::vector<int> tensors = crossing(position);
       if (tensors == input ||
           std::ranges::none_of(tensors, [&](int t) { return first_backward_read_[t] >= 0; }))

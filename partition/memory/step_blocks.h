@@ -67,7 +67,7 @@ class StepBlocks {
   std::vector<int> crossing(int position) const;
   std::vector<int> cuts() const;
   void split(int first, int end, std::vector<int>& ends) const;
-  int candidates_between(int first, int end) const;
+  std::vector<std::vector<int>> candidates_between(int first, int end) const;
   bool assign_backward();
   void leave_out(const std::vector<int>& away);
   void find_gradients();

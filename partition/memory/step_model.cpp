@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <ranges>
 #include <stdexcept>
 
@@ -57,12 +58,46 @@ std::vector<std::int64_t> BufferLives::live() {
   return bytes;
 }
 
+namespace {
+
+// Checks that the operations which write the slices of one tensor run in their order.
+class WrittenSlices {
+ public:
+  explicit WrittenSlices(const StepModel& model) : count_(model.tensor_bytes.size(), 0) {
+    bool any = false;
+    for (const StepOperation& operation : model.operations)
+      for (const int tensor : operation.outputs) any = ++count_[tensor] > 1 || any;
+    if (!any) return;
+    written_.assign(count_.size(), 0);
+    for (int i = 0; i < std::ssize(model.operations); ++i)
+      for (const int tensor : model.operations[i].outputs)
+        if (count_[tensor] > 1) place_.emplace(std::pair(i, tensor), written_[tensor]++);
+    std::ranges::fill(written_, 0);
+  }
+  void write(int tensor, int operation, bool updates) {
+    if (count_[tensor] < 2) return;
+    const int place = place_.at({operation, tensor});
+    // A slice may be written again in a tensor that has all of them.
+    if (updates && written_[tensor] == count_[tensor]) return;
+    if (updates && place != written_[tensor])
+      throw std::logic_error(fmt::format("operation {} writes tensor {} after a gap", operation, tensor));
+    written_[tensor] = place + 1;
+  }
+
+ private:
+  std::vector<int> count_, written_;          // by tensor: its writers, and how many of them have run
+  std::map<std::pair<int, int>, int> place_;  // by operation and tensor: which of its writers it is
+};
+
+}  // namespace
+
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule) {
   BufferLives lives(static_cast<int>(schedule.size()), model.alignment);
   // By tensor: the buffer of its newest content.
   std::vector<int> newest(model.tensor_bytes.size(), -1);
   std::vector<bool> ran(model.operations.size(), false);
   std::vector<std::pair<int, int>> written;  // tensors that the current run writes, and their buffers
+  WrittenSlices slices(model);
   for (int at = 0; at < std::ssize(schedule); ++at) {
     const auto read = [&](int tensor) {
       if (newest[tensor] < 0)
@@ -87,6 +122,7 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
       if (model.tensor_bytes[tensor] == 0) continue;
       const bool updated =
           newest[tensor] >= 0 && std::ranges::find(operation.inputs, tensor) != operation.inputs.end();
+      slices.write(tensor, schedule[at].operation, updated);
       if (updated) continue;  // the operation updates its input, in the same buffer
       written.emplace_back(tensor, lives.add(model.tensor_bytes[tensor], at));
     }

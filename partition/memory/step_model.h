@@ -16,6 +16,9 @@ struct StepOperation {
   // Outputs that a repeated run writes; empty if the operation runs only once.
   std::vector<int> again;
   bool backward = false;
+  // Whether it must be in the same block (step_blocks.h) as the operation before it, because they
+  // compute slices of the same tensors.
+  bool joined = false;
 };
 
 struct StepModel {
@@ -23,6 +26,9 @@ struct StepModel {
   // Bytes of each tensor; 0 if it is not in the step's memory.
   std::vector<std::int64_t> tensor_bytes;
   std::vector<char> copyable;  // by tensor: whether it may wait in host memory; empty if none may
+  // By tensor: a number that the slices of one tensor share, which are kept or dropped together;
+  // empty if each tensor stands alone.
+  std::vector<int> family;
   std::int64_t alignment = 1;  // sizes of buffers are rounded up to multiples of it
 };
 
@@ -55,7 +61,8 @@ double repeated_ms(const StepModel& model, const StepSchedule& schedule);
 // that writes it to the last that reads it, or takes over that of an input which may share and
 // which no later run reads. A buffer that is copied out is live until its copy has ended, and the
 // next one from the run that begins the copy back.
-// Throws std::logic_error if a run reads what is not in memory.
+// Throws std::logic_error if a run reads what is not in memory, or writes a slice of a tensor that
+// lacks an earlier slice.
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule);
 // Returns the largest of live_bytes.
 std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);

@@ -69,8 +69,8 @@ class MemoryBench {
 
   void run() {
     if (!options_.json)
-      fmt::print("{:<40} {:>12} {:>8} {:>10} {:>12} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory",
-                 "of all", "recomputed", "on the host", "expected", "measured", "ms", "images/s");
+      fmt::print("{:<40} {:>12} {:>8} {:>10} {:>6} {:>12} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory",
+                 "of all", "recomputed", "slices", "on the host", "expected", "measured", "ms", "images/s");
     measure("everything kept", *steps_.train, 0);
     const int count = static_cast<int>(std::ssize(blocks_.blocks()));
     compare("batch norms again", partition::run_again(model_, batch_norms()));
@@ -83,8 +83,7 @@ class MemoryBench {
     for (const double share : kShares)
       plan(fmt::format("plan within {:.0f} %", 100 * share),
            static_cast<std::int64_t>(share * static_cast<double>(all_bytes_)));
-    const MemoryFitter::Fitted least = fitter_.least();
-    measure("plan within the least", least.train, least.more_ms);
+    measure("plan within the least", fitter_.least());
     measure("everything kept, once more", *steps_.train, 0);
   }
 
@@ -143,15 +142,24 @@ class MemoryBench {
 
   void plan(const std::string& name, std::int64_t limit) {
     if (const std::optional<MemoryFitter::Fitted> fitted = fitter_.within(limit))
-      measure(name, fitted->train, fitted->more_ms);
+      measure(name, *fitted);
     else if (!options_.json)
       fmt::print("{:<40} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
   }
 
-  // Runs and times the step on the device. Returns the bytes of its arena.
+  void measure(const std::string& name, const MemoryFitter::Fitted& fitted) {
+    measure(name, fitted.train, fitted.more_ms, fitted.slices,
+            fitted.evaluate ? *fitted.evaluate : steps_.evaluate);
+  }
   std::int64_t measure(const std::string& name, const CompiledGraph& train, double more_ms) {
+    return measure(name, train, more_ms, 1, steps_.evaluate);
+  }
+
+  // Runs and times the step on the device. Returns the bytes of its arena.
+  std::int64_t measure(const std::string& name, const CompiledGraph& train, double more_ms, int slices,
+                       const CompiledGraph& evaluate) {
     const auto recomputed = std::ranges::count_if(train.graph.nodes, &Node::recompute);
-    Session session(CompiledSteps(train, steps_.evaluate, step_), step_, groups_);
+    Session session(CompiledSteps(train, evaluate, step_), step_, groups_);
     fill_batch(session, classes_, 1);
     time_steps(session, options_.warmup);
     const TimedSteps timed = time_steps(session, options_.steps);
@@ -170,6 +178,7 @@ class MemoryBench {
                                          {"bytes", bytes},
                                          {"share", share},
                                          {"recomputed", recomputed},
+                                         {"slices", slices},
                                          {"host_bytes", train.host_bytes},
                                          {"expected_percent", expected},
                                          {"measured_percent", more},
@@ -178,8 +187,8 @@ class MemoryBench {
                                          {"images_per_second", rate}})
                              .dump());
     else
-      fmt::print("{:<40} {:>12} {:>6.1f} % {:>10} {:>12} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n", name,
-                 format_bytes(static_cast<std::uint64_t>(bytes)), 100 * share, recomputed,
+      fmt::print("{:<40} {:>12} {:>6.1f} % {:>10} {:>6} {:>12} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n",
+                 name, format_bytes(static_cast<std::uint64_t>(bytes)), 100 * share, recomputed, slices,
                  format_bytes(static_cast<std::uint64_t>(train.host_bytes)), expected, more, timed.mean(),
                  rate);
     std::fflush(stdout);

@@ -172,6 +172,7 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                                        {"expected_ms", fit.step_ms},
                                        {"recomputed_ms", fit.repeated_ms},
                                        {"expected_more_ms", fit.more_ms},
+                                       {"slices", fit.slices},
                                        {"copied", fit.copied},
                                        {"host_bytes", fit.host_bytes},
                                        {"lanes", lanes ? lanes->text() : options.lanes.text()},

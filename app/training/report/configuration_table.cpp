@@ -174,6 +174,15 @@ std::vector<std::pair<std::string, std::string>> training_rows(const TrainOption
        fmt::format("{}; the newest {} and the best are kept", checkpoints, o.keep_checkpoints)}};
 }
 
+namespace {
+
+std::string sliced_row(const MemoryFit& fit) {
+  if (fit.slices == 1) return "nothing";
+  return fmt::format("{} slices of the batch: {}", fit.slices, fmt::join(fit.sliced, ", "));
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fit) {
   if (!fit.fitted) return {};
   int count = 0;
@@ -187,6 +196,7 @@ std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fi
           {"recomputed", count == 0 ? "nothing"
                                     : fmt::format("{} operations in backward ({} in forward): {}", count,
                                                   fit.forward_operations, fmt::join(repeated, ", "))},
+          {"in slices", sliced_row(fit)},
           {"in host memory", fit.copied == 0
                                  ? fmt::format("nothing of at most {}", bytes(fit.host_limit))
                                  : fmt::format("{} of at most {}: {} tensors between forward and backward",

@@ -1,8 +1,10 @@
 // Makes convolutions on the device: requires layouts and types, and chooses the plan.
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/cuda/joined_pixels.h"
 #include "kernels/conv2d/engines.h"
 #include "kernels/conv2d/input_norm.h"
+#include "kernels/conv2d/pieces.h"
 #include "kernels/device/cuda_kernel.h"
 #include "kernels/gemm/bench/measure.h"
 #include "kernels/gemm/rungs.h"
@@ -38,6 +40,24 @@ Task task_of(const char* operation, Direction direction, const Conv2dProblem& pr
   task.math = type == DType::bf16 ? gemm::Math::bf16 : problem.tf32 ? gemm::Math::tf32 : gemm::Math::fp32;
   task.bias = problem.bias;
   return task;
+}
+
+// Returns the plan of a batch of `batch` samples, of which the task's samples are a slice. The sums
+// over k do not depend on the number of samples, so each sample has the bits that it has in the
+// whole batch. Throws std::invalid_argument if the plan does not suit the slice.
+conv::Plan plan_of(const Task& task, std::int64_t batch) {
+  if (batch == 0 || batch == task.geometry.n) return conv::chosen(task);
+  Task whole = task;
+  whole.geometry.n = int(batch);
+  conv::Plan plan = conv::chosen(whole);
+  if (!conv::supports(plan.engine, task) ||
+      conv::with_joined_pixels(task).joined != conv::with_joined_pixels(whole).joined)
+    throw std::invalid_argument("conv2d: the kernel of the whole batch does not suit a slice of it");
+  // The slice may need less workspace. If its own candidates lack the plan, keep the larger size.
+  for (const conv::Plan& own : conv::candidates(plan.engine, task))
+    if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra)
+      plan.workspace_bytes = std::min(plan.workspace_bytes, own.workspace_bytes);
+  return plan;
 }
 
 void require_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
@@ -116,7 +136,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
   // Sums that are already known (sums_known) do not change the plan, so y has the same bits.
-  const conv::Plan plan = conv::chosen(task);
+  const conv::Plan plan = plan_of(task, problem.batch);
   task.statistics = writes_sums(problem);
   const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
     buffers.images = operands.inputs[0];
@@ -144,8 +164,8 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   task.bias = false;
   task.input_relu = problem.input_relu;
   task.input_norm = problem.input_norm.has_value();
-  const conv::Plan plan = conv::chosen(task);
-  const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
+  const conv::Plan plan = plan_of(task, problem.batch);
+  Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
     buffers.images = operands.inputs[0];
     buffers.weights = operands.inputs[1];
     buffers.out = operands.outputs[0];
@@ -153,12 +173,19 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
     if (problem.input_norm) buffers.norm = input_norm_of(*problem.input_norm, operands);
     buffers.control = operands.control;
   });
-  if (plan.fuses_extra) return convolution;
+  if (plan.fuses_extra) {
+    // The block that writes an element of g is the only one that uses this element of dy2, and it
+    // has read the element before.
+    if (problem.input_norm) convolution.in_place = {{norm_dy2_at, 0}};
+    return convolution;
+  }
   if (problem.input_norm) return followed_by_norm_pass(convolution, pass);
   return problem.input_relu ? with_relu_gradient(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  if (problem.piece > 0)
+    return backward_weights_in_pieces(Backend::cuda, conv2d_backward_weights, problem, request);
   const char* operation = "conv2d_backward_weights";
   require_counts(operation, request, 2, problem.bias ? 2 : 1);
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];

@@ -1,6 +1,8 @@
 // Networks that are small enough for the reference backend. Together they have every layer type.
 #pragma once
 
+#include <string>
+
 #include "app/model/network.h"
 
 namespace convoy::app {
@@ -123,6 +125,23 @@ inline Network modern() {
   x = net.add("sigmoid", Activation::of(ActivationKind::sigmoid), net.add("prelu1", Prelu{}, x));
   x = net.add("head", Conv2d::square(5, 1, 1, 0, true), x);
   net.add("flatten", Flatten{}, net.add("pool", Pool::global(), x));
+  return net;
+}
+
+// Returns a network as VGG: convolutions with ReLUs, pools, and a classifier.
+inline Network plain(std::int64_t batch, std::int64_t size = 16, int channels = 8) {
+  Network net("plain", {batch, 3, size, size});
+  LayerId x = net.input();
+  for (int block = 0; block < 3; ++block) {
+    const std::string name = "block" + std::to_string(block);
+    for (int i = 0; i < 2; ++i) {
+      const std::string conv = name + ".conv" + std::to_string(i);
+      x = net.add(conv, Conv2d::square(channels << block, 3, 1, 1, true), x);
+      x = net.add(conv + ".relu", Relu{}, x);
+    }
+    x = net.add(name + ".pool", Pool::max(2, 2), x);
+  }
+  net.add("fc", Linear{5}, x);
   return net;
 }
 

@@ -1,0 +1,48 @@
+// Trains over slices of the batch on several ranks, which sum a gradient when all its slices have
+// been added up.
+#include <gtest/gtest.h>
+
+#include "app/compile/fit_memory.h"
+#include "app/execute/session.h"
+#include "comm/collectives.h"
+#include "tests/app/model/tiny_networks.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::app {
+namespace {
+
+TEST(SlicedTraining, RanksChangeNoBitWithinTheLeastMemory) {
+  const auto ranks = comm::make_mpi_collectives(test::world());
+  const Network network = plain(8, 32);
+  StepOptions options;
+  options.pieces = {.least_bytes = 0};
+  const auto train = [&](std::int64_t limit) {
+    options.memory_limit = limit;
+    Session session(network, options, *ranks);
+    EXPECT_EQ(session.memory_fit().slices > 1, limit > 0);
+    std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
+    initialize({"images", network.shape(0), Initializer::normal(1)},
+               17 + static_cast<std::uint64_t>(ranks->rank()), images.data());
+    session.write(session.images(), images);
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i % 5);
+    session.control().valid = 7;  // the batch is not full
+    session.control().global_valid = 7 * ranks->size();
+    session.control().learning_rate = 0.05f;
+    std::vector<double> losses;
+    for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
+    std::vector<std::vector<float>> parameters;
+    for (const PersistentTensor& tensor : session.memory().parameters())
+      parameters.push_back(session.read(tensor));
+    return std::pair(losses, parameters);
+  };
+  const auto expected = train(0);
+  options.memory_limit = 0;
+  const CompiledSteps steps = compile_steps(network, options, {ranks.get(), ranks.get(), nullptr});
+  const auto scratch = [&](std::size_t bytes) { return ranks->scratch_bytes(bytes); };
+  const MemoryFitter fitter(steps, options, scratch, estimated_node_ms(*steps.train, options));
+  EXPECT_EQ(train(fitter.least().bytes), expected);
+}
+
+}  // namespace
+}  // namespace convoy::app
