@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cudaTypedefs.h>
-#include <fmt/format.h>
 
 #include <stdexcept>
+#include <string>
 
 #include "kernels/device/cuda_error.h"
 
@@ -19,14 +19,14 @@ Function driver_function(const char* name) {
   cudaDriverEntryPointQueryResult result{};
   CONVOY_CUDA(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
   if (result != cudaDriverEntryPointSuccess)
-    throw std::runtime_error(
-        fmt::format("the CUDA driver has no {}: a driver for CUDA 12 or later is needed", name));
+    throw std::runtime_error("the CUDA driver has no " + std::string(name) +
+                             ": a driver for CUDA 12 or later is needed");
   return reinterpret_cast<Function>(found);
 }
 
 inline void check_driver(CUresult status, const char* name) {
   if (status != CUDA_SUCCESS)
-    throw std::runtime_error(fmt::format("{} failed: CUDA driver error {}", name, static_cast<int>(status)));
+    throw std::runtime_error(std::string(name) + " failed: CUDA driver error " + std::to_string(status));
 }
 
 }  // namespace convoy::kernels
