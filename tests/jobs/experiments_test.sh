@@ -72,4 +72,15 @@ if /usr/bin/python3 -c 'import numpy, h5py, matplotlib' 2>/dev/null; then
 else
   echo "numpy, h5py or matplotlib is not installed: finite_width.sh is not tested"
 fi
+
+echo "== sharing.py"
+check "runs" timeout 120 "$root/jobs/experiments/sharing.py" "$CONVOY" "$folder/sharing" --backend cpu --mix tiny --scale 0.1 --ways auto \
+  --threads 1 >"$folder/sharing.md"
+check "the jobs have the bits of their runs alone" grep -q '^| tiny | share, auto | .*| same |$' "$folder/sharing.md"
+
+echo "== serving.py"
+check "runs" timeout 120 "$root/jobs/experiments/serving.py" "$CONVOY" "$folder/serving" --backend cpu --model lenet --size 28 --batch 8 \
+  --steps 20 --loads 0.2 --overload 200 --seconds 1 --threads 1 --goal 100 >"$folder/serving.md"
+check "three ways have latencies and a training's rate" is "$(grep -cE '^\| 0.20 \|( [a-z ]+ \|) [0-9.]+ \| [0-9.]+ \| [0-9]+ \| [0-9.]+ \|$' "$folder/serving.md")" 3
+check "a burst has latencies before and after it" grep -qE '^\| 0.20 \| 64 requests \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$folder/serving.md"
 finish
