@@ -18,8 +18,8 @@ struct PieceOptions {
 
 // Cuts all convolutions from the first large one to the last, as far as the gradient of their
 // output can be computed slice by slice. The sums then have another order, and so other bits. All
-// have the same pieces, so that slices of several layers end at the same samples: the fewest of 2, 4
-// and so on with which x and dy of each piece take less than least_bytes.
+// have the same pieces, so that slices of several layers end at the same samples: the fewest of 2,
+// 4 and so on with which x and dy of each piece take less than least_bytes.
 void cut_weight_gradients(StepGraph& graph, const PieceOptions& options = {});
 
 }  // namespace convoy::app
