@@ -1,6 +1,6 @@
 // Improves a placement under memory limits. Searches up a ladder of limits, from the tightest to
-// the machine's. The ladder and its searches depend on the graph and not on the machine's limits, so
-// that a looser limit repeats the searches of a tighter one and never gives a longer schedule.
+// the machine's. The ladder and its searches depend on the graph and not on the machine's limits.
+// So a looser limit repeats the searches of a tighter one and never gives a longer schedule.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -28,8 +28,8 @@ Bytes Partitioner::largest_limit() const {
   return largest;
 }
 
-// Returns the peak of the device that needs the largest share of its limit. If the limits differ, it
-// is scaled to the largest limit.
+// Returns the peak of the device that needs the largest share of its limit. If the limits differ,
+// it is scaled to the largest limit.
 Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   double share = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -114,8 +114,8 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
     if (!placement.device_of.empty()) take(placement);
 }
 
-// Returns limits between the memory_floor() and `peak`, the peak of a placement that ignores limits,
-// as shares of the machine's limits. Their distances from the floor form a geometric series.
+// Returns limits between the memory_floor() and `peak`, the peak of a placement without limits, as
+// shares of the machine's limits. Their distances from the floor form a geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
   constexpr int kRungs = 20;
   constexpr double kLeast = 0.006;  // distance of the tightest limit from the floor, as a share of the floor
@@ -131,8 +131,8 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
 }
 
 // Searches up the ladder to the machine's own limits: on each rung from the placement of the rung
-// below or, on every second rung, from one that `start_of` gives, made to fit first. Returns the last
-// placement; it is empty if the ladder begins above the machine's limits.
+// below or, on every second rung, from one that `start_of` gives, made to fit first. Returns the
+// last placement; it is empty if the ladder begins above the machine's limits.
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
                              ImprovementCounts& counts) const {
@@ -187,7 +187,7 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
     consider(*open.placement);
     counts = open.improvement;
     const Bytes peak = largest_peak(open.simulation);
-    // Far above the peak of a schedule without limits they hardly matter, and the ladder takes time.
+    // Limits far above the peak of a schedule without limits hardly matter.
     constexpr double kAmple = 2;
     const bool ample = found && static_cast<double>(largest_limit()) > kAmple * static_cast<double>(peak);
     const std::vector<double> shares = ample ? std::vector<double>{} : ladder(peak);
