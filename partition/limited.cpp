@@ -1,7 +1,6 @@
-// Improves a placement under memory limits. Searches under a ladder of limits, first from the
-// loosest to the tightest, then back up to the machine's. The ladder and its searches depend on the
-// graph and not on the machine's limits, so that a looser limit repeats the searches of a tighter
-// one and never gives a longer schedule.
+// Improves a placement under memory limits. Searches up a ladder of limits, from the tightest to
+// the machine's. The ladder and its searches depend on the graph and not on the machine's limits.
+// So a looser limit repeats the searches of a tighter one and never gives a longer schedule.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -29,8 +28,8 @@ Bytes Partitioner::largest_limit() const {
   return largest;
 }
 
-// Returns the peak of the device that needs the largest share of its limit. If the limits differ, it
-// is scaled to the largest limit.
+// Returns the peak of the device that needs the largest share of its limit. If the limits differ,
+// it is scaled to the largest limit.
 Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   double share = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -115,11 +114,11 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
     if (!placement.device_of.empty()) take(placement);
 }
 
-// Returns limits between the memory_floor() and `peak`, the peak of a placement that ignores limits,
-// as shares of the machine's limits. Their distances from the floor form a geometric series.
+// Returns limits between the memory_floor() and `peak`, the peak of a placement without limits, as
+// shares of the machine's limits. Their distances from the floor form a geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
   constexpr int kRungs = 20;
-  constexpr double kLeast = 0.01;  // distance of the tightest limit from the floor, as a share of the floor
+  constexpr double kLeast = 0.006;  // distance of the tightest limit from the floor, as a share of the floor
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
   const double most = static_cast<double>(peak) / floor - 1;
   std::vector<double> shares;
@@ -131,44 +130,43 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
   return shares;
 }
 
-// Searches down the ladder from `start`, then up again to the machine's own limits: on each rung
-// from the placement of the rung below or from that on the way down. Returns the last placement; it
-// is empty if the ladder begins above the machine's limits.
-Placement Partitioner::down_and_up(const std::vector<double>& shares, const Placement& start,
-                                   ImprovementCounts& counts) const {
-  constexpr std::int64_t kPartsDown = 12, kPartsUp = 6;  // of the work of a search without limits
+// Searches up the ladder to the machine's own limits: on each rung from the placement of the rung
+// below or, on every second rung, from one that `start_of` gives, made to fit first. Returns the
+// last placement; it is empty if the ladder begins above the machine's limits.
+Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
+                             const std::function<const Placement&(std::size_t)>& start_of,
+                             ImprovementCounts& counts) const {
+  constexpr std::int64_t kPartsToFit = 4, kParts = 6;  // of the work of a search without limits
+  constexpr std::size_t kTight = 3;  // the tightest rungs, which are hard, get all of that work
   std::int64_t searches = 2 * std::ssize(shares);
-  std::vector<Placement> down(shares.size());
-  const auto search = [&](double share, const Placement& from, std::int64_t parts) {
-    const Machine machine = with_limits(share);
-    const CostModel cost(cost_.graph(), machine);
-    // Half of a time limit is for the search under the machine's own limits.
-    ImprovementLimits limits = share_of(search_limits(), options_.time_limit ? 2 * searches-- : parts);
-    limits.fit_at_any_cost = true;
-    ImprovementCounts its;
-    Placement found = improve(cost, units_, from, limits, &its);
-    counts.tried += its.tried, counts.accepted += its.accepted;
-    return found;
-  };
-  const Placement* from = &start;
-  for (std::size_t rung = shares.size(); rung-- > 0; from = &down[rung])
-    down[rung] = search(shares[rung], *from, kPartsDown);
   Placement best;
   for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
     const Machine machine = with_limits(shares[rung]);
     const CostModel cost(cost_.graph(), machine);
+    const auto search = [&](const Placement& from, std::int64_t parts) {
+      // Half of a time limit is for the search under the machine's own limits.
+      ImprovementLimits limits = share_of(search_limits(), options_.time_limit ? 2 * searches-- : parts);
+      limits.fit_at_any_cost = true;
+      ImprovementCounts its;
+      Placement found = improve(cost, units_, from, limits, &its);
+      counts.tried += its.tried, counts.accepted += its.accepted;
+      return found;
+    };
     const auto score = [&](const Placement& placement) {
       const Simulation simulation = simulate(cost, placement);
       return std::pair(memory_overflow(machine, simulation), simulation.makespan);
     };
-    const bool below = !best.device_of.empty() && score(best) <= score(down[rung]);
-    best = search(shares[rung], below ? best : down[rung], kPartsUp);
+    if (best.device_of.empty() || rung % 2 == first) {
+      Placement other = search(start_of(rung), kPartsToFit);
+      if (best.device_of.empty() || score(other) < score(best)) best = std::move(other);
+    }
+    best = search(best, rung < kTight ? 1 : kParts);
   }
   return best;
 }
 
-// Takes the best placement of a search without limits if it fits, and searches the ladder from it and
-// from the placement of METIS. Goes on under the machine's own limits if there is a time limit, or if
+// Takes the placement of a search without limits if it fits, and climbs the ladder with it and with
+// those of METIS and ParDNN. Goes on under the machine's own limits if there is a time limit, or if
 // the ladder has found nothing.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
@@ -187,11 +185,26 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   if (small()) {
     const PartitionResult open = without_limits();
     consider(*open.placement);
-    const std::vector<double> shares = ladder(largest_peak(open.simulation));
-    const std::array<Placement, 2> starts = {*open.placement, ordered(place(Algorithm::kMetis))};
+    counts = open.improvement;
+    const Bytes peak = largest_peak(open.simulation);
+    // Limits far above the peak of a schedule without limits hardly matter.
+    constexpr double kAmple = 2;
+    const bool ample = found && static_cast<double>(largest_limit()) > kAmple * static_cast<double>(peak);
+    const std::vector<double> shares = ample ? std::vector<double>{} : ladder(peak);
+    const Placement by_metis = ordered(place(Algorithm::kMetis)),
+                    by_pardnn = ordered(place(Algorithm::kParDnn));
+    // The placement without limits is good under loose limits, but hard to fit into tight ones.
+    const auto other = [&](std::size_t rung) -> const Placement& {
+      return 2 * rung < shares.size() ? by_pardnn : *open.placement;
+    };
     std::array<ImprovementCounts, 2> its;
-    for (std::size_t i = 0; i < starts.size(); ++i)
-      tasks.push_back([&, i] { return down_and_up(shares, starts[i], its[i]); });
+    if (!shares.empty()) {
+      tasks.push_back([&] {
+        return climb(
+            shares, 0, [&](std::size_t) -> const Placement& { return by_metis; }, its[0]);
+      });
+      tasks.push_back([&] { return climb(shares, 1, other, its[1]); });
+    }
     run_tasks(tasks, consider);
     for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
   }

@@ -64,8 +64,9 @@ class Partitioner {
   PartitionResult without_limits() const;
   Placement ordered(Placement placement) const;
   std::vector<double> ladder(Bytes peak) const;
-  Placement down_and_up(const std::vector<double>& shares, const Placement& start,
-                        ImprovementCounts& counts) const;
+  Placement climb(const std::vector<double>& shares, std::size_t first,
+                  const std::function<const Placement&(std::size_t)>& start_of,
+                  ImprovementCounts& counts) const;
   void search_own_limits(const Entry& best, const std::function<void(const Placement&)>& take,
                          ImprovementCounts& counts) const;
   void run_tasks(const std::vector<std::function<Placement()>>& tasks,

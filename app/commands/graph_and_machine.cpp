@@ -32,7 +32,7 @@ TaskGraph generated(const std::string& text) {
   if (nodes.empty() || nodes.size() > kMostDigits ||
       nodes.find_first_not_of("0123456789") != std::string::npos)
     throw UsageError(fmt::format(
-        "--graph: found '{}', expected generated:FAMILY:NODES, as generated:transformer:11000", text));
+        "--graph: found '{}', expected generated:FAMILY:NODES, as generated:transformer:11000", brief(text)));
   options.nodes = static_cast<NodeIndex>(std::stol(nodes));
   // Refuse a graph that does not fit into the free memory. A graph of a million nodes with three
   // edges each takes 0.6 GB, with all data that are derived from it (measured).

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "partition/graph/brief.h"
 #include "partition/graph/step_builder.h"
 #include "partition/random.h"
 
@@ -285,7 +286,7 @@ TaskGraph generate_task_graph(std::string_view family, const GeneratorOptions& o
   if (family == "sparse") return generate_random(options, 3);
   throw std::runtime_error(fmt::format(
       "graph family \"{}\", expected recurrent, crn, wide-resnet, transformer, e3d, random or sparse",
-      family));
+      brief(family)));
 }
 
 }  // namespace convoy::partition

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "partition/graph/pardnn_folder.h"
 #include "partition/graph/pipedream.h"
@@ -11,7 +12,8 @@
 namespace convoy::partition {
 
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options) {
-  if (std::filesystem::is_directory(path)) return read_pardnn_folder(path);
+  std::error_code none;  // a path that cannot be looked up is no folder
+  if (std::filesystem::is_directory(path, none)) return read_pardnn_folder(path);
   const std::string text = read_text(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const std::string_view line = std::string_view(text).substr(0, text.find('\n'));

@@ -72,9 +72,9 @@ constexpr std::array kNetworks{Entry{"linear", zoo::linear},
   std::vector<std::string> candidates = network_names();
   for (const char* example : {"wrn16_4", "wrn28_10", "wrn40_2"}) candidates.emplace_back(example);
   if (const std::string nearest = did_you_mean(name, candidates); !nearest.empty())
-    throw UsageError(fmt::format("unknown model \"{}\"{}", name, nearest));
+    throw UsageError(fmt::format("unknown model \"{:.80}\"{}", name, nearest));
   throw UsageError(
-      fmt::format("unknown model \"{}\", expected one of {}", name, fmt::join(network_names(), ", ")));
+      fmt::format("unknown model \"{:.80}\", expected one of {}", name, fmt::join(network_names(), ", ")));
 }
 
 void check_input(const std::string& name, const Shape& input) {
