@@ -129,7 +129,7 @@ void Trainer::keep_own_members() {
   std::size_t number = 0;
   own_.clear();
   for (Shape& shape : shapes_) {
-    const double each = work.empty() ? 0 : work[number];
+    const double each = work[number];
     if (members_) std::erase_if(shape.members, [&](int) { return rank_of[number++] != world_.rank(); });
     shape.first = own_.size();
     shape.work = each * static_cast<double>(shape.members.size());
