@@ -16,19 +16,22 @@ convoy=$1 data=$2 out=$3
 [ -f "$data" ] || fail 1 "$data: no such file"
 read -ra widths <<<"${WIDTHS:-1 2 4 8}"
 read -ra more <<<"${FLAGS:-}"
-model=${MODEL:-wrn16_1} backend=${BACKEND:-cuda}
-flags=(--data "$data" --global-batch "${BATCH:-128}" --steps "${STEPS:-1000}" --backend "$backend" --flip --crop-padding 4
+model=${MODEL:-wrn16_1} steps=${STEPS:-1000} backend=${BACKEND:-cuda}
+flags=(--data "$data" --global-batch "${BATCH:-128}" --backend "$backend" --flip --crop-padding 4
        --eval-every 0 --checkpoint-every-epochs 0 --overwrite "${more[@]}")
 [ "$backend" = cpu ] || flags+=(--data-on-device --precision "${PRECISION:-bf16}" --tuning-file "$out/tuning.json")
 mkdir -p "$out"
+train() { # STEPS FLAGS…
+  "$convoy" train "${flags[@]}" --steps "$@"
+}
 value() { # FILE KEY
   sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\).*/\1/p" "$1" | head -n 1
 }
 
-# The first run of each kind measures kernels and lanes for the tuning file, so it is not timed.
+# The first run measures kernels and lanes for the tuning file, so it is not timed.
 list=$(IFS=,; echo "${widths[*]}")
-[ "$backend" = cpu ] || "$convoy" train --model "$model" "${flags[@]}" --steps 20 --members "width=$list" --out "$out/tuning" >/dev/null
-"$convoy" train --model "$model" "${flags[@]}" --members "width=$list" --out "$out/together" | tee "$out/together.log"
+[ "$backend" = cpu ] || train 20 --model "$model" --members "width=$list" --out "$out/tuning" >/dev/null
+train "$steps" --model "$model" --members "width=$list" --out "$out/together" | tee "$out/together.log"
 together=$(value "$out/together/members/1/summary.json" step_ms_median)
 
 echo
@@ -37,7 +40,7 @@ echo "|---|---|---|"
 sum=0 number=0
 for width in "${widths[@]}"; do
   number=$((number + 1))
-  "$convoy" train --model "${model%_*}_$width" "${flags[@]}" --out "$out/alone$width" >"$out/alone$width.log"
+  train "$steps" --model "${model%_*}_$width" --out "$out/alone$width" >"$out/alone$width.log"
   alone=$(value "$out/alone$width/summary.json" step_ms_median)
   sum=$(awk "BEGIN { print $sum + $alone }")
   echo "| $width | $alone | |"

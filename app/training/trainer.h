@@ -42,7 +42,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Functions of the set-up, in trainer_setup.cpp and trainer_session.cpp.
+  // Functions of the set-up, in trainer_setup.cpp, trainer_shapes.cpp and trainer_session.cpp.
   void check_ranks();
   void open_data();
   void make_trainings();

@@ -1,6 +1,5 @@
-// Makes the networks, the compiled steps and the sessions of a trainer.
+// Makes the compiled steps and the sessions of a trainer.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,16 +7,10 @@
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
-#include "app/model/drop_path.h"
-#include "app/model/flops.h"
-#include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
 #include "app/training/parameter_rates.h"
-#include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
-#include "app/training/run_network.h"
 #include "app/training/trainer.h"
-#include "data/loader/order.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -56,92 +49,6 @@ std::int64_t available_memory(const TrainOptions& options, int ranks_on_host) {
 }
 
 }  // namespace
-
-Network Trainer::make_replica_network(const TrainOptions& options) const {
-  const data::ImageShape image = dataset_->input_shape();
-  Network network = make_network(
-      options.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
-  if (options.reinitialise) network.reinitialise();
-  return network;
-}
-
-Network Trainer::trained(Network network, const TrainOptions& options) const {
-  network = with_outputs(std::move(network), options.loss_weights.size());
-  if (options.drop_path >= 0) network = with_drop_path(network, static_cast<float>(options.drop_path));
-  if (options.parametrisation == Parametrisation::mup)
-    parametrise_by_width(network, options.base_width, options.optimizer);
-  return network;
-}
-
-// Sets which parameters are trained, how fast, and the initial values that --init gives.
-void Trainer::prepare(Shape& shape) {
-  const int overridden = set_rates(*shape.network, shape.options);
-  if (overridden > 0 && world_.rank() == 0)
-    spdlog::warn("--rate trains {} parameters that --freeze names, too", overridden);
-  for (const ParameterSpec& spec : shape.network->parameters())
-    if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
-  if (!shape.options.init.empty())
-    shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
-}
-
-// Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
-// keeps the shapes of which this rank trains members.
-void Trainer::make_shapes() {
-  const auto shapes = members_ ? members_->shapes() : std::vector<std::vector<int>>{{0}};
-  if (shapes.size() > 1 && host_.gate != nullptr)
-    throw UsageError(fmt::format(
-        "--members: found members of {} shapes, expected one shape in a job of convoy share", shapes.size()));
-  for (const std::vector<int>& members : shapes) {
-    Shape& shape = shapes_.emplace_back();
-    shape.members = members;
-    shape.options = members_ ? members_->options(members[0]) : options_;
-    Facts facts;
-    run_on_all_ranks(world_, [&] {
-      shape.network.emplace(make_replica_network(shape.options));
-      shape.structure_sha256 = structure_sha256(*shape.network);
-      facts = facts_of(*shape.network);
-      if (world_.rank() == 0)
-        for (const std::string& note : shape.network->notes())
-          spdlog::info("{}: {}", shape.network->name(), note);
-      shape.network = trained(std::move(*shape.network), shape.options);
-      prepare(shape);
-    });
-    require_same_data(world_, shape.options.model, facts);
-    if (!shape.options.init.empty())
-      require_same_data(world_, shape.options.init,
-                        {{"SHA-256 of the weights", initial_weights_sha256(*shape.network)}});
-  }
-  keep_own_members();
-}
-
-// Spreads the members over the ranks. Members of one shape go in consecutive ranges; otherwise each
-// rank gets about the same number of operations.
-void Trainer::keep_own_members() {
-  std::vector<double> work;
-  for (const Shape& shape : shapes_)
-    work.insert(work.end(), shape.members.size(), forward_flops(*shape.network));
-  std::vector<int> rank_of = spread(work, world_.size());
-  if (shapes_.size() == 1)
-    for (int rank = 0; rank < world_.size(); ++rank) {
-      const data::Slice slice = data::slice_of(std::ssize(work), world_.size(), rank);
-      std::fill_n(rank_of.begin() + slice.first, slice.count, rank);
-    }
-  std::size_t number = 0;
-  own_.clear();
-  for (Shape& shape : shapes_) {
-    const double each = work.empty() ? 0 : work[number];
-    if (members_) std::erase_if(shape.members, [&](int) { return rank_of[number++] != world_.rank(); });
-    shape.first = own_.size();
-    shape.work = each * static_cast<double>(shape.members.size());
-    own_.insert(own_.end(), shape.members.begin(), shape.members.end());
-  }
-  std::erase_if(shapes_, [](const Shape& shape) { return shape.members.empty(); });
-}
-
-std::int64_t Trainer::replica_capacity() const {
-  const std::int64_t replicas = run_ranks_->replicas().size();
-  return (options_.global_batch / options_.accumulate + replicas - 1) / replicas;
-}
 
 StepOptions Trainer::session_options(std::size_t number) const {
   const Shape& shape = shapes_[number];
@@ -300,26 +207,6 @@ void Trainer::draw_other_weights(const Shape& shape) {
     if (!own.init.empty()) set_initial_weights(network, own.init, dataset_->info().classes);
     shape.session->initialise(network, static_cast<int>(i - shape.first));
   }
-}
-
-std::int64_t Trainer::arena_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Shape& shape : shapes_) bytes += shape.session->memory().plan().total();
-  return bytes;
-}
-
-// Returns the memory of all shapes by purpose.
-std::vector<MemoryUse> Trainer::memory_uses() const {
-  std::vector<MemoryUse> all;
-  for (const Shape& shape : shapes_)
-    for (const MemoryUse& use : shape.session->memory().plan().uses()) {
-      const auto same = std::ranges::find(all, use.purpose, &MemoryUse::purpose);
-      if (same == all.end())
-        all.push_back(use);
-      else
-        same->bytes += use.bytes;
-    }
-  return all;
 }
 
 }  // namespace convoy::app

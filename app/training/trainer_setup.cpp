@@ -85,9 +85,10 @@ PlannedWork Trainer::planned_work() const {
   work.steps = (total_steps_ - step_) * options_.accumulate;
   const std::int64_t between = checkpoint_interval();
   if (between > 0) work.checkpoints = (total_steps_ - 1) / between - step_ / between;
-  work.checkpoint_bytes = session_ ? session_->checkpoint_bytes() : 0;
-  if (test_sources_.empty() || !session_) return work;
-  work.batch_steps = session_->evaluated_batch_steps();
+  for (const Shape& shape : shapes_) work.checkpoint_bytes += shape.session->checkpoint_bytes();
+  if (test_sources_.empty()) return work;
+  // Only jobs of convoy share are predicted, whose members have one shape.
+  work.batch_steps = shapes_[0].session->evaluated_batch_steps();
   const std::int64_t interval = options_.eval_every * steps_per_epoch_;
   std::int64_t tests = step_ < total_steps_ ? 1 : 0;  // the test at the end
   if (interval > 0) tests += (total_steps_ - 1) / interval - step_ / interval;
