@@ -114,7 +114,7 @@ class CudaExecutor final : public Executor {
     if (before_ != nullptr) before_->done_.make_wait(compute());
     for (std::size_t i = 0; i < captured.pieces.size(); ++i) {
       const bool last = i + 1 == captured.pieces.size() && !program.goes_on();
-      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, last};
+      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, last, &captured.pieces[i].first_used};
       const Admission admitted(gate_, DeviceGate::Use::step, piece, streams_.compute(0).view());
       captured.pieces[i].graph.launch(compute());
     }
@@ -175,6 +175,7 @@ class CudaExecutor final : public Executor {
     struct Piece {
       CapturedGraph graph;
       double milliseconds = 0;  // estimated
+      std::vector<MemoryRange> first_used;
     };
     std::vector<Piece> pieces;
     int waits = 0;  // the number of instructions that wait for other ranks
@@ -225,6 +226,7 @@ class CudaExecutor final : public Executor {
     const LanePlan plan = plan_lanes(program, fixed_lanes_);
     const double longest_ms = gate_ != nullptr && clock == nullptr ? gate_->longest_piece_ms() : 0;
     const std::vector<StepPiece> pieces = divide_step(program, plan, precision_, longest_ms);
+    std::vector<std::vector<MemoryRange>> uses = first_uses(program, plan, pieces, memory_.state());
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto record_piece = [&](kernels::Stream stream) {
         if (i == 0) ring_.fetch(stream);
@@ -234,7 +236,8 @@ class CudaExecutor final : public Executor {
         CapturedGraph::join(stream.get());
         ring_.publish(stream);
       };
-      captured.pieces.push_back({CapturedGraph::capture(record_piece, priority_), pieces[i].milliseconds});
+      captured.pieces.push_back(
+          {CapturedGraph::capture(record_piece, priority_), pieces[i].milliseconds, std::move(uses[i])});
     }
     return captured;
   }

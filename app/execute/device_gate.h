@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "app/execute/memory_range.h"
 #include "kernels/device/stream.h"
 
 namespace convoy::app {
@@ -43,6 +44,9 @@ class DeviceGate {
   struct Piece {
     double milliseconds = 0;  // the estimated duration
     bool last = true;         // whether the step ends with it
+    // The ranges of the state that this piece uses and no earlier piece of the step, in the order
+    // of their use. They must stay until leave(). Null: the piece may use the whole state.
+    const std::vector<MemoryRange>* first_used = nullptr;
   };
 
   virtual ~DeviceGate() = default;
@@ -52,10 +56,10 @@ class DeviceGate {
   // same memory and must not need more. Throws kernels::OutOfMemory.
   virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
 
-  // Waits until the session may use the device and its state is in device memory. Work that is
-  // enqueued on `stream` from now on is ordered after the work of other sessions that shares memory
-  // with it. With Use::memory and Use::alone the calling thread itself has waited for that work. A
-  // nested call does nothing.
+  // Waits until the session may use the device. Work that is enqueued on `stream` from now on is
+  // ordered after the work of other sessions that shares memory with it, and after the arrival of
+  // the state, or of those parts that this piece and earlier ones of the step use. With Use::memory
+  // and Use::alone the calling thread itself has waited for that work. A nested call does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
   // Tells the gate whether the session will start a step soon. If the session is a prediction

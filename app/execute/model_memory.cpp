@@ -103,6 +103,17 @@ void ModelMemory::divide(const std::function<MemoryPlace(const MemoryNeed& need)
   divided_ = true;
 }
 
+MemoryRange ModelMemory::state() const {
+  MemoryRange state;
+  for (std::size_t i = 0; divided_ && i < starts_.size(); ++i) {
+    const auto region = static_cast<Region>(i);
+    if (!plan_.has(region) || part_of(region) != MemoryPart::state) continue;
+    if (state.begin == nullptr) state.begin = starts_[i];  // the others follow
+    state.bytes += plan_.bytes(region);
+  }
+  return state;
+}
+
 void ModelMemory::clear(kernels::Backend backend) {
   if (transfer_memory_) throw std::logic_error("memory that stages share is not cleared");
   if (divided_) {

@@ -86,6 +86,8 @@ class ModelMemory {
   bool has_mix() const { return plan_.has(Region::mix); }
   // Whether other sessions may overwrite activations and gradients between two steps.
   bool lends_scratch() const { return divided_; }
+  // The memory that may wait in host memory between two steps; empty if none may.
+  MemoryRange state() const;
   // The fields of StepMetrics: four sums over the samples, then the number of ranks that want to
   // stop. The ranks sum these values at the end of a step.
   double* metrics() const { return reinterpret_cast<double*>(base(Region::metrics)); }

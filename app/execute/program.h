@@ -7,15 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/execute/memory_range.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
-
-// A range of memory that an instruction reads or writes.
-struct MemoryRange {
-  const void* begin = nullptr;
-  std::int64_t bytes = 0;
-};
 
 // The part of a device that runs an instruction. A GPU has one copy engine per direction.
 enum class Engine : std::uint8_t { compute, copy_out, copy_back };

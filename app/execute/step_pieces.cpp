@@ -1,6 +1,7 @@
 #include "app/execute/step_pieces.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/device/gpu_model.h"
 
@@ -38,6 +39,26 @@ std::vector<StepPiece> divide_step(const Program& program, const LanePlan& plan,
     pieces.back().milliseconds += ms;
   }
   return pieces;
+}
+
+std::vector<std::vector<MemoryRange>> first_uses(const Program& program, const LanePlan& plan,
+                                                 const std::vector<StepPiece>& pieces,
+                                                 const MemoryRange& state) {
+  std::vector<std::vector<MemoryRange>> uses;
+  RangeSet used;
+  for (const StepPiece& piece : pieces) {
+    std::vector<MemoryRange>& own = uses.emplace_back();
+    for (std::size_t i = piece.first; i < piece.end; ++i) {
+      const Instruction& one = program.instructions()[static_cast<std::size_t>(plan.order[i])];
+      for (const auto* ranges : {&one.reads, &one.writes})
+        for (const MemoryRange& range : *ranges) {
+          const std::byte* const begin = std::max(range.first(), state.first());
+          const std::byte* const end = std::min(range.end(), state.end());
+          std::ranges::copy(used.add({begin, end - begin}), std::back_inserter(own));
+        }
+    }
+  }
+  return uses;
 }
 
 }  // namespace convoy::app

@@ -22,4 +22,10 @@ struct StepPiece {
 std::vector<StepPiece> divide_step(const Program& program, const LanePlan& plan, Precision precision,
                                    double longest_ms);
 
+// Returns for each piece the ranges within `state` that it reads or writes and no earlier piece
+// does, in the order of their first use.
+std::vector<std::vector<MemoryRange>> first_uses(const Program& program, const LanePlan& plan,
+                                                 const std::vector<StepPiece>& pieces,
+                                                 const MemoryRange& state);
+
 }  // namespace convoy::app

@@ -42,6 +42,21 @@ class Placing {
     forget(job);
     if (!place(job, {kState, kScratch}, kAnyCost)) throw DoesNotFit(jobs_[job], capacity_);
   }
+  // Gives all these jobs the bytes of the largest one: free ones, or those of jobs that stay.
+  void stack(const std::vector<std::size_t>& jobs) {
+    const auto bytes = [&](std::size_t job) {
+      return aligned(jobs_[job].need.bytes[kState]) + aligned(jobs_[job].need.bytes[kScratch]);
+    };
+    if (jobs.empty()) return;
+    const std::size_t largest = *std::ranges::max_element(jobs, {}, bytes);
+    if (!place(largest, {kState, kScratch}, 0) && !place(largest, {kState, kScratch}, kAnyCost))
+      throw DoesNotFit(jobs_[largest], capacity_);
+    for (const std::size_t job : jobs) {
+      jobs_[job].offset[kState] = jobs_[largest].offset[kState];
+      jobs_[job].offset[kScratch] = jobs_[job].offset[kState] + aligned(jobs_[job].need.bytes[kState]);
+      placed_[job][kState] = placed_[job][kScratch] = true;
+    }
+  }
   void forget(std::size_t job) { placed_[job][kState] = placed_[job][kScratch] = false; }
 
  private:
@@ -100,7 +115,7 @@ class Placing {
         if (!placed_[other][its] || (other == job && its == part) ||
             !range.overlaps(range_of(jobs_[other], its)))
           continue;
-        if (other == job || part == kInputs || its == kInputs || jobs_[job].stays || jobs_[other].stays)
+        if (other == job || part == kInputs || its == kInputs || jobs_[job].stays != jobs_[other].stays)
           return std::nullopt;
         std::int64_t copied = 0;
         if (its == kState) copied += jobs_[other].need.bytes[kState];
@@ -149,18 +164,24 @@ bool overwrites_state(const MappedJob& other, const MappedJob& job) {
   return false;
 }
 
-void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs) {
+namespace {
+
+void place_all(std::int64_t capacity, std::span<MappedJob> jobs, bool stay_apart) {
   Placing placing(capacity, jobs);
   std::vector<std::size_t> fresh;
   for (std::size_t job = 0; job < jobs.size(); ++job)
     if (!jobs[job].placed) fresh.push_back(job);
   for (const std::size_t job : fresh)
     if (!placing.place_shared(job, kInputs)) throw DoesNotFit(jobs[job], capacity);
-  // Jobs that stay choose before the others.
+  std::vector<std::size_t> staying;
   for (const std::size_t job : fresh)
-    if (jobs[job].stays && !(placing.place_free(job, kState) && placing.place_free(job, kScratch)))
-      throw DoesNotFit(jobs[job], capacity);
+    if (jobs[job].stays) staying.push_back(job);
   std::erase_if(fresh, [&](std::size_t job) { return jobs[job].stays; });
+  // Jobs that stay choose before the others.
+  if (!stay_apart) placing.stack(staying);
+  for (const std::size_t job : staying)
+    if (stay_apart && !(placing.place_free(job, kState) && placing.place_free(job, kScratch)))
+      throw DoesNotFit(jobs[job], capacity);
   bool free = true;
   for (const int part : {kState, kScratch})
     for (const std::size_t job : fresh) free = free && placing.place_free(job, part);
@@ -170,6 +191,19 @@ void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs) {
     for (const std::size_t job : fresh) placing.place_both(job);
   }
   for (MappedJob& job : jobs) job.placed = true;
+}
+
+}  // namespace
+
+void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs) {
+  const std::vector<MappedJob> before(jobs.begin(), jobs.end());
+  try {
+    place_all(capacity, jobs, true);
+  } catch (const DoesNotFit&) {
+    if (std::ranges::count_if(jobs, &MappedJob::stays) < 2) throw;
+    std::ranges::copy(before, jobs.begin());
+    place_all(capacity, jobs, false);
+  }
 }
 
 }  // namespace convoy::app

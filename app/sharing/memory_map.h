@@ -16,7 +16,7 @@ namespace convoy::app {
 struct MappedJob {
   std::string name;
   MemoryNeed need;
-  // Whether no other job may use the job's memory, so that the job can run at any time.
+  // Whether only jobs that stay, too, may use the job's memory, so that trainings never stop it.
   bool stays = false;
   // The first byte of each part in the device's memory. It is fixed if `placed`, else
   // place_jobs() sets it.
@@ -41,7 +41,8 @@ bool overwrites_state(const MappedJob& other, const MappedJob& job);
 // Places the jobs that are not placed yet in `capacity` bytes. Every part starts at a multiple of
 // kMapAlignment. Nothing overlaps if that is possible. Otherwise scratch memory overlaps first,
 // then states, and those of jobs that follow each other last, because the next job's state is
-// copied in while the current job runs. Throws DoesNotFit; then no job has been placed.
+// copied in while the current job runs. Jobs that stay share memory with each other only if not all
+// jobs fit otherwise. Throws DoesNotFit; then no job has been placed.
 inline constexpr std::int64_t kMapAlignment = 4096;
 void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs);
 

@@ -24,7 +24,7 @@ class ReservedMemory {
   ReservedMemory(kernels::Backend backend, std::int64_t limit) : backend_(backend), limit_(limit) {}
 
   // If `starts_with_others`, the job's memory is placed together with that of all jobs that were
-  // added so and have not asked for theirs yet. No other job may use memory of a job that `stays`.
+  // added so and have not asked for theirs yet. Jobs that `stay` share no memory with others.
   void add(const std::string& name, bool stays, bool starts_with_others);
   // Asks for memory and places what can be placed. A later call for a smaller session keeps the
   // memory; throws std::logic_error if the session needs more.

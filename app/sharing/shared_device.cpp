@@ -15,13 +15,15 @@ class SharedDevice::Gate final : public DeviceGate {
  public:
   Gate(SharedDevice& device, int job, bool service) : device_(device), job_(job), service_(service) {}
   MemoryPlace reserve(const MemoryNeed& need) override { return device_.reserve(job_, need); }
-  void enter(Use use, const Piece&, kernels::Stream stream) override { device_.enter(job_, use, stream); }
+  void enter(Use use, const Piece& piece, kernels::Stream stream) override {
+    device_.enter(job_, use, piece, stream);
+  }
   void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept override {
     device_.leave(job_, use, piece, stream);
   }
   void expect_step(bool soon) noexcept override { device_.expect_step(job_, soon); }
   void finished(bool training) noexcept override { device_.finished(job_, training); }
-  double longest_piece_ms() const override { return urgent() ? 0 : device_.options_.longest_piece_ms; }
+  double longest_piece_ms() const override { return device_.longest_piece_ms(job_); }
   bool urgent() const override { return service_; }
 
  private:
@@ -31,10 +33,13 @@ class SharedDevice::Gate final : public DeviceGate {
 };
 
 SharedDevice::SharedDevice(const SharingOptions& options)
+    : SharedDevice(options, make_device_queue(options.backend)) {}
+
+SharedDevice::SharedDevice(const SharingOptions& options, std::unique_ptr<DeviceQueue> queue)
     : options_(options),
-      queue_(make_device_queue(options.backend)),
+      queue_(std::move(queue)),
       memory_(options.backend, options.memory_limit),
-      copies_(options.backend, *queue_, memory_),
+      copies_(options.backend, *queue_, memory_, options.least_group_bytes),
       turns_(options_, memory_, copies_) {}
 
 SharedDevice::~SharedDevice() = default;
@@ -123,7 +128,8 @@ std::int64_t SharedDevice::memory_bytes() const {
   return memory_.bytes();
 }
 
-void SharedDevice::enter(int job, DeviceGate::Use use, kernels::Stream stream) {
+void SharedDevice::enter(int job, DeviceGate::Use use, const DeviceGate::Piece& piece,
+                         kernels::Stream stream) {
   Lock lock(mutex_);
   if (at(job).depth++ > 0) return;
   if (use == DeviceGate::Use::step) throttle(job, lock);
@@ -134,8 +140,12 @@ void SharedDevice::enter(int job, DeviceGate::Use use, kernels::Stream stream) {
   copies_.make_room(job);
   copies_.bring_state(job);
   prefetch_next();
-  const auto marks = copies_.marks_before(job, [&](int other) { return turns_.take_turns(job, other); });
-  if (use == DeviceGate::Use::step) {
+  const bool step = use == DeviceGate::Use::step;
+  const auto marks = copies_.marks_before(
+      job, [&](int other) { return turns_.take_turns(job, other); }, step ? piece.first_used : nullptr);
+  // The steps of a service only read its state.
+  if (!step || !turns_.serves(job)) copies_.changes_state(job);
+  if (step) {
     for (const DeviceQueue::Mark& mark : marks) queue_->order(stream, mark);
     return;
   }
@@ -155,7 +165,7 @@ void SharedDevice::leave(int job, DeviceGate::Use use, const DeviceGate::Piece& 
     unless_failed([&] { queue_->synchronize(); });
     lock.lock();
   }
-  if (use == DeviceGate::Use::step) copies_.launched(job, stream);
+  if (use == DeviceGate::Use::step) copies_.launched(job, stream, piece);
   turns_.leave(job, use, piece.last);
   changed_.notify_all();
 }
@@ -174,6 +184,15 @@ void SharedDevice::finished(int number, bool training) {
   if (training) progress.finished_at = progress.worked_until;
   turns_.finished(number);
   changed_.notify_all();
+}
+
+// The steps of a service are divided only if its state may have to be copied in: a piece then waits
+// for a part of it. The pieces are shorter than those of a training, since so are the steps.
+double SharedDevice::longest_piece_ms(int job) const {
+  constexpr double kServicePieceMs = 0.25;
+  const Lock lock(mutex_);
+  if (!turns_.serves(job)) return options_.longest_piece_ms;
+  return memory_.host_state(job) != nullptr ? kServicePieceMs : 0;
 }
 
 // Lets a training have only a few pieces in flight while there are services, since a service waits

@@ -28,6 +28,8 @@ class SharedDevice {
   using Groups = Turns::Groups;
 
   explicit SharedDevice(const SharingOptions& options);
+  // Uses the queue instead of that of options.backend.
+  SharedDevice(const SharingOptions& options, std::unique_ptr<DeviceQueue> queue);
   ~SharedDevice();
 
   // Adds a job and returns its number. If `starts_with_others`, its memory is placed together with
@@ -74,10 +76,11 @@ class SharedDevice {
   using Lock = std::unique_lock<std::mutex>;
 
   MemoryPlace reserve(int job, const MemoryNeed& need);
-  void enter(int job, DeviceGate::Use use, kernels::Stream stream);
+  void enter(int job, DeviceGate::Use use, const DeviceGate::Piece& piece, kernels::Stream stream);
   void leave(int job, DeviceGate::Use use, const DeviceGate::Piece& piece, kernels::Stream stream) noexcept;
   void expect_step(int job, bool soon);
   void finished(int job, bool training);
+  double longest_piece_ms(int job) const;
   void throttle(int job, Lock& lock);
   void prefetch_next();
   const Job& at(int job) const { return jobs_.at(static_cast<std::size_t>(job)); }

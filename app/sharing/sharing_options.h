@@ -19,6 +19,8 @@ struct SharingOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t memory_limit = 0;  // most bytes of the device for all jobs; 0: what is free
   double longest_piece_ms = 2;    // the longest piece of a training's step
+  // The fewest bytes of a part of a state that arrives at once: about 0.1 ms of a copy.
+  std::int64_t least_group_bytes = std::int64_t{4} << 20;
   // Copies the next job's state in while the current job computes. If false, jobs alternate step by
   // step, and a state is copied in when its job needs it.
   bool prefetch = true;

@@ -1,5 +1,6 @@
 #include "app/sharing/state_copies.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/device/device_memory.h"
@@ -11,10 +12,15 @@ void StateCopies::add() {
   for (Job& job : jobs_) job.followed.resize(jobs_.size());
 }
 
-void StateCopies::begin_session(int number) { at(number).fresh = true, at(number).resident = false; }
+void StateCopies::begin_session(int number) {
+  wait_for(number);
+  Job& job = at(number);
+  job.fresh = true, job.resident = false;
+  job.arriving.clear(), job.order.clear(), job.step.clear();
+}
 
 void StateCopies::wait_for(int number) {
-  for (const Mark& mark : {at(number).last, at(number).in, at(number).out})
+  for (const Mark& mark : {at(number).last, arrived(number), at(number).out})
     unless_failed([&] { queue_.wait(mark); });
 }
 
@@ -25,12 +31,19 @@ bool StateCopies::waits_in_host_memory(int number) const {
 void StateCopies::evict(int number) {
   Job& job = at(number);
   if (!job.resident) return;
+  const Mark after[] = {job.last, arrived(number)};
+  job.resident = false;
+  job.arriving.clear();
+  if (!job.host_is_old) {
+    // Others must not write to the memory before the copies into it have ended.
+    if (after[1]) job.out = after[1];
+    return;
+  }
   const std::span<std::byte> state = memory_.state(number);
-  const Mark after[] = {job.last, job.in};
   job.out = queue_.copy(DeviceQueue::Direction::to_host, memory_.host_state(number), state.data(),
                         state.size(), after);
   job.copied_bytes += static_cast<std::int64_t>(state.size());
-  job.resident = false;
+  job.host_is_old = false;
 }
 
 void StateCopies::make_room(int number) {
@@ -48,13 +61,31 @@ void StateCopies::bring_state(int number) {
   if (job.fresh) {
     for (const Mark& mark : after) queue_.wait(mark);
     clear(number);
+    job.host_is_old = true;
   } else {
-    const std::span<std::byte> state = memory_.state(number);
-    job.in = queue_.copy(DeviceQueue::Direction::to_device, state.data(), memory_.host_state(number),
-                         state.size(), after);
-    job.copied_bytes += static_cast<std::int64_t>(state.size());
+    copy_in(number, after);
   }
   job.fresh = false, job.resident = true;
+}
+
+void StateCopies::copy_in(int number, const std::vector<Mark>& after) {
+  Job& job = at(number);
+  const std::span<std::byte> state = memory_.state(number);
+  const auto bytes = static_cast<std::int64_t>(state.size());
+  // Copies of one direction run one after the other, so the first one waits for all.
+  std::span<const Mark> waits = after;
+  job.arriving.clear();
+  for (CopyGroup& group : plan_copies({state.data(), bytes}, job.order, least_group_bytes_)) {
+    Mark mark;
+    for (const MemoryRange& range : group) {
+      const std::ptrdiff_t offset = range.first() - state.data();
+      mark = queue_.copy(DeviceQueue::Direction::to_device, state.data() + offset,
+                         memory_.host_state(number) + offset, static_cast<std::size_t>(range.bytes), waits);
+      waits = {};
+    }
+    job.arriving.push_back({std::move(group), std::move(mark)});
+  }
+  job.copied_bytes += bytes;
 }
 
 void StateCopies::clear(int number) {
@@ -74,7 +105,8 @@ std::vector<DeviceQueue::Mark> StateCopies::marks_of_conflicts(int number) const
 }
 
 std::vector<DeviceQueue::Mark> StateCopies::marks_before(
-    int number, const std::function<bool(int other)>& takes_turns_with) {
+    int number, const std::function<bool(int other)>& takes_turns_with,
+    const std::vector<MemoryRange>* first_used) {
   Job& job = at(number);
   std::vector<Mark> marks;
   for (int other = 0; other < memory_.jobs(); ++other) {
@@ -87,13 +119,26 @@ std::vector<DeviceQueue::Mark> StateCopies::marks_before(
     marks.push_back(its.last);
     if (conflict) marks.push_back(its.out);
   }
-  if (job.in) marks.push_back(std::exchange(job.in, nullptr));
+  // A part arrives after all parts before it, so only the last one that is used needs a wait.
+  const auto is_used = [&](const Arrival& part) {
+    return first_used == nullptr || std::ranges::any_of(part.ranges, [&](const MemoryRange& range) {
+             return std::ranges::any_of(*first_used,
+                                        [&](const MemoryRange& use) { return use.overlaps(range); });
+           });
+  };
+  const auto last = std::find_if(job.arriving.rbegin(), job.arriving.rend(), is_used);
+  if (last != job.arriving.rend()) marks.push_back(last->mark);
+  job.arriving.erase(job.arriving.begin(), last.base());
   return marks;
 }
 
-void StateCopies::launched(int number, kernels::Stream stream) {
-  unless_failed([&] { at(number).flight.push_back(at(number).last = queue_.mark(stream)); });
+void StateCopies::launched(int number, kernels::Stream stream, const DeviceGate::Piece& piece) {
+  Job& job = at(number);
+  unless_failed([&] { job.flight.push_back(job.last = queue_.mark(stream)); });
   in_flight(number);
+  if (piece.first_used == nullptr || memory_.host_state(number) == nullptr) return;
+  job.step.insert(job.step.end(), piece.first_used->begin(), piece.first_used->end());
+  if (piece.last) job.order = std::exchange(job.step, {});
 }
 
 std::size_t StateCopies::in_flight(int number) {

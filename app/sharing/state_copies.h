@@ -1,6 +1,7 @@
 // Moves the states of jobs between a device and host memory, and orders the work of jobs that have
 // memory in common. Keeps for every job where its state is, and marks of its copies and of the work
-// that it has launched. A job is its number in `memory`. Not for several threads at once.
+// that it has launched, and in which order its last step used the state. A job is its number in
+// `memory`. Not for several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "app/sharing/copy_plan.h"
 #include "app/sharing/device_queue.h"
 #include "app/sharing/reserved_memory.h"
 
@@ -17,8 +19,10 @@ class StateCopies {
  public:
   using Mark = DeviceQueue::Mark;
 
-  StateCopies(kernels::Backend backend, DeviceQueue& queue, const ReservedMemory& memory)
-      : backend_(backend), queue_(queue), memory_(memory) {}
+  // `least_group_bytes`: see plan_copies().
+  StateCopies(kernels::Backend backend, DeviceQueue& queue, const ReservedMemory& memory,
+              std::int64_t least_group_bytes)
+      : backend_(backend), queue_(queue), memory_(memory), least_group_bytes_(least_group_bytes) {}
 
   void add();
   // Tells that the job has a new session, whose inputs and state begin with zeros.
@@ -28,23 +32,37 @@ class StateCopies {
 
   // Copies the states out that the job overwrites.
   void make_room(int job);
-  // Copies the job's state in if it is not on the device.
+  // Begins to copy the job's state in if it is not on the device. What the job's last step used
+  // first comes first.
   void bring_state(int job);
   bool waits_in_host_memory(int job) const;
   std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // out and in
 
   // Returns the marks for which the job's next work must wait and for which it does not wait yet:
-  // those of jobs with common memory, and those of jobs for which takes_turns_with() is true.
-  std::vector<Mark> marks_before(int job, const std::function<bool(int other)>& takes_turns_with);
-  // Marks the end of the work that the job has put on the stream.
-  void launched(int job, kernels::Stream stream);
+  // those of jobs with common memory, those of jobs for which takes_turns_with() is true, and those
+  // of the copies that bring what the work uses (DeviceGate::Piece::first_used).
+  std::vector<Mark> marks_before(int job, const std::function<bool(int other)>& takes_turns_with,
+                                 const std::vector<MemoryRange>* first_used);
+  // Tells that the job changes its state, so that the copy in host memory is old.
+  void changes_state(int job) { at(job).host_is_old = true; }
+  // Marks the end of the piece that the job has put on the stream.
+  void launched(int job, kernels::Stream stream, const DeviceGate::Piece& piece);
   // Returns how many pieces of the job the device has not finished.
   std::size_t in_flight(int job);
 
  private:
+  // A part of a state that is being copied to the device.
+  struct Arrival {
+    CopyGroup ranges;
+    Mark mark;
+  };
   struct Job {
-    bool resident = false, fresh = true;
-    Mark last, in, out;
+    bool resident = false, fresh = true, host_is_old = true;
+    Mark last, out;
+    // The parts for which the job's stream does not wait yet, in the order of their arrival.
+    std::deque<Arrival> arriving;
+    // The ranges of the state that the last whole step used, and those of the step in work.
+    std::vector<MemoryRange> order, step;
     std::deque<Mark> flight;
     // The marks of other jobs for which this job's stream waits already, by job.
     std::vector<Mark> followed;
@@ -52,6 +70,8 @@ class StateCopies {
   };
 
   void evict(int job);
+  void copy_in(int job, const std::vector<Mark>& after);
+  Mark arrived(int job) const { return at(job).arriving.empty() ? nullptr : at(job).arriving.back().mark; }
   void clear(int job);
   std::vector<Mark> marks_of_conflicts(int job) const;
   const Job& at(int job) const { return jobs_.at(static_cast<std::size_t>(job)); }
@@ -60,6 +80,7 @@ class StateCopies {
   const kernels::Backend backend_;
   DeviceQueue& queue_;
   const ReservedMemory& memory_;
+  const std::int64_t least_group_bytes_;
   std::vector<Job> jobs_;
 };
 

@@ -1,0 +1,107 @@
+// Tests that a step needs only those parts of its state that its pieces name: whatever else is in
+// the memory must not change the results.
+#include "app/execute/step_pieces.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "app/execute/session.h"
+#include "comm/single_rank.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+// Gives a session three parts of memory and lets it do everything.
+class OpenGate final : public DeviceGate {
+ public:
+  MemoryPlace reserve(const MemoryNeed& need) override {
+    MemoryPlace place;
+    for (int part = 0; part < kMemoryParts; ++part) {
+      memory_.emplace_back(kernels::Backend::cpu, static_cast<std::size_t>(need.bytes[part]));
+      place.start[part] = memory_.back().data();
+    }
+    return place;
+  }
+  void enter(Use, const Piece&, kernels::Stream) override {}
+  void leave(Use, const Piece&, kernels::Stream) noexcept override {}
+  void expect_step(bool) noexcept override {}
+  void finished(bool) noexcept override {}
+  double longest_piece_ms() const override { return 0; }
+  bool urgent() const override { return false; }
+
+ private:
+  std::vector<kernels::Arena> memory_;
+};
+
+struct Run {
+  Run(const Network& network, StepOptions options) {
+    options.gate = &gate;
+    session = std::make_unique<Session>(network, options, rank);
+    auto* const images = static_cast<float*>(session->images().address);
+    const auto count = session->images().desc.shape.elements();
+    for (std::int64_t i = 0; i < count; ++i) images[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+    std::iota(session->labels().begin(), session->labels().end(), 0);
+    kernels::StepControl& control = session->control();
+    control.valid = control.global_valid = static_cast<std::int32_t>(session->labels().size());
+    control.learning_rate = 0.05f;
+  }
+  std::span<std::byte> state() const {
+    const MemoryRange& range = session->memory().state();
+    return {static_cast<std::byte*>(const_cast<void*>(range.begin)), static_cast<std::size_t>(range.bytes)};
+  }
+
+  OpenGate gate;
+  comm::SingleRank rank;
+  std::unique_ptr<Session> session;
+};
+
+// Runs two steps as a whole and piece by piece. A piece by piece run begins with a state of NaNs,
+// and every piece brings what it names.
+void expect_pieces_bring_all(const Network& network, const StepOptions& options) {
+  Run whole(network, options), pieces(network, options);
+  for (int step = 0; step < 2; ++step) {
+    whole.session->control().step = pieces.session->control().step = static_cast<std::uint64_t>(step);
+    whole.session->train_step();
+    const Program& program = pieces.session->train_program();
+    const LanePlan plan = plan_lanes(program, 1);
+    const std::vector<StepPiece> divided = divide_step(program, plan, Precision::fp32, 1e-3);
+    ASSERT_GT(divided.size(), 5u);
+    const std::span<std::byte> state = pieces.state();
+    const std::vector<std::byte> saved(state.begin(), state.end());
+    std::vector<char> brought(state.size());
+    std::ranges::fill(state, std::byte(0xff));
+    const auto uses = first_uses(program, plan, divided, pieces.session->memory().state());
+    std::size_t first_bytes = 0;
+    for (std::size_t piece = 0; piece < divided.size(); ++piece) {
+      for (const MemoryRange& range : uses[piece]) {
+        const std::ptrdiff_t offset = range.first() - state.data();
+        ASSERT_TRUE(offset >= 0 && offset + range.bytes <= std::ssize(state));
+        std::memcpy(state.data() + offset, saved.data() + offset, static_cast<std::size_t>(range.bytes));
+        const auto first = brought.begin() + offset;
+        EXPECT_EQ(std::count(first, first + range.bytes, 1), 0) << "named twice";
+        std::fill_n(first, range.bytes, 1);
+      }
+      if (piece == 0) first_bytes = static_cast<std::size_t>(std::ranges::count(brought, 1));
+      for (std::size_t i = divided[piece].first; i < divided[piece].end; ++i)
+        program.instructions()[static_cast<std::size_t>(plan.order[i])].launch({});
+    }
+    EXPECT_LT(first_bytes, state.size() / 2) << "the first piece does not use most of the state";
+    for (std::size_t i = 0; i < state.size(); ++i)
+      if (brought[i] == 0) state[i] = saved[i];
+    EXPECT_TRUE(std::ranges::equal(state, whole.state())) << network.name() << " step " << step;
+  }
+}
+
+TEST(SharePieces, BringWhatTheStepUses) {
+  StepOptions options;
+  options.optimizer.averages = true;
+  options.clip = true;
+  for (const Network& network : {every_op(), residual(), modern()}) expect_pieces_bring_all(network, options);
+}
+
+}  // namespace
+}  // namespace convoy::app
