@@ -14,13 +14,13 @@ namespace {
 using onnx_import::FileGraph;
 using onnx_import::FileNode;
 
-// Returns whether an exporter seems to have folded batch norms into convolutions. The weights then
-// have other names than those of a module, or a bias that the module does not have.
+// Returns whether an exporter has folded batch norms into convolutions, at least some of them.
+// `convoy export` says so in the file. Others give such convolutions weights that have other names
+// than those of a module, or a bias that the module does not have.
 bool looks_folded(const FileGraph& graph) {
   constexpr std::string_view kWeight = ".weight";
-  bool folded = false;
+  bool folded = graph.metadata.contains(std::string(kFoldedBatchNorms));
   for (const FileNode& node : graph.nodes) {
-    if (node.op == "BatchNormalization") return false;
     if (node.op != "Conv" || !node.has_input(2)) continue;
     const std::string &weight = node.inputs[1], &bias = node.inputs[2];
     const bool of_module = weight.ends_with(kWeight);
@@ -57,11 +57,6 @@ Network import_outputs(FileGraph graph) {
 
 Network network_of(FileGraph graph) {
   try {
-    if (looks_folded(graph))
-      throw std::runtime_error(
-          "its batch norms were folded into convolutions at export, so they cannot be trained; export with "
-          "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
-          "do_constant_folding=False, dynamo=False)");
     std::string structure = onnx_import::structure_of(graph);
     Network network = import_outputs(graph);
     network.set_file_structure(std::move(structure));
@@ -122,7 +117,22 @@ bool is_model_file(std::string_view name) { return name.ends_with(".onnx"); }
 
 ModelFile::ModelFile(const std::string& path) : ModelFile(onnx_import::read_onnx_file(path)) {}
 
-ModelFile::ModelFile(FileGraph graph) : network_(network_of(std::move(graph))) {}
+ModelFile::ModelFile(const FileGraph& graph)
+    : network_(network_of(graph)), metadata_(graph.metadata), folded_(looks_folded(graph)) {}
+
+void ModelFile::require_trainable() const {
+  if (!folded_) return;
+  if (metadata_.contains(std::string(kFoldedBatchNorms)))
+    throw std::runtime_error(
+        fmt::format("{}: its batch norms were folded into convolutions, so they cannot be trained; export "
+                    "with `convoy export` without --fold-batch-norm",
+                    network_.name()));
+  throw std::runtime_error(fmt::format(
+      "{}: batch norms were folded into its convolutions at export, so they cannot be trained; export with "
+      "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
+      "do_constant_folding=False), from PyTorch 2.9 on also with dynamo=False",
+      network_.name()));
+}
 
 Shape ModelFile::image() const {
   const Shape& input = network_.shape(network_.input());
