@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "app/model/import/importer.h"
+#include "app/model/import/operations.h"
 #include "app/model/import/patterns.h"
 #include "app/model/import/structure.h"
+#include "app/model/weights/weights.h"
 
 namespace convoy::app {
 namespace {
@@ -98,6 +100,26 @@ void add_head(Network& network, const Layer& head, int classes) {
   }
 }
 
+// Sums or repeats the weights of a convolution that reads the images, if these have another number
+// of channels than those of the file, `channels`.
+void adapt_first(Network& network, LayerId id, std::int64_t channels) {
+  const Layer layer = network.layers()[static_cast<std::size_t>(id)];
+  const auto* conv = std::get_if<Conv2d>(&layer.op);
+  const std::int64_t from = channels, to = network.shape(network.input())[1];
+  if (from == to || conv == nullptr || conv->groups != 1 || layer.parameters[0].shape[1] != from ||
+      network.shape(layer.inputs[0])[1] != to)
+    return;
+  ParameterSpec& weight = network.parameter(id, "weight");
+  weight.shape = {weight.shape[0], to, weight.shape[2], weight.shape[3]};
+  if (weight.file_shape.rank() > 0)
+    weight.file_shape = weight.file_shape.rank() == 2 ? Shape{weight.shape[0], to} : weight.shape;
+  if (!weight.values) return;
+  weight.values = std::make_shared<const std::vector<float>>(
+      adapt_channels(*weight.values, from, to, weight.shape[2] * weight.shape[3]));
+  network.note(fmt::format("{} for {} {} {} those of the file's {}", weight.name, to,
+                           to == 1 ? "channel" : "channels", to == 1 ? "sums" : "repeats", from));
+}
+
 // Throws unless the layer's parameters have the shapes that its inputs require.
 void require_shapes(const Network& network, const Layer& layer, const Shape& image) {
   const auto inputs = network.input_shapes(layer);
@@ -150,9 +172,9 @@ Network ModelFile::network(const Shape& input, int classes) const {
         fmt::format("{}: found {} classes, but its network is for {} and does not end in a layer that can be "
                     "drawn anew",
                     network_.name(), classes, this->classes()));
-  if (input.rank() != 4 || input[1] != image()[0])
-    throw std::runtime_error(fmt::format("{}: found images of {}, expected {} channels", network_.name(),
-                                         input.to_string(), image()[0]));
+  if (input.rank() != 4)
+    throw std::runtime_error(
+        fmt::format("{}: its input is {}, expected images [N, C, H, W]", network_.name(), input.to_string()));
   Network network(network_.name(), input);
   for (const std::string& note : network_.notes()) network.note(note);
   network.set_file_structure(network_.file_structure());
@@ -163,7 +185,9 @@ Network ModelFile::network(const Shape& input, int classes) const {
       network.note(fmt::format("layer {} is drawn anew: it had {} classes, now {}", layer.name,
                                this->classes(), classes));
     } else {
-      require_shapes(network, network.layers()[static_cast<std::size_t>(network.append(layer))], image());
+      const LayerId added = network.append(layer);
+      adapt_first(network, added, image()[0]);
+      require_shapes(network, network.layers()[static_cast<std::size_t>(added)], image());
     }
   }
   network.set_outputs(network_.outputs());

@@ -70,7 +70,41 @@ TEST_F(ImportedModel, TakesOtherImagesAndClasses) {
   EXPECT_EQ(parameters[1].values, nullptr);
   ASSERT_EQ(network.notes().size(), 1u);
   EXPECT_EQ(network.notes()[0], "layer fc is drawn anew: it had 3 classes, now 7");
-  EXPECT_THROW(file.network({5, 1, 8, 8}, 3), std::runtime_error);
+}
+
+TEST_F(ImportedModel, SumsOrRepeatsTheChannelsOfItsFirstConvolution) {
+  conv_net();
+  const ModelFile file(maker.parse());
+  const std::vector<float> old = *file.network({1, 3, 8, 8}, 3).parameters()[0].values;
+  const Network grey = file.network({5, 1, 8, 8}, 3), wide = file.network({5, 6, 8, 8}, 3);
+  ASSERT_EQ(grey.parameters()[0].shape, (Shape{4, 1, 3, 3}));
+  ASSERT_EQ(wide.parameters()[0].shape, (Shape{4, 6, 3, 3}));
+  const auto &sum = *grey.parameters()[0].values, &repeated = *wide.parameters()[0].values;
+  ASSERT_EQ(sum.size(), 36u);
+  ASSERT_EQ(repeated.size(), 216u);
+  EXPECT_FLOAT_EQ(sum[9], old[27] + old[36] + old[45]);
+  EXPECT_FLOAT_EQ(repeated[0], old[0] / 2);
+  EXPECT_FLOAT_EQ(repeated[27], old[0] / 2);
+  EXPECT_EQ(grey.notes(), std::vector<std::string>{"conv.weight for 1 channel sums those of the file's 3"});
+  EXPECT_EQ(wide.notes(),
+            std::vector<std::string>{"conv.weight for 6 channels repeats those of the file's 3"});
+}
+
+TEST_F(ImportedModel, RefusesOtherChannelsWithoutAFirstConvolution) {
+  maker.node(
+      "BatchNormalization",
+      {"x", maker.weight("a", {3}), maker.weight("b", {3}), maker.weight("c", {3}), maker.weight("d", {3})},
+      "n");
+  maker.classify("n", 3);
+  const ModelFile file(maker.parse());
+  try {
+    file.network({1, 1, 8, 8}, 3);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "net.onnx: layer the_n: its weight has the shape 3, but for these images it would be 1; the "
+                 "file is for images of 3x8x8");
+  }
 }
 
 TEST_F(ImportedModel, ForgetsItsValuesToDrawThemAnew) {
