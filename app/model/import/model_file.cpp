@@ -35,6 +35,7 @@ bool looks_folded(const FileGraph& graph) {
 
 Network import_graph(FileGraph graph) {
   onnx_import::recognise_patterns(graph);
+  onnx_import::refuse_foreign(graph);
   onnx_import::Importer importer(graph);
   Network network = importer.run();
   for (const std::string& note : importer.notes()) network.note(note);

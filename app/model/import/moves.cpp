@@ -166,7 +166,7 @@ void import_gather(Importer& importer, const FileNode& node) {
   if (!index.is_integer || index.size() != 1) node.fail("takes several elements, expected one channel");
   const std::int64_t at = index.integers[0] < 0 ? index.integers[0] + extent : index.integers[0];
   if (at < 0 || at >= extent) node.fail(fmt::format("takes element {} of {}", index.integers[0], extent));
-  if (input.layer == 0)
+  if (input.layer == 0 && extent == 3)
     node.fail(
         "takes one channel of the images. Export googlenet and inception_v3 with transform_input=False; the "
         "data set's mean and deviation do its work");

@@ -329,6 +329,32 @@ TEST_F(ImportedModel, RefusesAttention) {
       "Convoy trains convolutional networks");
 }
 
+// The first nodes of such networks fail for other reasons, which would say nothing to the user.
+TEST_F(ImportedModel, SaysThatItIsATransformerOrRecurrentWhateverNodeComesFirst) {
+  maker.node("Transpose", {"x"}, "t", {.lists = {{"perm", {1, 0, 2, 3}}}});
+  maker.node("Softmax", {"t"}, "s", {.integers = {{"axis", -1}}});
+  maker.node("Dropout", {"s"}, "d");
+  maker.node("MatMul", {"d", "x"}, "m");
+  maker.classify("m", 3);
+  expect_error_with("node the_m (MatMul): multiplies by a Softmax, as the attention of transformers does");
+  maker = ModelMaker({2, 1, 8, 8});
+  maker.node("Gather", {"x", maker.integers("zero", {0})}, "g", {.integers = {{"axis", 1}}});
+  maker.node("LSTM", {"g"}, "l");
+  maker.classify("l", 1);
+  expect_error_with("node the_l (LSTM): the operation is not supported (networks with control flow are not");
+}
+
+TEST_F(ImportedModel, TakesEverySecondRowAndColumn) {
+  maker.node("Slice",
+             {"x", maker.integers("starts", {1, 0}), maker.integers("ends", {8, 8}),
+              maker.integers("axes", {2, 3}), maker.integers("steps", {2, 3})},
+             "s");
+  maker.classify("s", 3);
+  const Network network = maker.network();
+  EXPECT_EQ(kinds(network), "pad pool pool pool linear");
+  EXPECT_EQ(network.layers()[3].output, (Shape{2, 3, 4, 3}));
+}
+
 struct Refused {
   std::string op;
   ModelMaker::Attributes attributes;
@@ -360,6 +386,10 @@ TEST_F(ImportedModel, RefusesAttributesThatItCannotFollow) {
            {"ReduceMean",
             {.lists = {{"axes", {1}}}},
             "reduces axes of 2x3x8x8 that are not the height and width of an image"},
+           {"ReduceMean",
+            {.lists = {{"axes", {0, 2, 3}}}},
+            "reduces axes of 2x3x8x8 that are not the height and width of an image; a batch norm with "
+            "track_running_stats=False does so, and is not supported"},
            {"LeakyRelu",
             {.integers = {{"alpha", 1}}},
             "attribute alpha is of another type, expected a real number"},
@@ -381,6 +411,10 @@ TEST_F(ImportedModel, SaysHowToLeaveOutInceptionsTransform) {
   maker.node("Gather", {"x", maker.integers("zero", {0})}, "g", {.integers = {{"axis", 1}}});
   maker.classify("g", 1);
   expect_error_with("Export googlenet and inception_v3 with transform_input=False");
+  maker = ModelMaker({2, 5, 8, 8});
+  maker.node("Gather", {"x", maker.integers("zero", {0})}, "g", {.integers = {{"axis", 1}}});
+  maker.classify("g", 1);
+  EXPECT_EQ(maker.error().find("transform_input"), std::string::npos) << maker.error();
 }
 
 TEST_F(ImportedModel, RefusesWeightsOfOtherShapes) {
