@@ -72,6 +72,13 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
   [[maybe_unused]] static const int registered = std::at_quick_exit(remove_partial_files);
   temporary_ += ".partial-" + std::to_string(::getpid());
   replace_partial(nullptr, temporary_.c_str());
+  // Create the file here, so that an error names the destination and comes before the work.
+  const int descriptor = ::open(temporary_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    replace_partial(temporary_.c_str(), nullptr);
+    fail(destination_, "create");
+  }
+  ::close(descriptor);
 }
 
 AtomicFile::~AtomicFile() {

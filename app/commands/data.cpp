@@ -79,11 +79,16 @@ class ConvertDisplay {
   void show(const data::ConvertProgress& progress) {
     const auto now = Clock::now();
     // Start the clock at the first image: the time before was spent on reading names.
-    if (progress.images <= 1) first_ = now;
+    if (first_images_ == 0) {
+      first_ = shown_ = now;
+      first_images_ = progress.images;
+    }
     const std::chrono::duration<double> since = now - shown_, running = now - first_;
-    if (since.count() < (interactive_ ? 0.2 : 20) || progress.images == progress.total) return;
+    if (since.count() < (interactive_ ? 0.2 : 20) || progress.images == progress.total ||
+        progress.images == first_images_)
+      return;
     shown_ = now;
-    const double rate = static_cast<double>(progress.images) / running.count();
+    const double rate = static_cast<double>(progress.images - first_images_) / running.count();
     const double left = static_cast<double>(progress.total - progress.images) / rate;
     const std::string line = fmt::format("{} of {} images, {:.{}f} images/s, {} left", progress.images,
                                          progress.total, rate, rate < 10 ? 1 : 0, duration(left));
@@ -113,6 +118,7 @@ class ConvertDisplay {
   Clock::time_point start_ = Clock::now(), first_ = start_, shown_ = start_;
   bool interactive_ = ::isatty(STDERR_FILENO) != 0;
   bool line_open_ = false;
+  std::int64_t first_images_ = 0;  // those that were done when `first_` was set
 };
 
 struct ConvertFlags {

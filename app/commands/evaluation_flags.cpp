@@ -13,6 +13,20 @@ CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options) {
   return checkpoint;
 }
 
+CLI::Option* add_model_flags(CLI::App& verb, EvaluationOptions& options) {
+  TrainOptions& run = options.run;
+  CLI::Option* model = verb.add_option("--model", run.model, "FILE.onnx, with the weights that it holds")
+                           ->check(not_empty())
+                           ->excludes("--checkpoint")
+                           ->type_name("FILE");
+  const auto add = [&verb, model](const char* flag, auto& value, const char* what) {
+    verb.add_option(flag, value, what)->capture_default_str()->check(whole_number(0, 1 << 14))->needs(model);
+  };
+  add("--size", run.size, "pixels a side that the network sees; 0: as the data, or as the file's");
+  add("--test-resize", run.test_resize, "short side before the centre is cut out; 0: as stored");
+  return model;
+}
+
 void add_execution_flags(CLI::App& verb, EvaluationOptions& options) {
   TrainOptions& run = options.run;
   const auto add = [&verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
@@ -33,17 +47,12 @@ void add_evaluate_flags(CLI::App& verb, EvaluateOptions& options) {
     return verb.add_option(flag, value, what)->capture_default_str()->check(check);
   };
   verb.option_defaults()->group("Model and data");
-  CLI::Option* checkpoint = add_checkpoint_flags(verb, options.evaluation);
-  CLI::Option* model =
-      verb.add_option("--model", run.model, "FILE.onnx to test with the weights that it holds")
-          ->check(not_empty())
-          ->excludes(checkpoint)
-          ->type_name("FILE");
-  add("--size", run.size, "pixels a side that the network sees; 0: as the data", whole_number(0, 1 << 14))
-      ->needs(model);
-  add("--test-resize", run.test_resize, "short side before the centre is cut out; 0: as stored",
-      whole_number(0, 1 << 14))
-      ->needs(model);
+  add_checkpoint_flags(verb, options.evaluation);
+  CLI::Option* model = add_model_flags(verb, options.evaluation);
+  model->description("FILE.onnx, with the weights that it holds, or a network of the zoo with --init");
+  add("--init", run.init, "the network's weights: .safetensors, .onnx or a checkpoint", not_empty())
+      ->needs(model)
+      ->type_name("FILE");
   add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required()->type_name("FILE");
   add("--limit-test", run.limit_test, "test on N images, as many of every class; 0: all", whole_number(0));
   add_choice(verb, "--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters");

@@ -10,6 +10,9 @@ namespace convoy::app {
 
 // Adds --checkpoint, which is returned, and --ema. `options` must outlive the verb.
 CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options);
+// Adds --model, --size and --test-resize, which exclude --checkpoint. `options` must outlive the
+// verb.
+CLI::Option* add_model_flags(CLI::App& verb, EvaluationOptions& options);
 // Adds --backend, --precision, --threads and --timeout. `options` must outlive the verb.
 void add_execution_flags(CLI::App& verb, EvaluationOptions& options);
 

@@ -104,15 +104,16 @@ void export_checkpoint(const ExportOptions& options) {
   data::remove_partial_files_on_signals();
   data::AtomicFile out(options.out);
   std::map<std::string, std::string> metadata = metadata_of(state);
+  std::int64_t parameters = network.parameter_count();
   if (kind == ".onnx") {
-    write_onnx(out.path(), network, {options.fold_batch_norm, metadata});
+    parameters = write_onnx(out.path(), network, {options.fold_batch_norm, metadata});
   } else {
     metadata["format"] = "pt";
     write_safetensors(out.path(), tensors_of(network, state.step), metadata);
   }
   out.commit();
-  fmt::print("{}: {} of step {}, {} parameters, {} bytes\n", options.out, state.model, state.step,
-             network.parameter_count(), std::filesystem::file_size(options.out));
+  fmt::print("{}: {} of step {}, {} parameters, {} bytes\n", options.out, state.model, state.step, parameters,
+             std::filesystem::file_size(options.out));
 }
 
 }  // namespace

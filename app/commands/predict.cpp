@@ -14,6 +14,7 @@
 #include "app/commands/validators.h"
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
+#include "app/model/import/model_file.h"
 #include "app/training/checkpoint/sha256.h"
 #include "app/training/class_order.h"
 #include "app/training/evaluation.h"
@@ -80,7 +81,7 @@ class Prediction {
   }
 
   const CheckpointState& checkpoint() const { return evaluation_.checkpoint(); }
-  const std::string& checkpoint_name() const { return evaluation_.options().checkpoint; }
+  const std::string& checkpoint_name() const { return evaluation_.source(); }
 
   // Opens the store. Uses its labels only if it has the same classes as the checkpoint.
   void open_store() {
@@ -95,6 +96,11 @@ class Prediction {
     const std::string& name = flags_.data[0];
     require_same_data(ranks_, name, facts_of(dataset, evaluation_.options().run, ranks_));
     std::string warning;
+    const auto same_number = [&] { return std::ssize(dataset.info().classes) == checkpoint().classes; };
+    if (!evaluation_.has_checkpoint() && checkpoint().class_names.empty() && same_number()) {
+      classes_ = dataset.info().classes;  // the file has no names of its own
+      return;
+    }
     try {
       warning = match_classes(dataset, name, checkpoint(), checkpoint_name());
     } catch (const std::runtime_error& error) {
@@ -119,6 +125,11 @@ class Prediction {
   }
 
   OpenedData opened_files() {
+    if (!evaluation_.has_normalisation())
+      throw std::runtime_error(fmt::format(
+          "{}: does not say how its images were normalised (metadata mean and std, as `convoy export` writes "
+          "them), so expected an HDF5 file in --data, which does",
+          checkpoint_name()));
     data::ImageFilesOptions rules;
     rules.channels = encoded_channels(checkpoint(), checkpoint_name());
     rules.skip_bad = flags_.skip_bad;
@@ -209,6 +220,11 @@ class Prediction {
 };
 
 void check(const PredictFlags& flags) {
+  const std::string& model = flags.options.run.model;
+  if (flags.options.checkpoint.empty() == model.empty())
+    throw UsageError("expected --checkpoint, or --model FILE.onnx");
+  if (!model.empty() && !is_model_file(model))
+    throw UsageError(fmt::format("--model: found '{}', expected FILE.onnx", model));
   const auto store =
       std::ranges::find_if(flags.data, [](const std::string& name) { return data::is_hdf5(name); });
   if (store != flags.data.end() && flags.data.size() > 1)
@@ -233,7 +249,8 @@ void add_predict_command(CLI::App& app) {
   auto flags = std::make_shared<PredictFlags>();
   CLI::App* verb = app.add_subcommand("predict", "Name the classes of images");
   verb->option_defaults()->group("Model and data");
-  add_checkpoint_flags(*verb, flags->options)->required();
+  add_checkpoint_flags(*verb, flags->options);
+  add_model_flags(*verb, flags->options);
   verb->add_option("--data", flags->data,
                    "an HDF5 file, or images and folders, of which all images are taken")
       ->required()

@@ -1,7 +1,11 @@
 #include "app/model/drop_path.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+
+#include "app/errors.h"
 
 namespace convoy::app {
 namespace {
@@ -44,6 +48,10 @@ Network with_drop_path(const Network& network, float rate) {
   const std::vector<int> depths = depths_of(network);
   const auto sums = std::ranges::count_if(
       network.layers(), [&](const Layer& layer) { return branch_of(network, layer, depths).has_value(); });
+  if (sums == 0 && rate > 0)
+    throw UsageError(
+        fmt::format("--drop-path: found {}, but {} has no residual sum, expected 0 or no --drop-path", rate,
+                    network.name()));
   Network result(network.name(), network.shape(network.input()));
   std::vector<LayerId> new_id{0};
   int done = 0;

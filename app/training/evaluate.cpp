@@ -28,7 +28,7 @@ EvaluationResult result_of(const Evaluation& evaluation, const StepMetrics& sum)
     object.update(
         {{"checkpoint", options.checkpoint}, {"step", evaluation.checkpoint().step}, {"ema", options.ema}});
   const std::string normalised =
-      evaluation.has_checkpoint() ? "" : fmt::format(", images normalised by {}", options.run.data);
+      evaluation.has_normalisation() ? "" : fmt::format(", images normalised by {}", options.run.data);
   return {fmt::format("{}{}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %",
                       evaluation.describe(), normalised, sum.samples, sum.loss(), 100 * top1, 100 * top5),
           json_text(object)};
@@ -51,9 +51,10 @@ StepMetrics evaluate_with_report(Evaluation& evaluation, const std::vector<std::
 void check_evaluated(const EvaluateOptions& options) {
   const std::string& model = options.evaluation.run.model;
   if (options.evaluation.checkpoint.empty() == model.empty())
-    throw UsageError("expected --checkpoint, or --model FILE.onnx");
-  if (!model.empty() && !is_model_file(model))
-    throw UsageError(fmt::format("--model: found '{}', expected FILE.onnx", model));
+    throw UsageError("expected --checkpoint, or --model FILE.onnx, or --model NAME with --init FILE");
+  if (!model.empty() && !is_model_file(model) && options.evaluation.run.init.empty())
+    throw UsageError(
+        fmt::format("--model: found '{}', expected FILE.onnx, or --init FILE with its weights", model));
   if (options.evaluation.run.data.empty()) throw UsageError("--data is required");
 }
 
@@ -67,9 +68,8 @@ EvaluationResult evaluate(EvaluateOptions options, const comm::MpiEnvironment& e
   const std::string& data = options.evaluation.run.data;
   require_same_data(ranks, data, facts_of(dataset, options.evaluation.run, ranks));
   run_on_all_ranks(ranks, [&] {
-    if (!evaluation.has_checkpoint()) return;
-    const std::string warning =
-        match_classes(dataset, data, evaluation.checkpoint(), evaluation.options().checkpoint);
+    if (!evaluation.has_checkpoint() && evaluation.checkpoint().class_names.empty()) return;
+    const std::string warning = match_classes(dataset, data, evaluation.checkpoint(), evaluation.source());
     if (!warning.empty() && ranks.rank() == 0) spdlog::warn("{}", warning);
   });
   evaluation.prepare();

@@ -1,20 +1,39 @@
 #include "app/training/evaluation.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
-#include "app/model/import/model_file.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/checkpoint/session_state.h"
+#include "app/training/initial_weights.h"
 #include "app/training/rank_setup.h"
 #include "app/training/run_network.h"
 #include "app/training/trained_network.h"
 #include "comm/make_collectives.h"
 
 namespace convoy::app {
+namespace {
+
+// Gives the network the weights of a file. Throws std::runtime_error unless the file has all.
+void set_all_weights(Network& network, const std::string& file, const std::vector<std::string>& classes) {
+  network.reinitialise();
+  set_initial_weights(network, file, classes);
+  for (const Layer& layer : network.layers())
+    for (const auto* specs : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *specs)
+        if (!spec.values)
+          throw std::runtime_error(fmt::format(
+              "{}: gives no values for {} of {}, which has the shape {} for the data's {} classes", file,
+              spec.name, network.name(), spec.shape_in_files().to_string(), classes.size()));
+}
+
+}  // namespace
 
 Evaluation::Evaluation(EvaluationOptions options, const comm::MpiEnvironment& environment, const Facts& flags)
     : options_(std::move(options)), ranks_(environment.world()) {
@@ -39,7 +58,37 @@ void Evaluation::load() {
   if (options_.run.global_batch < ranks_.size())
     throw UsageError(fmt::format("--global-batch: found {}, expected at least the number of ranks, {}",
                                  options_.run.global_batch, ranks_.size()));
-  if (has_checkpoint()) state_ = load_trained(options_.checkpoint, options_.ema);
+  if (has_checkpoint()) {
+    state_ = load_trained(options_.checkpoint, options_.ema);
+  } else if (is_model_file(options_.run.model)) {
+    file_.emplace(options_.run.model);
+    describe_file();
+  }
+}
+
+// Files of `convoy export` say which classes they know and how their images were normalised.
+void Evaluation::describe_file() {
+  const std::string& path = options_.run.model;
+  state_.model = path;
+  state_.classes = file_->classes();
+  state_.input_shape = file_->image();
+  const auto take = [&](const char* key, auto& values, std::int64_t count) {
+    const auto found = file_->metadata().find(key);
+    if (found == file_->metadata().end()) return;
+    try {
+      nlohmann::json::parse(found->second).get_to(values);
+    } catch (const nlohmann::json::exception&) {
+      throw std::runtime_error(fmt::format("{}: its metadata '{}' are no list in JSON", path, key));
+    }
+    if (std::ssize(values) != count)
+      throw std::runtime_error(
+          fmt::format("{}: its metadata '{}' have {} values, expected {}", path, key, values.size(), count));
+  };
+  take("classes", state_.class_names, state_.classes);
+  take("mean", state_.mean, state_.input_shape[0]);
+  take("std", state_.std, state_.input_shape[0]);
+  if (state_.mean.empty() != state_.std.empty())
+    throw std::runtime_error(fmt::format("{}: its metadata have one of mean and std, expected both", path));
 }
 
 Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& open) {
@@ -50,7 +99,7 @@ Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& 
   const std::int32_t encoded =
       ranks_.all_reduce(std::int32_t{opened.info.format == data::ImageFormat::encoded}, comm::ReduceOp::max,
                         "format of the data");
-  if (encoded != 0 && has_checkpoint()) take_over_size(state_, options_.run);
+  if (encoded != 0 && (has_checkpoint() || file_)) take_over_size(state_, options_.run);
   dataset_.emplace(options_.run, ranks_, threads_, [&](const TrainOptions&) { return std::move(opened); });
   return *dataset_;
 }
@@ -63,11 +112,16 @@ Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
   const TrainOptions& run = options_.run;
   if (has_checkpoint())
     return make_trained_network(state_, options_.checkpoint, run, input, dataset_->classes());
-  const ModelFile file(run.model);
-  if (file.classes() != dataset_->classes())
+  if (file_ && file_->classes() != dataset_->classes())
     throw std::runtime_error(fmt::format("{}: found {} classes, but {} is for {}", run.data,
-                                         dataset_->classes(), run.model, file.classes()));
-  return with_outputs(file.network(input, file.classes()), 0);
+                                         dataset_->classes(), run.model, file_->classes()));
+  Network network =
+      file_ ? file_->network(input, file_->classes()) : make_network(run.model, input, dataset_->classes());
+  network = with_outputs(std::move(network), 0);
+  if (!run.init.empty()) set_all_weights(network, run.init, dataset_->info().classes);
+  if (ranks_.rank() == 0)
+    for (const std::string& note : network.notes()) spdlog::info("{}: {}", network.name(), note);
+  return network;
 }
 
 void Evaluation::prepare() {
@@ -79,7 +133,9 @@ void Evaluation::prepare() {
   run_on_all_ranks(ranks_, [&] {
     if (dataset_->test_size() == 0)
       throw std::runtime_error(fmt::format("{}: no test images", options_.run.data));
-    if (has_checkpoint()) dataset_->set_normalisation(state_.mean, state_.std);
+    // The file's numbers are for its own channels, but the images may have others.
+    if (file_ && std::ssize(state_.mean) != dataset_->input_shape().channels) state_.mean = state_.std = {};
+    if (has_normalisation()) dataset_->set_normalisation(state_.mean, state_.std);
     network = make_evaluated_network(capacity);
     facts = facts_of(*network);
   });
@@ -109,7 +165,9 @@ StepMetrics Evaluation::run(const Session::VisitBatch& visit, std::function<void
 }
 
 std::string Evaluation::describe() const {
-  return has_checkpoint() ? describe_trained(state_, options_.ema) : options_.run.model;
+  if (has_checkpoint()) return describe_trained(state_, options_.ema);
+  const TrainOptions& run = options_.run;
+  return run.init.empty() ? run.model : fmt::format("{} with the weights of {}", run.model, run.init);
 }
 
 }  // namespace convoy::app

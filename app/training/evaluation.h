@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/execute/session.h"
+#include "app/model/import/model_file.h"
 #include "app/training/checkpoint/checkpoint.h"
 #include "app/training/dataset.h"
 #include "app/training/rank_facts.h"
@@ -17,7 +18,7 @@ namespace convoy::app {
 
 struct EvaluationOptions {
   // A checkpoint file, or the folder of a run; the folder's best checkpoint is then used. This
-  // field is empty if run.model is FILE.onnx.
+  // field is empty if run.model is FILE.onnx, or a network whose weights are in run.init.
   std::string checkpoint;
   bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;
@@ -40,8 +41,8 @@ class Evaluation {
   Dataset& open(const std::function<OpenedData(const TrainOptions&)>& open = open_data);
   // Compiles the network for the data's classes and images, without gradients and optimizer.
   // Weights, mean and deviation are those of the checkpoint. Without a checkpoint the weights are
-  // those of the model file, and mean and deviation are those of the data. Throws
-  // std::runtime_error if there are no test images.
+  // those of the model file or of run.init. Mean and deviation are then those that the model file
+  // names, else those of the data. Throws std::runtime_error if there are no test images.
   void prepare();
   // Runs over the test images once. Returns the metrics, summed over all ranks. `skip` gets the
   // messages about images that cannot be read (LoaderOptions::skip).
@@ -50,18 +51,26 @@ class Evaluation {
 
   const EvaluationOptions& options() const { return options_; }
   bool has_checkpoint() const { return !options_.checkpoint.empty(); }
+  // Whether the checkpoint or the model file says how images were normalised.
+  bool has_normalisation() const { return !state_.mean.empty(); }
+  // Returns the checkpoint. For a model file only the model, its images and its classes are set,
+  // and what the file says of the names of classes and the normalisation.
   const CheckpointState& checkpoint() const { return state_; }
+  // Returns the file that checkpoint() describes.
+  const std::string& source() const { return has_checkpoint() ? options_.checkpoint : options_.run.model; }
   const comm::Communicator& ranks() const { return ranks_; }
   // Returns the name of what is evaluated, for example "resnet18 after step 300" or "net.onnx".
   std::string describe() const;
 
  private:
   void load();
+  void describe_file();
   Network make_evaluated_network(std::int64_t capacity) const;
 
   EvaluationOptions options_;
   const comm::Communicator& ranks_;
   CheckpointState state_;
+  std::optional<ModelFile> file_;
   int threads_ = 1;
   std::unique_ptr<comm::Collectives> collectives_;
   std::optional<Dataset> dataset_;

@@ -30,6 +30,7 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
 // weights transposed, and a network has them as Convoy's layers need them.
 std::vector<Weight> weights_of_onnx(const std::string& path) {
   const ModelFile file(path);
+  file.require_trainable();
   const Shape image = file.image();
   const auto network =
       std::make_shared<const Network>(file.network({1, image[0], image[1], image[2]}, file.classes()));

@@ -1,12 +1,8 @@
 #include "data/store/store_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <stdexcept>
 
 namespace convoy::data {
@@ -43,15 +39,6 @@ void write_strings(hid_t file, const char* name, const std::vector<std::string>&
   write_attribute(file, name, type.get(), values.size(), text.data(), path);
 }
 
-// Creates the file with open(), which gives a clearer reason than HDF5 if it fails.
-void create_empty(const std::filesystem::path& path, const std::string& name) {
-  const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    throw std::runtime_error(fmt::format("{}: cannot create: {}", name, std::strerror(errno)));
-  }
-  ::close(descriptor);
-}
-
 }  // namespace
 
 Handle untimed(hid_t kind, const std::string& what) {
@@ -62,7 +49,6 @@ Handle untimed(hid_t kind, const std::string& what) {
 
 StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes)
     : place_(destination), name_(destination.string()), classes_(std::move(classes)) {
-  create_empty(place_.path(), name_);
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);

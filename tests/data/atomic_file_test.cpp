@@ -27,6 +27,15 @@ TEST(AtomicFile, AFolderIsRefusedBeforeTheWork) {
   EXPECT_THROW(AtomicFile{testing::TempDir()}, std::runtime_error);
 }
 
+TEST(AtomicFile, AMissingFolderIsNamedBeforeTheWork) {
+  try {
+    const AtomicFile file(std::filesystem::path("nowhere") / "file.onnx");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "nowhere/file.onnx: cannot create: No such file or directory");
+  }
+}
+
 // Scripts may write to a link that names the newest of several files. It must stay a link. They may
 // also write to /dev/stdout, which must stay a device, even if root could replace it by a file.
 TEST(AtomicFile, ALinkStaysALinkAndADeviceADevice) {

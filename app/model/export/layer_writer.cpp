@@ -49,14 +49,17 @@ void LayerWriter::find_folded() {
   }
 }
 
-void LayerWriter::write() {
+std::int64_t LayerWriter::write() {
+  const std::vector<LayerId> outputs = network_.outputs();
   for (id_ = 0; id_ < std::ssize(network_.layers()); ++id_) {
-    const bool last = id_ + 1 == std::ssize(network_.layers());
-    value_.push_back(last ? "logits" : layer().name);
+    value_.push_back(id_ == outputs[0] ? "logits" : layer().name);
     std::visit([&](const auto& op) { write(op); }, layer().op);
   }
   OnnxGraph::declare(*proto_.add_input(), value_.front(), network_.shape(0));
-  OnnxGraph::declare(*proto_.add_output(), value_.back(), network_.layers().back().output);
+  for (const LayerId output : outputs)
+    OnnxGraph::declare(*proto_.add_output(), value_[static_cast<std::size_t>(output)],
+                       network_.shape(output));
+  return parameters_;
 }
 
 std::string LayerWriter::input(int index) const {
@@ -73,7 +76,10 @@ const ParameterSpec& LayerWriter::spec(std::string_view key) const { return find
 
 std::string LayerWriter::parameter(std::string_view key, Dims dims) {
   const ParameterSpec& found = spec(key);
-  return graph_.constant(found.name, dims.empty() ? dims_of(found.shape) : dims, values_of(found));
+  if (dims.empty()) dims = dims_of(found.shape);
+  const bool is_state = std::ranges::find(layer().states, key, &ParameterSpec::key) != layer().states.end();
+  if (!is_state) parameters_ += found.shape.elements();
+  return graph_.constant(found.name, dims, values_of(found));
 }
 
 Dims LayerWriter::over_channels(std::int64_t count) const {
@@ -111,6 +117,7 @@ void LayerWriter::write(const Conv2d& conv) {
     for (std::size_t i = c * row; i < (c + 1) * row; ++i) weight[i] = static_cast<float>(weight[i] * scale);
     bias[c] = static_cast<float>((static_cast<double>(bias[c]) - mean[c]) * scale + beta[c]);
   }
+  parameters_ += std::ssize(weight) + std::ssize(bias);
   const std::string weights = graph_.constant(spec("weight").name, dims_of(spec("weight").shape), weight);
   const std::string name = conv.bias ? spec("bias").name : layer().name + ".bias";
   write_convolution(conv, {input(), weights, graph_.constant(name, {std::ssize(bias)}, bias)});

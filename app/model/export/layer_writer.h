@@ -14,8 +14,11 @@ class LayerWriter {
  public:
   LayerWriter(onnx::GraphProto& graph, const Network& network, bool fold_batch_norm);
 
-  // Writes all layers, then the input and the outputs of the graph.
-  void write();
+  // Writes all layers, then the input and the outputs of the graph. Returns how many elements the
+  // parameters have that the graph holds, without running statistics.
+  std::int64_t write();
+  // Returns the number of batch norms that are folded into convolutions.
+  std::int64_t folded() const { return std::ssize(norm_of_); }
 
  private:
   // Write a layer. If a type of layer has no function here, the program does not compile.
@@ -73,6 +76,7 @@ class LayerWriter {
   std::map<LayerId, LayerId> norm_of_;
   LayerId id_ = 0;
   std::vector<std::string> value_;  // the name of each layer's output
+  std::int64_t parameters_ = 0;     // elements of the parameters written so far
 };
 
 }  // namespace convoy::app::onnx_export

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "app/model/export/layer_writer.h"
+#include "app/model/import/model_file.h"
 
 namespace convoy::app {
 namespace {
@@ -25,9 +26,16 @@ void check_size(const std::filesystem::path& path, const Network& network) {
                     path.string(), network.name(), bytes));
 }
 
+void add_metadata(onnx::ModelProto& model, const std::string& key, const std::string& value) {
+  onnx::StringStringEntryProto& entry = *model.add_metadata_props();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
 }  // namespace
 
-void write_onnx(const std::filesystem::path& path, const Network& network, const OnnxOptions& options) {
+std::int64_t write_onnx(const std::filesystem::path& path, const Network& network,
+                        const OnnxOptions& options) {
   check_size(path, network);
   onnx::ModelProto model;
   model.set_ir_version(kIrVersion);
@@ -35,21 +43,18 @@ void write_onnx(const std::filesystem::path& path, const Network& network, const
   onnx::OperatorSetIdProto& opset = *model.add_opset_import();
   opset.set_domain("");
   opset.set_version(kOpset);
-  for (const auto& [key, value] : options.metadata) {
-    onnx::StringStringEntryProto& entry = *model.add_metadata_props();
-    entry.set_key(key);
-    entry.set_value(value);
-  }
-  Network main = network;
-  main.set_outputs({network.outputs()[0]});
-  main = without_unused(main);
+  for (const auto& [key, value] : options.metadata) add_metadata(model, key, value);
   model.mutable_graph()->set_name(network.name());
-  onnx_export::LayerWriter(*model.mutable_graph(), main, options.fold_batch_norm).write();
+  onnx_export::LayerWriter writer(*model.mutable_graph(), network, options.fold_batch_norm);
+  const std::int64_t parameters = writer.write();
+  if (writer.folded() > 0)
+    add_metadata(model, std::string(kFoldedBatchNorms), fmt::format("{}", writer.folded()));
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   const bool written = model.SerializeToOstream(&file);
   file.close();
   if (!written || !file)
     throw std::runtime_error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+  return parameters;
 }
 
 }  // namespace convoy::app

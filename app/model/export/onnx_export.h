@@ -1,6 +1,7 @@
 // Writes a network with its values as an ONNX file (https://onnx.ai/onnx/repo-docs/IR.html) of
 // opset 17. The input is images [batch, C, H, W], normalised as in training. The output is logits
-// [batch, classes]; auxiliary classifiers are left out. Parameters keep their names.
+// [batch, classes]; those of auxiliary classifiers are further outputs. Parameters keep their
+// names.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +18,11 @@ struct OnnxOptions {
   std::map<std::string, std::string> metadata;
 };
 
-// Writes the file. `network` is a result of make_network() that was not fused. Parameters without
-// values are drawn from seed 1. Throws std::runtime_error that names the file if it cannot be
-// written or if the parameters take 2 GiB or more, which a single ONNX file cannot hold.
-void write_onnx(const std::filesystem::path& path, const Network& network, const OnnxOptions& options);
+// Writes the file and returns how many elements its parameters have. `network` is a result of
+// make_network() that was not fused. Parameters without values are drawn from seed 1. Throws
+// std::runtime_error that names the file if it cannot be written or if the parameters take 2 GiB or
+// more, which a single ONNX file cannot hold.
+std::int64_t write_onnx(const std::filesystem::path& path, const Network& network,
+                        const OnnxOptions& options);
 
 }  // namespace convoy::app

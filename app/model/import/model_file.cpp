@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "app/model/import/importer.h"
+#include "app/model/import/operations.h"
 #include "app/model/import/patterns.h"
 #include "app/model/import/structure.h"
+#include "app/model/weights/weights.h"
 
 namespace convoy::app {
 namespace {
@@ -14,13 +16,13 @@ namespace {
 using onnx_import::FileGraph;
 using onnx_import::FileNode;
 
-// Returns whether an exporter seems to have folded batch norms into convolutions. The weights then
-// have other names than those of a module, or a bias that the module does not have.
+// Returns whether an exporter has folded batch norms into convolutions, at least some of them.
+// `convoy export` says so in the file. Others give such convolutions weights that have other names
+// than those of a module, or a bias that the module does not have.
 bool looks_folded(const FileGraph& graph) {
   constexpr std::string_view kWeight = ".weight";
-  bool folded = false;
+  bool folded = graph.metadata.contains(std::string(kFoldedBatchNorms));
   for (const FileNode& node : graph.nodes) {
-    if (node.op == "BatchNormalization") return false;
     if (node.op != "Conv" || !node.has_input(2)) continue;
     const std::string &weight = node.inputs[1], &bias = node.inputs[2];
     const bool of_module = weight.ends_with(kWeight);
@@ -33,6 +35,7 @@ bool looks_folded(const FileGraph& graph) {
 
 Network import_graph(FileGraph graph) {
   onnx_import::recognise_patterns(graph);
+  onnx_import::refuse_foreign(graph);
   onnx_import::Importer importer(graph);
   Network network = importer.run();
   for (const std::string& note : importer.notes()) network.note(note);
@@ -57,11 +60,6 @@ Network import_outputs(FileGraph graph) {
 
 Network network_of(FileGraph graph) {
   try {
-    if (looks_folded(graph))
-      throw std::runtime_error(
-          "its batch norms were folded into convolutions at export, so they cannot be trained; export with "
-          "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
-          "do_constant_folding=False, dynamo=False)");
     std::string structure = onnx_import::structure_of(graph);
     Network network = import_outputs(graph);
     network.set_file_structure(std::move(structure));
@@ -103,6 +101,26 @@ void add_head(Network& network, const Layer& head, int classes) {
   }
 }
 
+// Sums or repeats the weights of a convolution that reads the images, if these have another number
+// of channels than those of the file, `channels`.
+void adapt_first(Network& network, LayerId id, std::int64_t channels) {
+  const Layer layer = network.layers()[static_cast<std::size_t>(id)];
+  const auto* conv = std::get_if<Conv2d>(&layer.op);
+  const std::int64_t from = channels, to = network.shape(network.input())[1];
+  if (from == to || conv == nullptr || conv->groups != 1 || layer.parameters[0].shape[1] != from ||
+      network.shape(layer.inputs[0])[1] != to)
+    return;
+  ParameterSpec& weight = network.parameter(id, "weight");
+  weight.shape = {weight.shape[0], to, weight.shape[2], weight.shape[3]};
+  if (weight.file_shape.rank() > 0)
+    weight.file_shape = weight.file_shape.rank() == 2 ? Shape{weight.shape[0], to} : weight.shape;
+  if (!weight.values) return;
+  weight.values = std::make_shared<const std::vector<float>>(
+      adapt_channels(*weight.values, from, to, weight.shape[2] * weight.shape[3]));
+  network.note(fmt::format("{} for {} {} {} those of the file's {}", weight.name, to,
+                           to == 1 ? "channel" : "channels", to == 1 ? "sums" : "repeats", from));
+}
+
 // Throws unless the layer's parameters have the shapes that its inputs require.
 void require_shapes(const Network& network, const Layer& layer, const Shape& image) {
   const auto inputs = network.input_shapes(layer);
@@ -122,7 +140,22 @@ bool is_model_file(std::string_view name) { return name.ends_with(".onnx"); }
 
 ModelFile::ModelFile(const std::string& path) : ModelFile(onnx_import::read_onnx_file(path)) {}
 
-ModelFile::ModelFile(FileGraph graph) : network_(network_of(std::move(graph))) {}
+ModelFile::ModelFile(const FileGraph& graph)
+    : network_(network_of(graph)), metadata_(graph.metadata), folded_(looks_folded(graph)) {}
+
+void ModelFile::require_trainable() const {
+  if (!folded_) return;
+  if (metadata_.contains(std::string(kFoldedBatchNorms)))
+    throw std::runtime_error(
+        fmt::format("{}: its batch norms were folded into convolutions, so they cannot be trained; export "
+                    "with `convoy export` without --fold-batch-norm",
+                    network_.name()));
+  throw std::runtime_error(fmt::format(
+      "{}: batch norms were folded into its convolutions at export, so they cannot be trained; export with "
+      "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
+      "do_constant_folding=False), from PyTorch 2.9 on also with dynamo=False",
+      network_.name()));
+}
 
 Shape ModelFile::image() const {
   const Shape& input = network_.shape(network_.input());
@@ -140,9 +173,9 @@ Network ModelFile::network(const Shape& input, int classes) const {
         fmt::format("{}: found {} classes, but its network is for {} and does not end in a layer that can be "
                     "drawn anew",
                     network_.name(), classes, this->classes()));
-  if (input.rank() != 4 || input[1] != image()[0])
-    throw std::runtime_error(fmt::format("{}: found images of {}, expected {} channels", network_.name(),
-                                         input.to_string(), image()[0]));
+  if (input.rank() != 4)
+    throw std::runtime_error(
+        fmt::format("{}: its input is {}, expected images [N, C, H, W]", network_.name(), input.to_string()));
   Network network(network_.name(), input);
   for (const std::string& note : network_.notes()) network.note(note);
   network.set_file_structure(network_.file_structure());
@@ -153,7 +186,9 @@ Network ModelFile::network(const Shape& input, int classes) const {
       network.note(fmt::format("layer {} is drawn anew: it had {} classes, now {}", layer.name,
                                this->classes(), classes));
     } else {
-      require_shapes(network, network.layers()[static_cast<std::size_t>(network.append(layer))], image());
+      const LayerId added = network.append(layer);
+      adapt_first(network, added, image()[0]);
+      require_shapes(network, network.layers()[static_cast<std::size_t>(added)], image());
     }
   }
   network.set_outputs(network_.outputs());

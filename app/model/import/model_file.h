@@ -1,6 +1,7 @@
 // Makes a network from a model file. Its images and classes may differ from those in the file.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,9 @@ namespace onnx_import {
 struct FileGraph;
 }
 
+// The key of the metadata of a file whose batch norms `convoy export` has folded into convolutions.
+inline constexpr std::string_view kFoldedBatchNorms = "folded_batch_norms";
+
 // Returns whether --model names a file and not a network of the zoo.
 bool is_model_file(std::string_view name);
 
@@ -22,18 +26,28 @@ class ModelFile {
   // is not supported, the node.
   explicit ModelFile(const std::string& path);
   // Uses a graph that was read from a file.
-  explicit ModelFile(onnx_import::FileGraph graph);
+  explicit ModelFile(const onnx_import::FileGraph& graph);
 
   // Return the images [C, H, W] and the number of classes that the file was made for.
   Shape image() const;
   int classes() const;
+  // Returns what a file of `convoy export` says: the names of the classes, and the mean and
+  // deviation of the images. Returns nothing for other files.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Throws std::runtime_error that says how to export the network if batch norms were folded into
+  // its convolutions. Such a network can be evaluated, but not trained as it was.
+  void require_trainable() const;
   // Returns the network with the file's values, for a batch `input` of shape [N, C, H, W]. If the
   // number of classes differs from the file's, the last layer with weights gets new initial values.
+  // If the number of channels differs, the first convolutions sum or repeat their weights
+  // (adapt_channels()).
   // Throws std::runtime_error that names the layer if the network cannot take such images.
   Network network(const Shape& input, int classes) const;
 
  private:
   Network network_;  // the network with the images and classes of the file
+  std::map<std::string, std::string> metadata_;
+  bool folded_;
 };
 
 }  // namespace convoy::app

@@ -42,6 +42,14 @@ void give_range(Importer& importer, const FileNode& node, const Value& input, st
   importer.give(node, importer.add(node, Pad{cut}, {input.layer}), output);
 }
 
+// Imports a node that takes every `step`-th row or column of an image, as a pool of one pixel.
+void give_every(Importer& importer, const FileNode& node, std::int64_t axis, int step) {
+  const LayerId image = importer.image(node, 0);
+  if (axis < 2) node.fail(fmt::format("takes every {}th channel or sample, which is not supported", step));
+  const std::array stride{axis == 2 ? step : 1, axis == 2 ? 1 : step};
+  importer.give(node, importer.add(node, Pool{kernels::PoolKind::average, {1, 1}, stride}, {image}));
+}
+
 }  // namespace
 
 void import_reshape(Importer& importer, const FileNode& node) {
@@ -149,11 +157,12 @@ void import_slice(Importer& importer, const FileNode& node) {
       return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
     };
     const std::int64_t begin = clamped(starts[i]), count = clamped(ends[i]) - begin;
-    if (steps[i] != 1 || count < 1)
+    if (steps[i] < 1 || count < 1)
       node.fail(fmt::format("takes elements {} to {} in steps of {}, which is not supported", starts[i],
                             ends[i], steps[i]));
     give_range(importer, node, input, axis, begin, count);
     part.inputs[0] = node.outputs[0];
+    if (steps[i] > 1) give_every(importer, part, axis, small(node, "step", steps[i]));
   }
 }
 
@@ -166,7 +175,7 @@ void import_gather(Importer& importer, const FileNode& node) {
   if (!index.is_integer || index.size() != 1) node.fail("takes several elements, expected one channel");
   const std::int64_t at = index.integers[0] < 0 ? index.integers[0] + extent : index.integers[0];
   if (at < 0 || at >= extent) node.fail(fmt::format("takes element {} of {}", index.integers[0], extent));
-  if (input.layer == 0)
+  if (input.layer == 0 && extent == 3)
     node.fail(
         "takes one channel of the images. Export googlenet and inception_v3 with transform_input=False; the "
         "data set's mean and deviation do its work");

@@ -100,6 +100,9 @@ FileGraph graph_of(const onnx::ModelProto& model, const std::filesystem::path& f
   for (const onnx::ValueInfoProto& input : proto.input())
     if (!graph.initialisers.contains(input.name())) graph.inputs.push_back(input_of(input));
   for (const onnx::ValueInfoProto& output : proto.output()) graph.outputs.push_back(output.name());
+  if (model.producer_name() == "convoy")
+    for (const onnx::StringStringEntryProto& entry : model.metadata_props())
+      graph.metadata[entry.key()] = entry.value();
   if (graph.nodes.empty() || graph.outputs.empty()) throw std::runtime_error("holds no network");
   check_order(graph);
   return graph;

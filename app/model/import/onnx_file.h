@@ -84,6 +84,7 @@ struct FileGraph {
   std::map<std::string, Constant> initialisers;
   std::vector<FileInput> inputs;  // the inputs that are not initialisers
   std::vector<std::string> outputs;
+  std::map<std::string, std::string> metadata;  // of a file of `convoy export`; else empty
 };
 
 // Reads a file and the files of its external data, which must be in the same folder. Throws

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace convoy::app::onnx_import {
 namespace {
@@ -102,6 +103,34 @@ void refuse(const FileNode& node) {
       kind.empty() ? std::string() : fmt::format(" ({} are not: Convoy trains classifiers)", kind);
   node.fail(fmt::format("the operation is not supported{}; supported are {}, and arithmetic of shapes",
                         reason, supported));
+}
+
+void refuse_foreign(const FileGraph& graph) {
+  // The values that are computed from the images, and the nodes that make them.
+  std::map<std::string, const FileNode*> maker;
+  for (const FileInput& input : graph.inputs) maker[input.name] = nullptr;
+  const auto is_computed = [&](const std::string& value) { return maker.contains(value); };
+  for (const FileNode& node : graph.nodes)
+    if (node.op != "Shape" && std::ranges::any_of(node.inputs, is_computed))
+      for (const std::string& output : node.outputs) maker[output] = &node;
+  const auto softmax_before = [&](const std::string& value) {
+    for (auto found = maker.find(value); found != maker.end() && found->second != nullptr;
+         found = maker.find(found->second->inputs[0])) {
+      const std::string& op = found->second->op;
+      if (op == "Softmax") return true;
+      if (op != "Dropout" && op != "Cast" && op != "Identity" && op != "Reshape") return false;
+    }
+    return false;
+  };
+  for (const FileNode& node : graph.nodes) {
+    if (!node.domain.empty()) continue;
+    if (!kind_of(node.op).empty()) refuse(node);
+    if (node.op == "MatMul" && std::ranges::all_of(node.inputs, is_computed) &&
+        std::ranges::any_of(node.inputs, softmax_before))
+      node.fail(
+          "multiplies by a Softmax, as the attention of transformers does, which is not supported; Convoy "
+          "trains convolutional networks");
+  }
 }
 
 void check_attributes(const FileNode& node, const Operation& operation) {

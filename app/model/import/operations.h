@@ -20,6 +20,9 @@ struct Operation {
 const Operation* find_operation(std::string_view op);
 // Throws std::runtime_error that says which operations are supported.
 [[noreturn]] void refuse(const FileNode& node);
+// Throws std::runtime_error that says so if the graph is of another kind than classifiers: one that
+// has attention, recurrence or the operations of detection networks.
+void refuse_foreign(const FileGraph& graph);
 // Throws std::runtime_error if the node has attributes that the operation does not know.
 void check_attributes(const FileNode& node, const Operation& operation);
 

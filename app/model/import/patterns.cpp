@@ -26,9 +26,9 @@ class Recogniser {
 
   void run() {
     for (FileNode& node : graph_.nodes)
-      for (const auto match :
-           {&Recogniser::clip_of_relu, &Recogniser::silu, &Recogniser::hard_sigmoid, &Recogniser::hard_swish,
-            &Recogniser::gelu, &Recogniser::channel_norm, &Recogniser::group_norm})
+      for (const auto match : {&Recogniser::clip_of_relu, &Recogniser::silu, &Recogniser::hard_sigmoid,
+                               &Recogniser::hard_swish, &Recogniser::gelu, &Recogniser::channel_norm,
+                               &Recogniser::group_norm, &Recogniser::local_response_norm})
         if (const auto found = (this->*match)(node)) {
           FileNode whole = *found;
           whole.name = node.name, whole.outputs = node.outputs, whole.index = node.index;
@@ -314,6 +314,41 @@ class Recogniser {
       }
     }
     return std::nullopt;
+  }
+  // Goes back along the first inputs of the nodes that make a value, past nodes of the types
+  // `past`, to a node of the type `op`. Returns null if there is no such node.
+  const FileNode* first_before(const std::string& value, std::string_view op, std::string_view past) const {
+    const FileNode* node = nullptr;
+    for (auto found = maker_.find(value); found != maker_.end(); found = maker_.find(node->inputs[0])) {
+      node = &graph_.nodes[found->second];
+      if (node->inputs.empty() || !node->domain.empty()) return nullptr;
+      if (node->op == op) return node;
+      if (past.find(" " + node->op + " ") == std::string_view::npos) return nullptr;
+    }
+    return nullptr;
+  }
+  // x / (k + alpha mean(x^2))^beta, as PyTorch exports LocalResponseNorm: a pool over the depth of
+  // [N, 1, C, H, W] is the mean over channels. An If that asks for its shape may follow.
+  Match local_response_norm(const FileNode& node) const {
+    const FileNode* power = is_binary(node, "Div") ? binary(node.inputs[1], "Pow") : nullptr;
+    const FileNode* sum = power == nullptr ? nullptr : binary(power->inputs[0], "Add");
+    const auto k = sum == nullptr ? std::nullopt : with_number(*sum);
+    const FileNode* scaled = k ? binary(k->value, "Mul") : nullptr;
+    const auto alpha = scaled == nullptr ? std::nullopt : with_number(*scaled);
+    const auto beta = alpha ? number(power->inputs[1]) : std::nullopt;
+    const FileNode* pool =
+        beta ? first_before(alpha->value, "AveragePool", " Reshape If Equal Gather Shape Squeeze ") : nullptr;
+    const auto kernel = pool == nullptr ? std::nullopt : pool->integers("kernel_shape");
+    if (!kernel || kernel->size() != 3 || (*kernel)[0] % 2 == 0 || (*kernel)[1] != 1 || (*kernel)[2] != 1)
+      return std::nullopt;
+    const FileNode* square = first_before(pool->inputs[0], "Mul", " Pad Reshape Unsqueeze ");
+    if (square == nullptr || square->inputs != std::vector{node.inputs[0], node.inputs[0]})
+      return std::nullopt;
+    return make("LRN", {node.inputs[0]},
+                {{"size", (*kernel)[0]},
+                 {"alpha", static_cast<float>(alpha->number)},
+                 {"beta", static_cast<float>(*beta)},
+                 {"bias", static_cast<float>(k->number)}});
   }
   static bool all_equal(const Constant& constant, double number) {
     for (std::int64_t i = 0; i < constant.size(); ++i)

@@ -109,9 +109,12 @@ void import_reduce(Importer& importer, const FileNode& node) {
     else if (node.integer("keepdims", 1) != 0)
       kept.push_back(1);
   }
-  if (!pixels_alone || std::ranges::find(reduced, true) == reduced.end())
-    node.fail(
-        fmt::format("reduces axes of {} that are not the height and width of an image", to_string(dims)));
+  if (!pixels_alone || std::ranges::find(reduced, true) == reduced.end()) {
+    const bool of_samples = samples < 0 || reduced[static_cast<std::size_t>(samples)];
+    node.fail(fmt::format(
+        "reduces axes of {} that are not the height and width of an image{}", to_string(dims),
+        of_samples ? "; a batch norm with track_running_stats=False does so, and is not supported" : ""));
+  }
   const PoolKind kind = node.op == "ReduceMax" ? PoolKind::max : PoolKind::average;
   const LayerId pool = importer.add(node, whole_image(kind), {input.layer});
   importer.give(node, {std::nullopt, pool, Arrangement(importer.shape(pool)).reshaped(kept).value()});

@@ -100,9 +100,7 @@ void add_blocks(Builder& net) {
 
 Network inception_v3(const std::string& name, const Shape& input, int classes) {
   Builder net(name, input);
-  const auto stem = [&](const char* layer, const Conv2d& conv) {
-    add_inception_conv(net, layer, conv, kDeviation);
-  };
+  const auto stem = [&](const char* at, const Conv2d& op) { add_inception_conv(net, at, op, kDeviation); };
   stem("Conv2d_1a_3x3", Conv2d::square(32, 3, 2));
   stem("Conv2d_2a_3x3", Conv2d::square(32, 3));
   stem("Conv2d_2b_3x3", Conv2d::square(64, 3, 1, 1));

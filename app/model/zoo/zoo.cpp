@@ -85,10 +85,16 @@ void check_input(const std::string& name, const Shape& input) {
         fmt::format("network {}: its input is {}, expected images [N, C, H, W]", name, input.to_string()));
 }
 
+ModelFile trainable_file(const std::string& path) {
+  ModelFile file(path);
+  file.require_trainable();
+  return file;
+}
+
 }  // namespace
 
 Network make_network(const std::string& name, const Shape& input, int classes) {
-  if (is_model_file(name)) return ModelFile(name).network(input, classes);
+  if (is_model_file(name)) return trainable_file(name).network(input, classes);
   for (const Entry& entry : kNetworks) {
     const bool matches = entry.name == kWideResnet ? name.starts_with("wrn") : entry.name == name;
     if (!matches) continue;
@@ -101,7 +107,7 @@ Network make_network(const std::string& name, const Shape& input, int classes) {
 Network make_network(const NetworkRequest& request) {
   const auto given = [](std::int64_t value, std::int64_t otherwise) { return value > 0 ? value : otherwise; };
   if (is_model_file(request.name)) {
-    const ModelFile file(request.name);
+    const ModelFile file = trainable_file(request.name);
     const Shape image = file.image();
     return file.network({request.batch, given(request.channels, image[0]), given(request.size, image[1]),
                          given(request.size, image[2])},

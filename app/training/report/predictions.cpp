@@ -52,8 +52,7 @@ PredictionTable::PredictionTable(const std::string& out, Form form, std::string 
     stream_.reset(std::fopen(file_->path().c_str(), "wb"));
     if (!stream_) throw std::runtime_error(fmt::format("{}: cannot open: {}", out_, std::strerror(errno)));
   }
-  if (form_ == Form::json) return;
-  write(header(top));
+  if (form_ == Form::csv) header_ = header(top);
 }
 
 PredictionTable::PredictionTable(Appended, const std::string& out, std::string key,
@@ -121,7 +120,8 @@ void PredictionTable::add_quoted(const std::string& image, std::span<const Ranke
   write(line + (csv ? "\n" : "]}\n"));
 }
 
-void PredictionTable::write(const std::string& text) {
+void PredictionTable::write(std::string text) {
+  text.insert(0, std::exchange(header_, {}));
   if (std::fwrite(text.data(), 1, text.size(), stream_ ? stream_.get() : stdout) != text.size())
     throw std::runtime_error(fmt::format("{}: cannot write: {}", out_, std::strerror(errno)));
 }
@@ -132,6 +132,7 @@ void PredictionTable::flush() {
 }
 
 void PredictionTable::finish() {
+  write({});
   flush();
   if (!file_) return;
   stream_.reset();

@@ -57,13 +57,16 @@ class PredictionTable {
   std::string header(std::size_t top) const;
   bool read_earlier(const std::string& header);
   void add_quoted(const std::string& image, std::span<const RankedClass> top);
-  void write(const std::string& text);
+  void write(std::string text);
 
   const std::string out_;
   const Form form_;
   const std::string key_;
   std::vector<std::string> classes_;  // the names, quoted as CSV or JSON needs
   std::vector<std::string> earlier_;
+  // The header, until it is written before the first line. So an error that comes earlier leaves
+  // standard output empty.
+  std::string header_;
   std::optional<data::AtomicFile> file_;
   std::unique_ptr<std::FILE, Close> stream_;  // null if standard output is used
 };

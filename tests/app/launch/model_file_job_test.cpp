@@ -89,5 +89,56 @@ TEST_F(ModelFileJob, EvaluatesAFileOnlyForItsOwnClasses) {
   EXPECT_EQ(run(command(1, "evaluate --data " + three)).status, 2);
 }
 
+// A folded network cannot be trained as it was, but it gives the same results.
+TEST_F(ModelFileJob, EvaluatesAndPredictsWithAFoldedFileButTrainsNone) {
+  ASSERT_EQ(run(command(1, train("plain", "--steps 3"))).status, 0);
+  const std::string folded = (folder() / "folded.onnx").string();
+  const std::string checkpoint = " --checkpoint " + out("plain") + " --data " + data(),
+                    model = " --model " + folded + " --data " + data();
+  ASSERT_EQ(run(std::string(CONVOY_PROGRAM) + " export --checkpoint " + out("plain") +
+                " --fold-batch-norm --out " + folded)
+                .status,
+            0);
+  for (const std::string& verb :
+       {train("folded", "--steps 1", folded), train("folded", "--steps 1 --init " + folded)}) {
+    const Outcome refused = run(command(1, verb));
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_NE(refused.text.find(folded + ": its batch norms were folded into convolutions"),
+              std::string::npos)
+        << refused.text;
+  }
+  const auto loss = [](const Outcome& evaluated) {
+    EXPECT_EQ(evaluated.status, 0) << evaluated.text;
+    return json::parse(evaluated.text.substr(evaluated.text.find("{\""))).at("test_loss").get<double>();
+  };
+  const double expected = loss(run(command(1, "evaluate --json" + checkpoint)));
+  EXPECT_NEAR(loss(run(command(1, "evaluate --json" + model))), expected, 1e-4);
+  const std::string table = (folder() / "folded.csv").string();
+  const Outcome predicted = run(command(1, "predict" + model + " --out " + table));
+  ASSERT_EQ(predicted.status, 0) << predicted.text;
+  EXPECT_NE(predicted.text.find("90 images by " + folded), std::string::npos) << predicted.text;
+}
+
+TEST_F(ModelFileJob, EvaluatesANetworkOfTheZooWithTheWeightsOfAFile) {
+  ASSERT_EQ(run(command(1, train("zoo-weights", "--steps 3"))).status, 0);
+  const std::string weights = (folder() / "weights.safetensors").string();
+  ASSERT_EQ(
+      run(std::string(CONVOY_PROGRAM) + " export --checkpoint " + out("zoo-weights") + " --out " + weights)
+          .status,
+      0);
+  const auto summary_of = [&](const std::string& flags) {
+    return run(command(1, "evaluate --data " + data() + " " + flags));
+  };
+  const Outcome whole = summary_of("--checkpoint " + out("zoo-weights"));
+  const Outcome taken = summary_of("--model wrn10_1 --init " + weights);
+  ASSERT_EQ(taken.status, 0) << taken.text;
+  const auto numbers = [](const std::string& text) { return text.substr(text.find("loss "), 40); };
+  EXPECT_EQ(numbers(taken.text).substr(0, 12), numbers(whole.text).substr(0, 12)) << taken.text << whole.text;
+  const Outcome other = summary_of("--model wrn16_1 --init " + weights);
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.text.find("weights.safetensors: gives no values for "), std::string::npos) << other.text;
+  EXPECT_EQ(summary_of("--model wrn10_1").status, 2);
+}
+
 }  // namespace
 }  // namespace convoy::test

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -29,6 +30,18 @@ TEST(DropPath, RisesOverTheResidualBranches) {
   EXPECT_FLOAT_EQ(rates.at("layer1.1.bn2"), 0.1f);
   EXPECT_FLOAT_EQ(rates.at("layer2.0.bn2"), 0.2f) << "not on the shortcut";
   EXPECT_FLOAT_EQ(rates.at("layer4.1.bn2"), 0.7f);
+}
+
+TEST(DropPath, RefusesANetworkWithoutResidualSums) {
+  const Network network = make_network("vgg11", {2, 3, 224, 224}, 10);
+  EXPECT_NO_THROW(with_drop_path(network, 0));
+  try {
+    with_drop_path(network, 0.25f);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--drop-path: found 0.25, but vgg11 has no residual sum, expected 0 or no --drop-path");
+  }
 }
 
 TEST(DropPath, ReplacesTheNetworksOwn) {

@@ -205,6 +205,9 @@ TEST(TrainOptions, ChecksAcrossFlags) {
   EXPECT_EQ(error_of(with({}), 64), "");
   EXPECT_EQ(error_of(with({"--warmup-steps", "5", "--warmup-epochs", "1"})),
             "--warmup-epochs, --warmup-steps: found both, expected one");
+  EXPECT_EQ(error_of(with({"--drop-path", "-0.5"})),
+            "--drop-path: found -0.5, expected a share in [0, 1), or -1");
+  EXPECT_EQ(error_of(with({"--drop-path", "-1"})), "");
   EXPECT_EQ(error_of(with({"--schedule", "step"})), "--milestones: --schedule step expects at least one");
   EXPECT_EQ(error_of(with({"--milestones", "2"})),
             "--milestones: belongs to --schedule step, found --schedule constant");

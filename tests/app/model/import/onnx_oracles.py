@@ -111,6 +111,10 @@ def split(x, a, b):
     return b(torch.cat([second, halves[1], first[:, 1:], halves[0]], 1))
 
 
+def every_second(x, a, b):
+    return b(F.relu(a(x)[:, :, ::2, 1::3]))
+
+
 def unequal_pads(x, a, b):
     y = F.relu(a(F.pad(x, (0, 1, 0, 1))))
     y = F.max_pool2d(F.pad(y, (0, 1, 1, 0)), 3, 2)
@@ -171,6 +175,8 @@ NETWORKS = {
     "layer_norm_flat": (lambda: net(conv(3, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(8), nn.Linear(8, 5)), 12, 13),
     "permuted": (lambda: net(conv(3, 8), Lambda(permuted, nn.LayerNorm(8), nn.Linear(8, 12), nn.Linear(12, 8)), head(8)), 12, 17),
     "splits": (lambda: net(Lambda(split, conv(3, 12), conv(11, 6)), head(6)), 12, 13),
+    "every_second": (lambda: net(Lambda(every_second, conv(3, 6), conv(6, 6)), head(6)), 13, 13),
+    "local_response_norm": (lambda: net(conv(3, 8), nn.LocalResponseNorm(5, 0.5, 0.6, 2.0), nn.ReLU(), conv(8, 6), nn.LocalResponseNorm(3, 0.1), head(6)), 12, 13),
     "unequal_pads": (lambda: net(Lambda(unequal_pads, conv(3, 6, 3, stride=2, padding=0), conv(6, 6)), head(6)), 17, 13),
     "groups": (lambda: net(conv(3, 8, dilation=2, padding=2), nn.ReLU(), conv(8, 8, 5, groups=8), conv(8, 12, groups=2, stride=(1, 2)), nn.ReLU(), head(12)), 12, 13),
     "softmax": (lambda: net(conv(3, 6), nn.ReLU(), head(6), nn.Softmax(1)), 12, 13),

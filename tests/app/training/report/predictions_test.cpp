@@ -61,6 +61,17 @@ TEST_F(PredictionTables, FieldsAreQuotedAsRfc4180Says) {
             "plain.png,\"dog, big\",0.75,\"the \"\"fox\"\"\",1e-07\n");
 }
 
+TEST_F(PredictionTables, StandardOutputStaysEmptyUntilTheFirstLine) {
+  testing::internal::CaptureStdout();
+  { PredictionTable table("-", PredictionTable::Form::csv, "path", classes_, 1); }
+  std::fflush(stdout);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  testing::internal::CaptureStdout();
+  PredictionTable table("-", PredictionTable::Form::csv, "path", classes_, 1);
+  table.finish();
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "path,class_1,probability_1\n");
+}
+
 TEST_F(PredictionTables, JsonHasAnObjectALine) {
   PredictionTable table(out(), PredictionTable::Form::json, "path", classes_, 2);
   table.add("a \"b\" \xff.png", top_);

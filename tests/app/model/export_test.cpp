@@ -1,0 +1,69 @@
+// Tests what an exported ONNX file holds: all outputs, the parameters by their names, and folded
+// batch norms.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "app/model/export/onnx_export.h"
+#include "tests/app/model/import/model_maker.h"
+
+namespace convoy::app {
+namespace {
+
+using onnx_import::ModelMaker;
+
+class OnnxExport : public testing::Test {
+ protected:
+  // Returns a network with an auxiliary classifier and a batch norm.
+  static Network two_heads() {
+    ModelMaker maker({2, 3, 8, 8});
+    maker.node("Conv", {"x", maker.weight("conv.weight", {4, 3, 3, 3})}, "c");
+    maker.node("BatchNormalization",
+               {"c", maker.weight("bn.weight", {4}), maker.weight("bn.bias", {4}),
+                maker.weight("bn.mean", {4}), maker.weight("bn.var", {4})},
+               "b");
+    maker.node("GlobalMaxPool", {"b"}, "m");
+    maker.node("Flatten", {"m"}, "mf");
+    maker.node("Gemm", {"mf", maker.weight("aux.weight", {4, 3})}, "auxiliary");
+    maker.classify("b", 4);
+    maker.add_output("auxiliary");
+    return maker.network();
+  }
+  void TearDown() override { std::filesystem::remove(path); }
+
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("convoy_export." + std::to_string(getpid()) + ".onnx");
+};
+
+std::map<std::string, std::vector<float>> values_of(const Network& network) {
+  std::map<std::string, std::vector<float>> values;
+  for (const Layer& layer : network.layers())
+    for (const auto* specs : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *specs) values[spec.name] = *spec.values;
+  return values;
+}
+
+TEST_F(OnnxExport, KeepsAllOutputsAndCountsTheParameters) {
+  const Network network = two_heads();
+  EXPECT_EQ(write_onnx(path, network, {}), network.parameter_count());
+  const ModelFile file(path);
+  const Network read = file.network({2, 3, 8, 8}, 3);
+  ASSERT_EQ(read.outputs().size(), 2u);
+  EXPECT_EQ(read.layers()[static_cast<std::size_t>(read.outputs()[0])].name, "fc");
+  EXPECT_EQ(values_of(read), values_of(network));
+  EXPECT_NO_THROW(file.require_trainable());
+}
+
+TEST_F(OnnxExport, SaysThatBatchNormsAreFolded) {
+  const Network network = two_heads();
+  const std::int64_t parameters = write_onnx(path, network, {.fold_batch_norm = true, .metadata = {}});
+  EXPECT_EQ(parameters, network.parameter_count() - 4) << "a bias in place of a weight and a bias";
+  const ModelFile file(path);
+  EXPECT_EQ(file.network({2, 3, 8, 8}, 3).parameter_count(), parameters);
+  EXPECT_EQ(file.metadata().at("folded_batch_norms"), "1");
+  EXPECT_THROW(file.require_trainable(), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace convoy::app
