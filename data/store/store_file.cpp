@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,13 +44,24 @@ void write_strings(hid_t file, const char* name, const std::vector<std::string>&
   write_attribute(file, name, type.get(), values.size(), text.data(), path);
 }
 
-// Creates the file with open(), which gives a clearer reason than HDF5 if it fails.
-void create_empty(const std::filesystem::path& path, const std::string& name) {
+// Creates the file with open(), which gives a clearer reason than HDF5 if it fails. Returns whether
+// the file system has locks.
+bool create_empty(const std::filesystem::path& path, const std::string& name) {
   const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     throw std::runtime_error(fmt::format("{}: cannot create: {}", name, std::strerror(errno)));
   }
+  const bool locks = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno == EWOULDBLOCK;
   ::close(descriptor);
+  return locks;
+}
+
+// Lets HDF5 write where the file system has no locks. If it has them, HDF5 still keeps a second
+// writer out.
+void write_without_locks([[maybe_unused]] hid_t access, [[maybe_unused]] const std::string& what) {
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  check(H5Pset_file_locking(access, false, true), what);
+#endif
 }
 
 }  // namespace
@@ -62,13 +74,14 @@ Handle untimed(hid_t kind, const std::string& what) {
 
 StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes)
     : place_(destination), name_(destination.string()), classes_(std::move(classes)) {
-  create_empty(place_.path(), name_);
+  const bool locks = create_empty(place_.path(), name_);
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   // In the format of HDF5 1.10, everything in the file but the data has a checksum. So reading a
   // damaged file ends with an error and not with a crash.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST), what);
+  if (!locks) write_without_locks(access.get(), what);
   file_ = own(H5Fcreate(place_.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
   const Handle group_creation = untimed(H5P_GROUP_CREATE, what);
   for (const Split split : {Split::train, Split::test}) {
