@@ -10,6 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "data/store/store_fields.h"
+
 namespace convoy::data {
 namespace {
 
@@ -74,6 +76,7 @@ Handle untimed(hid_t kind, const std::string& what) {
 
 StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes)
     : place_(destination), name_(destination.string()), classes_(std::move(classes)) {
+  require_different(classes_, name_);
   const bool locks = create_empty(place_.path(), name_);
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
