@@ -250,8 +250,13 @@ void Session::start(const Program& program, bool stop_requested) {
     kernels::synchronize(options_.backend);
   }
   copies_are_stale_ = false;
+  const bool trains = &program != &programs_.evaluate;
+  // A test reports the plain cross-entropy, whatever the training smooths.
+  for (const int member : all_members_)
+    control(member).hyperparameters.label_smoothing =
+        trains ? options_.members[static_cast<std::size_t>(member)].hyperparameters.label_smoothing : 0;
   executor_->start(program, stop_requested);
-  in_flight_trains_.push_back(&program != &programs_.evaluate);
+  in_flight_trains_.push_back(trains);
 }
 
 StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident,

@@ -49,10 +49,9 @@ std::string match_classes(Dataset& dataset, const std::string& file, const Check
   if (stranger != nullptr && absent != nullptr)
     throw std::runtime_error(fmt::format("{}: found class '{}', expected '{}' as in {}", file, *stranger,
                                          *absent, checkpoint.string()));
-  const Names in_order = sorted(found);
-  if (in_order != sorted(expected) || std::ranges::adjacent_find(in_order) != in_order.end())
+  if (sorted(found) != sorted(expected))
     throw std::runtime_error(fmt::format(
-        "{}: some classes have the same name, and their order is not that of {}", file, checkpoint.string()));
+        "{}: some classes have the same name, and their order is not that of {}", checkpoint.string(), file));
   dataset.reorder_classes(expected);
   return fmt::format("{}: its classes have another order than those of {}; labels are mapped by name", file,
                      checkpoint.string());

@@ -48,8 +48,8 @@ data::Augmentation train_augmentation(const TrainOptions& options) {
 void check_size(const TrainOptions& options, const data::StoreInfo& info) {
   if (info.format == data::ImageFormat::encoded && options.size == 0)
     throw UsageError(
-        fmt::format("--size: {} holds encoded images, whose sizes differ; expected the pixels a side that "
-                    "the network sees",
+        fmt::format("--size: {} holds encoded images, whose sizes may differ; expected the pixels a side "
+                    "that the network sees",
                     options.data));
 }
 

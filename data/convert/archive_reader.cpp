@@ -157,9 +157,10 @@ void ArchiveReader::stream(const std::function<void(std::span<const std::uint8_t
   while (const std::size_t got = read(block)) sink(std::span(block).first(got));
 }
 
-Bytes ArchiveReader::read_all(std::size_t most) {
+Bytes ArchiveReader::read_all(std::size_t most, const std::function<void(std::size_t)>& room) {
   Bytes content;
   for (std::size_t size = 0;;) {
+    if (room) room(size + kReadBlock);
     content.resize(size + kReadBlock);
     const std::size_t got = read(std::span(content).subspan(size));
     size += got;

@@ -44,8 +44,8 @@ class ArchiveReader {
   // Passes the rest of the current entry to `sink` in pieces.
   void stream(const std::function<void(std::span<const std::uint8_t>)>& sink);
   // Returns the whole current entry. Throws if it has more than `most` bytes, whatever size the
-  // archive declares.
-  Bytes read_all(std::size_t most);
+  // archive declares. Calls `room` with the number of bytes that it is about to hold, if given.
+  Bytes read_all(std::size_t most, const std::function<void(std::size_t)>& room = {});
 
   // Returns whether the file is an archive, even a damaged one.
   static bool recognises(const std::string& file);

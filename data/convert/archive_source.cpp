@@ -62,7 +62,7 @@ class Archives final : public FileSource {
   Bytes read(const std::string& path) const override {
     Bytes content;
     visit([&](const std::string& found, const Content& found_content) {
-      if (found == path) content = found_content.read();
+      if (found == path) content = found_content.read({});
       return found != path;
     });
     return content;
@@ -73,7 +73,9 @@ class Archives final : public FileSource {
   void visit(const Visitor& visitor) const override {
     for_each([&](const Entry& entry, ArchiveReader& reader) {
       if (entry.kind != Kind::file) return true;
-      const auto read = [&] { return unpack(reader.read_all(kLargestFile), entry.path, kLargestFile); };
+      const auto read = [&](const Content::Room& room) {
+        return unpack(reader.read_all(kLargestFile, room), entry.path, kLargestFile);
+      };
       const auto stream = [&](const Content::Sink& sink) {
         ArchiveReader inner(reader, entry.path, ArchiveReader::Form::compressed_file);
         Entry only;
@@ -84,11 +86,11 @@ class Archives final : public FileSource {
       // Keep the content, because links give this file several names, but an entry of an archive
       // can be read only once.
       std::optional<Bytes> bytes;
-      const auto read_once = [&] {
-        if (!bytes) bytes = read();
+      const auto read_once = [&](const Content::Room& room) {
+        if (!bytes) bytes = read(room);
         return *bytes;
       };
-      const Content content{read_once, [&](const Content::Sink& sink) { sink(read_once()); }};
+      const Content content{read_once, [&](const Content::Sink& sink) { sink(read_once({})); }};
       return visitor(entry.path, content) &&
              std::all_of(aliases->second.begin(), aliases->second.end(),
                          [&](const std::string& alias) { return visitor(alias, content); });

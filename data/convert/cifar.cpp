@@ -77,7 +77,7 @@ class CifarConverter {
     conversion_.source->visit([&](const std::string& path, const FileSource::Content& content) {
       const std::string file = file_of(path);
       if (file == variant_.names) {
-        const Bytes bytes = content.read();
+        const Bytes bytes = content.read({});
         meta.assign(bytes.begin(), bytes.end());
       } else if (holds_images(variant_, file)) {
         count(file, content);

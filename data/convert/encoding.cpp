@@ -61,7 +61,7 @@ void look_at(const FileSource& source, const std::vector<Sample>& samples, Choos
     return;
   }
   source.visit([&](const std::string& path, const FileSource::Content& content) {
-    return !is_read_image(path) || is_hidden(path) || chooser.look(path, content.read());
+    return !is_read_image(path) || is_hidden(path) || chooser.look(path, content.read({}));
   });
 }
 

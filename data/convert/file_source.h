@@ -54,7 +54,9 @@ class FileSource {
   // The content of a visited file. It is valid during the visit only and can be read or streamed
   // once.
   struct Content {
-    std::function<Bytes()> read;  // returns what FileSource::read() returns
+    // Is called while a file is read, with the number of bytes that will be held next.
+    using Room = std::function<void(std::size_t)>;
+    std::function<Bytes(const Room&)> read;  // returns what FileSource::read() returns
     using Sink = std::function<void(std::span<const std::uint8_t>)>;
     // Passes the content to a sink in pieces, so that the file may have any size.
     std::function<void(const Sink&)> stream;

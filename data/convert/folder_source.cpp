@@ -45,19 +45,22 @@ Bytes read_file(const fs::path& path) {
 
 namespace {
 
+std::size_t size_of(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
 FileSource::Content content_of(const fs::path& path) {
-  return {[path] { return read_file(path); },
+  return {[path](const FileSource::Content::Room& room) {
+            if (room) room(size_of(path));
+            return read_file(path);
+          },
           [path](const FileSource::Content::Sink& sink) {
             ArchiveReader reader(path.string(), ArchiveReader::Form::compressed_file);
             ArchiveReader::Entry only;
             if (reader.next(only)) reader.stream(sink);
           }};
-}
-
-std::size_t size_of(const fs::path& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  return error ? 0 : size;
 }
 
 class Folder final : public FileSource {

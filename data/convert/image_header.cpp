@@ -27,9 +27,12 @@ std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::in
 }
 
 // Walks through the segments of a JPEG file, each of which begins with a marker and a length (ITU-T
-// T.81, B.2). The first SOFn segment holds the size of the image.
+// T.81, B.2). The SOFn segment holds the size of the image. The SOS segment begins the first scan: if
+// it lacks components, more scans follow, and libjpeg keeps all coefficients.
 ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   ImageHeader header{ImageHeader::Format::jpeg};
+  bool sequential = false;
+  int frame_components = 0;
   for (std::size_t at = 2; at + 4 <= file.size();) {
     const std::uint8_t marker = file[at + 1];
     if (file[at] != 0xFF) return header;
@@ -42,12 +45,14 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
     if (frame && length >= 8 && at + 2 + length <= file.size()) {
       header.height = big_endian(file.subspan(at + 5, 2));
       header.width = big_endian(file.subspan(at + 7, 2));
-      const bool sequential = marker <= 0xC1;
       const auto components = file.subspan(at + 10, length - 8);
       header.coefficient_bytes = coefficient_bytes(components, header.width * header.height);
-      if (!sequential) header.decoder_bytes = header.coefficient_bytes;
-      return header;
+      header.decoder_bytes = header.coefficient_bytes;
+      sequential = marker == 0xC0 || marker == 0xC1 || marker == 0xC9;
+      frame_components = file[at + 9];
     }
+    if (marker == 0xDA && at + 4 < file.size() && sequential && file[at + 4] == frame_components)
+      header.decoder_bytes = 0;
     if (marker == 0xDA || length < 2) return header;
     at += 2 + length;
   }
@@ -70,8 +75,8 @@ ImageHeader read_image_header(std::span<const std::uint8_t> file) {
   header.width = width;
   header.height = height;
   const bool interlaced = file[28] != 0;
-  // 8 bytes per pixel, because a pixel has at most four channels of 16 bits.
-  if (interlaced) header.decoder_bytes = width * height * 8;
+  // The decoder keeps all pixels until the last pass, as RGB at most.
+  if (interlaced) header.decoder_bytes = width * height * 3;
   return header;
 }
 

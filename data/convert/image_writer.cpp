@@ -11,15 +11,16 @@
 #include "data/convert/jpeg_encode.h"
 #include "data/convert/pipeline.h"
 #include "data/convert/resize.h"
+#include "data/image/jpeg_huffman.h"
 
 namespace convoy::data {
 namespace {
 
 using Form = Encoding::Form;
 
-// The most bytes that all threads together use for decoded images and for the memory that libjpeg
-// and libpng need to decode them.
-constexpr std::int64_t kDecodingBytes = 360 << 20;
+// The most bytes that all threads together use for images on their way into the store. The rest of
+// the 512 MiB is for their files (kFileBytes), the store's buffers and the program itself.
+constexpr std::int64_t kDecodingBytes = 384 << 20;
 constexpr std::size_t kRunBytes = 1 << 20;
 
 // Collects the pixels of images in successive rows of a split and writes them at once.
@@ -39,6 +40,11 @@ class PixelRows {
           "{}: {}: {}x{} pixels, expected {}x{} as in {} (--size S resizes all, --encode keep takes any)",
           conversion_.name, image.sample.path, image.shape.width, image.shape.height, shape_.width,
           shape_.height, first_path_));
+    if (image.data.size() >= kRunBytes) {
+      flush();
+      writer_->write(image.sample.split, image.sample.row, image.data, {&image.sample.label, 1});
+      return;
+    }
     const bool continues = !labels_.empty() && image.sample.split == split_ &&
                            image.sample.row == first_ + static_cast<std::int64_t>(labels_.size());
     if (!continues || pixels_.size() >= kRunBytes) flush();
@@ -80,7 +86,7 @@ class ImageWriter {
         pixel_rows_(conversion, catalogue_),
         trained_(catalogue_.classes.size()),
         pipeline_(
-            options_.threads, [this](ConvertedImage& image) { convert(image); },
+            options_.threads, kDecodingBytes, [this](ConvertedImage& image) { convert(image); },
             [this](ConvertedImage& image) { deliver(image); }) {
     if (encoding_.form != Form::raw)
       file_rows_.emplace(conversion.destination, catalogue_.classes, catalogue_.sizes);
@@ -117,7 +123,7 @@ class ImageWriter {
       if (taken[*found])
         throw std::runtime_error(fmt::format("{}: {} occurs twice, expected once", source.name(), path));
       taken[*found] = true;
-      submit(samples[*found], nullptr, content.read());
+      submit(samples[*found], nullptr, content.read([&](std::size_t bytes) { pipeline_.make_room(bytes); }));
       ++found_count;
       return true;
     });
@@ -131,43 +137,65 @@ class ImageWriter {
     image->source = source;
     image->content = std::move(content);
     const std::size_t file = source != nullptr ? source->size(sample.path) : image->content.size();
-    const int side = std::max(options_.size, options_.short_side);
-    const std::size_t resized = static_cast<std::size_t>(side) * static_cast<std::size_t>(side) * 3;
-    const std::size_t result = side > 0 ? resized : encoding_.form == Form::raw ? largest_result_ : file;
-    pipeline_.submit(std::move(image), std::max(file, result));
+    pipeline_.submit(std::move(image), file);
   }
 
   // Reads, decodes and encodes one image, on a worker thread.
-  void convert(ConvertedImage& image) const {
+  void convert(ConvertedImage& image) {
     ImageHeader header;
-    try {
+    bool seekable = false;
+    std::int64_t need = 0;
+    attempt(image, [&] {
       image.kind = "files that cannot be read";
       if (image.source != nullptr) image.content = image.source->read(image.sample.path);
       header = read_image_header(image.content);
-      image.kind = image.content.empty()                        ? "empty files"
-                   : header.format == ImageHeader::Format::jpeg ? "damaged JPEG images"
-                   : header.format == ImageHeader::Format::png  ? "damaged PNG images"
-                                                                : "files that are neither JPEG nor PNG";
-      decode(image, header);
-      image.kind.clear();
+      seekable = encoding_.form == Form::seekable && header.format == ImageHeader::Format::jpeg &&
+                 seekable_bytes(header, image.content) <= kDecodingBytes;
+      need = bytes_to_convert(image, header);
+      if (seekable) need = std::max(need, seekable_bytes(header, image.content));
+    });
+    if (!pipeline_.reserve(image, need)) return;
+    const std::int64_t file = std::ssize(image.content);
+    if (image.error.empty()) attempt(image, [&] { decode(image, header, seekable); });
+    pipeline_.keep(image, std::max<std::int64_t>(0, std::ssize(image.data) - file));
+  }
+
+  template <typename Action>
+  static void attempt(ConvertedImage& image, const Action& action) {
+    try {
+      action();
     } catch (const std::exception& error) {
       image.error = error.what();
       if (image.error.empty()) image.error = "cannot be read";
     }
   }
 
-  void decode(ConvertedImage& image, const ImageHeader& header) const {
+  // Returns how many bytes it takes to decode an image and to make what is stored. Throws if that is
+  // too much. The file itself counts as far as the pipeline's room for files does not hold it.
+  std::int64_t bytes_to_convert(ConvertedImage& image, const ImageHeader& header) const {
     const ImageShape shape{header.height, header.width, options_.channels};
-    std::int64_t need = shape.bytes() + header.decoder_bytes + resize_bytes(shape, resize_rule());
-    if (need > decoding_.bytes()) {
-      image.kind = "images too large to decode";
-      throw std::runtime_error(fmt::format("{}x{} pixels, which take {} MiB to decode, expected at most {}",
-                                           shape.width, shape.height, need >> 20, decoding_.bytes() >> 20));
-    }
-    const bool seekable = encoding_.form == Form::seekable && header.format == ImageHeader::Format::jpeg &&
-                          seekable_bytes(shape, header, image.content) <= decoding_.bytes();
-    if (seekable) need = std::max(need, seekable_bytes(shape, header, image.content));
-    const MemoryBudget::Share share(decoding_, need);
+    const bool jpeg = header.format == ImageHeader::Format::jpeg;
+    const std::int64_t file = std::ssize(image.content);
+    std::int64_t bytes = shape.bytes() + header.decoder_bytes + resize_bytes(shape, resize_rule());
+    if (jpeg) bytes += std::min<std::int64_t>(file, JpegHuffman::kLargestScan);
+    if (encoding_.form == Form::jpeg) bytes += encoder_bytes(resized_shape(shape, resize_rule()));
+    bytes += std::max<std::int64_t>(0, file - ConvertPipeline::kFileBytes);
+    if (bytes <= kDecodingBytes) return bytes;
+    image.kind = "images too large to decode";
+    throw std::runtime_error(fmt::format("{}x{} pixels, which take {} MiB to decode, expected at most {}",
+                                         shape.width, shape.height, bytes >> 20, kDecodingBytes >> 20));
+  }
+
+  // Returns how much memory encode_jpeg_file() takes. For each pixel, libjpeg keeps 1.5 coefficients
+  // of 2 bytes. Noise at quality 100 takes 1.5 bytes a pixel, and libjpeg copies its output each time
+  // it doubles the buffer.
+  static std::int64_t encoder_bytes(const ImageShape& shape) { return shape.height * shape.width * 9; }
+
+  void decode(ConvertedImage& image, const ImageHeader& header, bool seekable) const {
+    image.kind = image.content.empty()                        ? "empty files"
+                 : header.format == ImageHeader::Format::jpeg ? "damaged JPEG images"
+                 : header.format == ImageHeader::Format::png  ? "damaged PNG images"
+                                                              : "files that are neither JPEG nor PNG";
     Image decoded = decode_image(image.content, options_.channels);
     const ImageShape original = decoded.shape;
     decoded = resize(std::move(decoded), resize_rule());
@@ -176,14 +204,16 @@ class ImageWriter {
       image.statistics = ChannelStatistics::of(decoded.pixels, options_.channels);
     image.data =
         seekable ? make_seekable(image, decoded) : stored(image, std::move(decoded), original, header);
-    image.content = {};
+    image.content = Bytes();  // frees the memory, which `= {}` would keep
+    image.kind.clear();
   }
 
   // Returns how much memory make_seekable() takes: the decoded image; the coefficients or a second
   // decoded image; and four times the file, because libjpeg copies its output each time it doubles
   // the buffer.
-  static std::int64_t seekable_bytes(const ImageShape& shape, const ImageHeader& header, const Bytes& file) {
-    return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes()) + 4 * std::ssize(file);
+  std::int64_t seekable_bytes(const ImageHeader& header, const Bytes& file) const {
+    const std::int64_t pixels = header.height * header.width * options_.channels;
+    return pixels + std::max(header.coefficient_bytes, pixels) + 4 * std::ssize(file);
   }
 
   // Rewrites a JPEG file with restart markers. Returns the original file if the pixels would
@@ -223,7 +253,6 @@ class ImageWriter {
     } else {
       ++count_[static_cast<std::size_t>(sample.split)];
       if (sample.split == Split::train) trained_[static_cast<std::size_t>(sample.label)] = true;
-      largest_result_ = std::max(largest_result_, image.data.size());
       if (file_rows_) {
         file_rows_->write(sample.split, sample.row, image.data, sample.label, image.statistics);
       } else {
@@ -252,10 +281,8 @@ class ImageWriter {
   const ConvertOptions& options_;
   const Catalogue catalogue_;
   const Encoding encoding_;
-  mutable MemoryBudget decoding_{kDecodingBytes};
   PixelRows pixel_rows_;
   std::optional<EncodedStoreWriter> file_rows_;
-  std::size_t largest_result_ = 1 << 20;
   std::vector<bool> trained_;
   std::array<std::int64_t, 2> count_{};
   std::int64_t delivered_ = 0;

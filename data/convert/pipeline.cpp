@@ -5,13 +5,12 @@
 namespace convoy::data {
 namespace {
 
-constexpr std::size_t kMostBytes = 64 << 20;
 constexpr std::size_t kMostImages = 4096;
 
 }  // namespace
 
-ConvertPipeline::ConvertPipeline(int threads, Work work, Deliver deliver)
-    : work_(std::move(work)), deliver_(std::move(deliver)) {
+ConvertPipeline::ConvertPipeline(int threads, std::int64_t memory, Work work, Deliver deliver)
+    : memory_(memory), work_(std::move(work)), deliver_(std::move(deliver)) {
   const int wanted =
       threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   for (int i = 0; i < wanted; ++i) workers_.emplace_back([this] { run(); });
@@ -23,6 +22,7 @@ ConvertPipeline::~ConvertPipeline() {
     stopping_ = true;
   }
   submitted_.notify_all();
+  reserved_.notify_all();
 }
 
 void ConvertPipeline::run() {
@@ -43,8 +43,9 @@ void ConvertPipeline::run() {
 void ConvertPipeline::submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes) {
   for (;;) {
     std::unique_lock lock(mutex_);
-    const bool room = slots_.empty() || (bytes_ + bytes <= kMostBytes && slots_.size() < kMostImages);
+    const bool room = has_room(bytes) && slots_.size() < kMostImages;
     if (room && (slots_.empty() || !slots_.front()->done)) {
+      image->number = next_number_++;
       slots_.push_back(std::make_shared<Slot>(Slot{std::move(image), bytes, false}));
       waiting_.push_back(slots_.back());
       bytes_ += bytes;
@@ -52,6 +53,16 @@ void ConvertPipeline::submit(std::unique_ptr<ConvertedImage> image, std::size_t 
       return;
     }
     lock.unlock();
+    deliver_first();
+  }
+}
+
+void ConvertPipeline::make_room(std::size_t bytes) {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (has_room(bytes)) return;
+    }
     deliver_first();
   }
 }
@@ -65,6 +76,9 @@ void ConvertPipeline::deliver_first() {
   lock.lock();
   slots_.pop_front();
   bytes_ -= slot->bytes;
+  used_ -= slot->image->reserved;
+  slot->image.reset();
+  reserved_.notify_all();
 }
 
 void ConvertPipeline::finish() {
@@ -77,19 +91,23 @@ void ConvertPipeline::finish() {
   }
 }
 
-MemoryBudget::Share::Share(MemoryBudget& budget, std::int64_t bytes)
-    : budget_(budget), bytes_(std::min(bytes, budget.bytes_)) {
-  std::unique_lock lock(budget_.mutex_);
-  budget_.released_.wait(lock, [&] { return budget_.used_ + bytes_ <= budget_.bytes_; });
-  budget_.used_ += bytes_;
+bool ConvertPipeline::reserve(ConvertedImage& image, std::int64_t bytes) {
+  std::unique_lock lock(mutex_);
+  bytes = std::min(bytes, memory_);
+  reserved_.wait(lock,
+                 [&] { return stopping_ || (next_to_reserve_ == image.number && used_ + bytes <= memory_); });
+  if (stopping_) return false;
+  ++next_to_reserve_;
+  used_ += image.reserved = bytes;
+  reserved_.notify_all();
+  return true;
 }
 
-MemoryBudget::Share::~Share() {
-  {
-    const std::lock_guard lock(budget_.mutex_);
-    budget_.used_ -= bytes_;
-  }
-  budget_.released_.notify_all();
+void ConvertPipeline::keep(ConvertedImage& image, std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  used_ += bytes - image.reserved;
+  image.reserved = bytes;
+  reserved_.notify_all();
 }
 
 }  // namespace convoy::data

@@ -27,18 +27,33 @@ struct ConvertedImage {
   ChannelStatistics::Image statistics;
   // `error` says what is wrong with the image, or is "". LeftOut counts a bad image under `kind`.
   std::string error, kind;
+  // The pipeline's own: the number of the image, and the bytes that it has reserved.
+  std::int64_t number = 0, reserved = 0;
 };
 
 class ConvertPipeline {
  public:
-  using Work = std::function<void(ConvertedImage&)>;  // called on a worker thread; must not throw
+  // The most bytes of files that images hold until they are delivered. A larger file comes alone.
+  static constexpr std::size_t kFileBytes = 64 << 20;
+  // Called on a worker thread; must not throw, and must call reserve() once.
+  using Work = std::function<void(ConvertedImage&)>;
   using Deliver = std::function<void(ConvertedImage&)>;
-  ConvertPipeline(int threads, Work work, Deliver deliver);
+  // `memory` is the number of bytes that images may reserve together.
+  ConvertPipeline(int threads, std::int64_t memory, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // Hands an image to the threads. `bytes` is the memory that the image holds until it is
-  // delivered. If there is not enough room, delivers earlier images first.
+  // Delivers images until a file of so many bytes has room, or until none is left.
+  void make_room(std::size_t bytes);
+  // Hands an image to the threads, whose file has `bytes` bytes. If there is not enough room,
+  // delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
+
+  // Reserves memory, at most all of it, until the image is delivered. Waits until every earlier image
+  // has reserved its memory and enough bytes are free. So an image never waits for a later one.
+  // Returns false if the conversion ends and the work is not needed.
+  bool reserve(ConvertedImage& image, std::int64_t bytes);
+  // Gives back what the image has reserved but for `bytes`.
+  void keep(ConvertedImage& image, std::int64_t bytes);
   // Delivers all images that are left.
   void finish();
 
@@ -49,41 +64,20 @@ class ConvertPipeline {
     bool done = false;
   };
   void run();
+  bool has_room(std::size_t bytes) const { return slots_.empty() || bytes_ + bytes <= kFileBytes; }
   void deliver_first();
 
+  const std::int64_t memory_;
   Work work_;
   Deliver deliver_;
   std::mutex mutex_;
-  std::condition_variable submitted_, done_;
+  std::condition_variable submitted_, done_, reserved_;
   std::deque<std::shared_ptr<Slot>> slots_, waiting_;
   std::size_t bytes_ = 0;
+  // The bytes that are reserved, and the numbers of the next images to submit and to reserve.
+  std::int64_t used_ = 0, next_number_ = 0, next_to_reserve_ = 0;
   bool stopping_ = false;
   std::vector<std::jthread> workers_;
-};
-
-// Memory that several threads share. A thread that needs memory makes a Share, whose constructor
-// waits until enough bytes are free. A share that is larger than the budget waits for all of it.
-class MemoryBudget {
- public:
-  explicit MemoryBudget(std::int64_t bytes) : bytes_(bytes) {}
-  class Share {
-   public:
-    Share(MemoryBudget& budget, std::int64_t bytes);
-    ~Share();
-    Share(const Share&) = delete;
-    Share& operator=(const Share&) = delete;
-
-   private:
-    MemoryBudget& budget_;
-    std::int64_t bytes_;
-  };
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  const std::int64_t bytes_;
-  std::int64_t used_ = 0;
-  std::mutex mutex_;
-  std::condition_variable released_;
 };
 
 }  // namespace convoy::data

@@ -38,8 +38,14 @@ Image resize(Image image, const ResizeRule& rule) {
   return result;
 }
 
+ImageShape resized_shape(const ImageShape& shape, const ResizeRule& rule) {
+  if (shape.height <= 0 || shape.width <= 0) return shape;
+  const Target target = target_of(shape, rule);
+  return {target.height, target.width, shape.channels};
+}
+
 std::int64_t resize_bytes(const ImageShape& shape, const ResizeRule& rule) {
-  if (shape.height <= 0 || shape.width <= 0 || (rule.size == 0 && rule.short_side == 0)) return 0;
+  if (resized_shape(shape, rule) == shape) return 0;
   const Target target = target_of(shape, rule);
   // The resampler has two buffers: the rows at the new width, and the result.
   return (target.window.height * target.width + target.height * target.width) * shape.channels;

@@ -12,6 +12,8 @@ struct ResizeRule {
 
 Image resize(Image image, const ResizeRule& rule);
 
+// Returns the shape of the resized image.
+ImageShape resized_shape(const ImageShape& shape, const ResizeRule& rule);
 // Returns the bytes that resize() takes in addition to those of the image.
 std::int64_t resize_bytes(const ImageShape& shape, const ResizeRule& rule);
 

@@ -83,7 +83,7 @@ class Shards {
       } else if (is_image_extension(name.extension) && sample.image.empty()) {
         sample.image = path;
       } else if ((name.extension == "cls" || name.extension == "json") && sample.label.empty()) {
-        sample.label = label_of(content.read(), name.extension == "json");
+        sample.label = label_of(content.read({}), name.extension == "json");
       } else {
         conversion_.left_out.add(fmt::format(".{} files", name.extension));
       }

@@ -132,7 +132,7 @@ int JpegCodes::symbol(JpegBits& bits) const {
 }
 
 bool JpegHuffman::start(const jpeg_decompress_struct& jpeg, std::span<const std::uint8_t> scan) {
-  if (jpeg.progressive_mode || jpeg.arith_code || jpeg.data_precision != 8 ||
+  if (scan.size() > kLargestScan || jpeg.progressive_mode || jpeg.arith_code || jpeg.data_precision != 8 ||
       jpeg.comps_in_scan != jpeg.num_components)
     return false;
   interval_ = jpeg.restart_interval;

@@ -147,7 +147,9 @@ void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sampl
     augmenter_.apply(stored.data(), place_in_whole(parameters, image, output_shape_, 0), buffers.image(i));
     return;
   }
-  const int reduction = decoder_.reduction(parameters.scale());
+  // Decode at a reduced size for random crops alone. On noise it differs by more than a level from
+  // Pillow's resizing, and tests must see the pixels of torchvision's transform.
+  const int reduction = augmentation_.random_resized_crop ? decoder_.reduction(parameters.scale()) : 1;
   const PlacedSample placed = place(parameters, image, output_shape_, reduction);
   if (output_ == BatchOutput::images)
     augmenter_.apply(read_cut(placed.cut, reduction), placed.transform, buffers.image(i));

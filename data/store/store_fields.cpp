@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_map>
 
 #include "data/store/dataset_sources.h"
 
@@ -95,9 +97,23 @@ std::vector<std::string> read_variable_strings(const Attribute& attribute) {
   return strings;
 }
 
-}  // namespace
-
-namespace {
+std::vector<std::string> read_fixed_strings(const Attribute& attribute) {
+  const std::size_t width = H5Tget_size(attribute.type.get());
+  if (width > std::size_t{1} << 16) {
+    throw std::runtime_error(
+        fmt::format("{}: names of {} bytes, expected at most {}", attribute.name, width, 1 << 16));
+  }
+  // Let HDF5 convert padding by spaces to padding by zeros.
+  const Handle padded = own(H5Tcopy(attribute.type.get()), H5Tclose, attribute.name);
+  hdf5::check(H5Tset_strpad(padded.get(), H5T_STR_NULLPAD), attribute.name);
+  std::vector<char> text(width * static_cast<std::size_t>(attribute.count));
+  hdf5::check(H5Aread(attribute.handle.get(), padded.get(), text.data()), attribute.name);
+  std::vector<std::string> strings;
+  for (std::size_t at = 0; at < text.size(); at += width) {
+    strings.emplace_back(text.data() + at, strnlen(text.data() + at, width));
+  }
+  return strings;
+}
 
 // Returns the first link on the way to `path` that leads nowhere; "" if there is none.
 std::string dangling_link(hid_t file, const std::string& path) {
@@ -165,24 +181,25 @@ std::vector<std::int64_t> read_integers(const Dataset& dataset) {
   return values;
 }
 
+void require_different(const std::vector<std::string>& classes, const std::string& what) {
+  std::unordered_map<std::string_view, std::size_t> labels;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const auto [found, added] = labels.try_emplace(classes[label], label);
+    if (!added)
+      throw std::runtime_error(
+          fmt::format("{}: found class '{}' for the labels {} and {}, expected a name "
+                      "of its own for each label",
+                      what, classes[label], found->second, label));
+  }
+}
+
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name) {
   const Attribute attribute = open_attribute(file, file_name, "classes", false, "a list of class names");
-  if (H5Tis_variable_str(attribute.type.get()) > 0) return read_variable_strings(attribute);
-  const std::size_t width = H5Tget_size(attribute.type.get());
-  if (width > std::size_t{1} << 16) {
-    throw std::runtime_error(
-        fmt::format("{}: names of {} bytes, expected at most {}", attribute.name, width, 1 << 16));
-  }
-  // Let HDF5 convert padding by spaces to padding by zeros.
-  const Handle padded = own(H5Tcopy(attribute.type.get()), H5Tclose, attribute.name);
-  hdf5::check(H5Tset_strpad(padded.get(), H5T_STR_NULLPAD), attribute.name);
-  std::vector<char> text(width * static_cast<std::size_t>(attribute.count));
-  hdf5::check(H5Aread(attribute.handle.get(), padded.get(), text.data()), attribute.name);
-  std::vector<std::string> strings;
-  for (std::size_t at = 0; at < text.size(); at += width) {
-    strings.emplace_back(text.data() + at, strnlen(text.data() + at, width));
-  }
-  return strings;
+  std::vector<std::string> classes = H5Tis_variable_str(attribute.type.get()) > 0
+                                         ? read_variable_strings(attribute)
+                                         : read_fixed_strings(attribute);
+  require_different(classes, attribute.name);
+  return classes;
 }
 
 std::vector<float> read_statistics(hid_t file, const std::string& file_name, const char* name,

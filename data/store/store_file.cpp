@@ -1,9 +1,15 @@
 #include "data/store/store_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
+
+#include "data/store/store_fields.h"
 
 namespace convoy::data {
 namespace {
@@ -39,6 +45,23 @@ void write_strings(hid_t file, const char* name, const std::vector<std::string>&
   write_attribute(file, name, type.get(), values.size(), text.data(), path);
 }
 
+// Returns whether the file system has locks, by a lock on this file, which is created for that.
+bool has_locks(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0) return true;  // HDF5 says why it cannot create the file
+  const bool locks = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return locks;
+}
+
+// Lets HDF5 write where the file system has no locks. If it has them, HDF5 still keeps a second
+// writer out.
+void write_without_locks([[maybe_unused]] hid_t access, [[maybe_unused]] const std::string& what) {
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  check(H5Pset_file_locking(access, false, true), what);
+#endif
+}
+
 }  // namespace
 
 Handle untimed(hid_t kind, const std::string& what) {
@@ -49,12 +72,15 @@ Handle untimed(hid_t kind, const std::string& what) {
 
 StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes)
     : place_(destination), name_(destination.string()), classes_(std::move(classes)) {
+  require_different(classes_, name_);
+  const bool locks = has_locks(place_.path());
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   // In the format of HDF5 1.10, everything in the file but the data has a checksum. So reading a
   // damaged file ends with an error and not with a crash.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST), what);
+  if (!locks) write_without_locks(access.get(), what);
   file_ = own(H5Fcreate(place_.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
   const Handle group_creation = untimed(H5P_GROUP_CREATE, what);
   for (const Split split : {Split::train, Split::test}) {

@@ -23,7 +23,7 @@ hdf5::Handle untimed(hid_t kind, const std::string& what);
 class StoreFile {
  public:
   // Creates the file with the groups /train and /test, under a temporary name next to its
-  // destination.
+  // destination. All classes must have different names.
   StoreFile(const std::filesystem::path& destination, std::vector<std::string> classes);
 
   const std::string& name() const { return name_; }  // name of the destination, for messages

@@ -23,7 +23,7 @@ TEST(ImageHeader, AnInterlacedPngKeepsAllPixels) {
   const ImageHeader header = read_image_header(png_start(300, 200, true));
   EXPECT_EQ(header.width, 300);
   EXPECT_EQ(header.height, 200);
-  EXPECT_EQ(header.decoder_bytes, 300 * 200 * 8);
+  EXPECT_EQ(header.decoder_bytes, 300 * 200 * 3);
   EXPECT_EQ(read_image_header(png_start(300, 200, false)).decoder_bytes, 0);
 }
 

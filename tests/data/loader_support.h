@@ -54,6 +54,9 @@ class EncodedSet final : public ImageSet {
       add(encode_jpeg(smooth_image(60 + i % 5 * 40, 50 + i % 7 * 30, 3, static_cast<int>(i))),
           static_cast<std::int32_t>(i % 7));
   }
+  explicit EncodedSet(const std::vector<Bytes>& files) {
+    for (const Bytes& file : files) add(file, 0);
+  }
   std::int64_t size() const override { return std::ssize(files_); }
   ImageShape shape() const override { return {0, 0, 3}; }
   std::int32_t label(std::int64_t sample) const override { return labels_[sample]; }

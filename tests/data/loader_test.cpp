@@ -222,6 +222,22 @@ TEST(Loader, LosslessFilesGiveTheBitsOfPixels) {
   }
 }
 
+// A JPEG decoder could shrink these images by 8, but its pixels would differ from Pillow's.
+TEST(Loader, TestsDecodeJpegFilesAtFullSize) {
+  std::vector<Bytes> jpeg, png;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    jpeg.push_back(encode_jpeg({{300, 400, 3}, random_bytes(360'000, seed)}));
+    png.push_back(encode_png(decode_image(jpeg.back(), 3)));
+  }
+  auto options = loader_options(3);
+  options.augmentation = {};
+  options.augmentation.height = options.augmentation.width = 24;
+  options.augmentation.resize_short = 32;
+  const auto files = std::make_shared<EncodedSet>(jpeg), lossless = std::make_shared<EncodedSet>(png);
+  for (const auto output : {BatchOutput::images, BatchOutput::cuts})
+    EXPECT_EQ(take_as(files, options, output, 1), take_as(lossless, options, output, 1));
+}
+
 TEST(Loader, TransformsOfAResidentSetPointIntoIt) {
   const auto set = make_set(43);
   auto options = loader_options(8);

@@ -318,6 +318,23 @@ TEST_F(BadStore, ClassesThatAreNumbers) {
   expect({"attribute classes", "float32", "class names"});
 }
 
+TEST_F(BadStore, ClassesOfTheSameName) {
+  for (const bool variable : {true, false}) {
+    edit([&](hid_t file) {
+      H5Adelete(file, "classes");
+      const hsize_t count = 3;
+      const hdf5::Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+      const hdf5::Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+      H5Tset_size(type.get(), variable ? H5T_VARIABLE : 4);
+      const hdf5::Handle made(H5Acreate2(file, "classes", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
+                              H5Aclose);
+      const char* const names[] = {"ant", "bee", "ant"};
+      H5Awrite(made.get(), type.get(), variable ? static_cast<const void*>(names) : "ant\0bee\0ant\0");
+    });
+    expect({"attribute classes", "class 'ant' for the labels 0 and 2", "a name of its own"});
+  }
+}
+
 // Whichever byte is damaged, the file is read or refused, and the process never ends.
 TEST_F(BadStore, SurvivesFlippedBytes) {
   RandomStore{.shape = {2, 2, 1}, .train = 6, .test = 2}.write(file_);

@@ -117,7 +117,9 @@ TEST_F(Layouts, AFileSystemWithoutLocksIsNoObstacle) {
   RandomStore().write(folder_ / "store.h5");
   locks_work = false;
   EXPECT_NO_THROW(Store(folder_ / "store.h5", 0).split(Split::train));
+  EXPECT_NO_THROW(RandomStore().write(folder_ / "second.h5"));
   locks_work = true;
+  EXPECT_EQ(read_bytes(folder_ / "second.h5"), read_bytes(folder_ / "store.h5"));
 }
 
 TEST_F(Layouts, AFileThatIsBeingWrittenIsRefused) {

@@ -238,6 +238,11 @@ TEST(StoreWriter, RefusesWhatCannotBeAStore) {
   EXPECT_THROW(StoreWriter(path, {0, 5, 3}, {"a"}, {1, 1}), std::invalid_argument);
   EXPECT_THROW(StoreWriter(path, {5, 5, 3}, {}, {1, 1}), std::invalid_argument);
   EXPECT_THROW(StoreWriter(path, {5, 5, 3}, {"a"}, {1, 0}), std::invalid_argument);
+  expect_error(
+      [&] {
+        StoreWriter(path, {5, 5, 3}, {"a", "b", "b"}, {1, 1});
+      },
+      {path.string(), "class 'b' for the labels 1 and 2"});
   StoreWriter writer(path, {1, 1, 1}, {"a", "b"}, {2, 1});
   const Bytes pixel{1};
   const std::vector<std::int32_t> two{2}, minus{-1}, one{1}, both{0, 1};

@@ -66,7 +66,7 @@ Conversion conversion_of(const std::string& name, const ConvertOptions& options)
 
 void read_all(const FileSource& source) {
   source.visit([](const std::string&, const FileSource::Content& content) {
-    content.read();
+    content.read({});
     return true;
   });
 }
