@@ -23,7 +23,7 @@ struct GraphAndMachineFlags {
   const CLI::Option* bandwidth_flag = nullptr;
 
   void add_to(CLI::App& verb);
-  // Throws UsageError if a flag gives a value that the --topology file gives too.
+  // Throws UsageError if a flag gives a value that the file of --topology gives, too.
   void check_topology() const;
   partition::TaskGraph read_graph() const;
   // Returns the value of --devices, or else the count in the graph's file. Throws UsageError if

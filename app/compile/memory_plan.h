@@ -87,7 +87,7 @@ class MemoryPlan {
   static std::size_t index(Region region) { return static_cast<std::size_t>(region); }
   void add(Region region, std::int64_t bytes);
 
-  // Holds the bytes of each region, or -1 if the plan does not have the region.
+  // The bytes of each region; -1 if the plan does not have the region.
   std::array<std::int64_t, static_cast<std::size_t>(Region::count)> bytes_ = filled();
   static constexpr std::array<std::int64_t, static_cast<std::size_t>(Region::count)> filled() {
     std::array<std::int64_t, static_cast<std::size_t>(Region::count)> none{};

@@ -96,8 +96,9 @@ LaneChoice choice_of(const StepLoad& load, const Candidate& chosen, const Candid
   return choice;
 }
 
-// Returns the candidate with the best prediction if it gains at least kModelsGain over the first
-// two, the fixed lanes and one lane. Else returns the better of these two.
+// Returns the candidate with the best prediction if it is faster by at least kModelsGain than the
+// first two candidates, which have the fixed lanes and one lane. Otherwise returns the better of
+// these two.
 const Candidate& promising(const std::vector<Candidate>& candidates) {
   const double fixed = candidates[0].prediction.ms, one = candidates[1].prediction.ms;
   const auto ms = [](const Candidate& candidate) { return candidate.prediction.ms; };

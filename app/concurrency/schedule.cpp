@@ -38,8 +38,8 @@ std::vector<double> bottom_levels(const StepLoad& load, const std::vector<std::v
   return levels;
 }
 
-// Returns how long after `now` an instruction can start in `lane`: `event_ms` after the last of
-// `waits` in another lane has ended.
+// Returns how many milliseconds after `now` an instruction can start in `lane`. It must wait until
+// `event_ms` after the end of each instruction of `waits` that is in another lane.
 double delay_of(const std::vector<int>& waits, const std::vector<int>& lane_of, int lane,
                 const std::vector<double>& ends, double event_ms, double now) {
   double delay = 0;
@@ -117,12 +117,13 @@ class ListScheduler {
     return after - timeline_.end_ms(op, delay) > options_.event_ms;
   }
 
-  // Returns a lane number for copies, after all lanes that compute. plan_lanes() replaces it by one
-  // lane per direction.
+  // Returns the lane of copies to and from host memory, which is numbered after all lanes that
+  // compute. plan_lanes() replaces it by one lane per direction.
   int engine_lane(int) const { return options_.lanes; }
 
   // Returns the idle lane in which the instruction can start earliest, and the delay until then. If
-  // several can, it is the lane that became idle last.
+  // it can start equally early in several, returns the lane that became idle last. The lane is -1
+  // if none is idle.
   std::pair<int, double> best_lane(int op) const {
     std::pair<int, double> best{-1, 0};
     double best_end = 0;

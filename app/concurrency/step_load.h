@@ -14,10 +14,11 @@ struct OpLoad {
   // that takes no time of the device, such as the start of a communication.
   double ms = 0;
   // Shares of the device, from 0 to 1, that the instruction takes while it runs alone.
-  double blocks = 1;      // thread blocks / thread blocks that fit on the device
+  // The number of thread blocks, divided by the number that fits on the device at the same time.
+  double blocks = 1;
   double memory = 0;      // share of the memory bandwidth
   double arithmetic = 0;  // share of the rate of multiply-adds
-  int likeness = 0;       // number shared by all instructions of this kind, size and grid
+  int likeness = 0;       // the same number for all instructions of one kind, size and grid
   Engine engine = Engine::compute;
   // True if the instruction reads indices. These may be invalid outside a step, so it cannot be
   // timed alone.

@@ -156,8 +156,9 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  static constexpr int kTransformsField = 3, kMixField = 4;       // indices into fetched()
-  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // indices into published()
+  // Indices in the lists that fetched() and published() return.
+  static constexpr int kTransformsField = 3, kMixField = 4;
+  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
   // The input values of a member's next step.

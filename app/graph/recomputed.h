@@ -14,7 +14,7 @@ struct Recomputed {
   NodeOp op;
   // Whether `op` equals the operation of the first run. Then the same kernel can run again.
   bool same = true;
-  // Positions in the outputs of the first run: those that the second run writes again.
+  // The outputs that the second run writes again, as positions in the outputs of the first run.
   std::vector<int> outputs{0};
 };
 

@@ -1,6 +1,7 @@
-// Moves the states of jobs between a device and host memory, and orders the work of jobs that have
-// memory in common. Keeps for every job where its state is, and marks of its copies and of the work
-// that it has launched. A job is its number in `memory`. Not for several threads at once.
+// Moves the states of jobs (MemoryPart::state) between a device and host memory, and orders the
+// work of jobs that have memory in common. Keeps for every job where its state is, and marks
+// (device_queue.h) of its copies and of the work that it has launched. Jobs are named by their
+// number in `memory`. Do not use an object from several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +22,26 @@ class StateCopies {
       : backend_(backend), queue_(queue), memory_(memory) {}
 
   void add();
-  // Tells that the job has a new session, whose inputs and state begin with zeros.
+  // Says that the job has a new session, whose inputs and state begin with zeros.
   void begin_session(int job);
   // Waits for the job's copies and for its work. Ignores errors of the device.
   void wait_for(int job);
 
-  // Copies the states out that the job overwrites.
+  // Starts copying to host memory all states of other jobs that the job's memory overlaps.
   void make_room(int job);
-  // Copies the job's state in if it is not on the device.
+  // If the job's state is not on the device, starts copying it there. The state of a new session is
+  // filled with zeros instead.
   void bring_state(int job);
   bool waits_in_host_memory(int job) const;
-  std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // out and in
+  std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // in both directions
 
-  // Returns the marks for which the job's next work must wait and for which it does not wait yet:
-  // those of jobs with common memory, and those of jobs for which takes_turns_with() is true.
+  // Returns the marks for which the job's next work must wait, without those for which its stream
+  // waits already. They are marks of its own copy, of jobs that have memory in common with it, and
+  // of jobs for which takes_turns_with() is true.
   std::vector<Mark> marks_before(int job, const std::function<bool(int other)>& takes_turns_with);
-  // Marks the end of the work that the job has put on the stream.
+  // Sets a mark after the work that the job has put on the stream.
   void launched(int job, kernels::Stream stream);
-  // Returns how many pieces of the job the device has not finished.
+  // Returns how many launched pieces of the job's steps the device has not finished.
   std::size_t in_flight(int job);
 
  private:
@@ -46,7 +49,7 @@ class StateCopies {
     bool resident = false, fresh = true;
     Mark last, in, out;
     std::deque<Mark> flight;
-    // The marks of other jobs for which this job's stream waits already, by job.
+    // For each other job: its mark for which this job's stream waits already.
     std::vector<Mark> followed;
     std::int64_t copied_bytes = 0;
   };

@@ -10,16 +10,17 @@
 namespace convoy::app {
 
 struct PieceOptions {
-  int most_pieces = 4;  // of a batch, a power of two
+  int most_pieces = 4;  // most pieces of a batch; a power of two
   // Convolutions are cut if x and dy together take at least these bytes. Each further piece costs
   // its launches (23 us in vgg16 on an H100), which smaller tensors would not be worth.
   std::int64_t least_bytes = std::int64_t{1} << 30;
 };
 
-// Cuts all convolutions from the first large one to the last, as far as the gradient of their
-// output can be computed slice by slice. The sums then have another order, and so other bits. All
-// have the same pieces, so that slices of several layers end at the same samples: the fewest of 2, 4
-// and so on with which x and dy of each piece take less than least_bytes.
+// Sums the gradients of weights in pieces for all convolutions from the first large one to the
+// last, except those whose output gradient cannot be computed slice by slice. The sums get another
+// order and so other bits. All these convolutions have the same pieces, so that slices of several
+// layers end at the same samples. Their number is the smallest of 2, 4 and so on, up to
+// most_pieces, with which x and dy of each piece take less than least_bytes.
 void cut_weight_gradients(StepGraph& graph, const PieceOptions& options = {});
 
 }  // namespace convoy::app
