@@ -25,7 +25,8 @@ struct TimedOperation {
 struct StepProfile {
   std::string model;
   Precision precision = Precision::fp32;
-  // The backend that runs the operations. On a GPU, backward hides the sum of the metrics.
+  // The backend that runs the operations. On a GPU the sum of the metrics over the ranks runs
+  // during backward and takes no time of its own.
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;

@@ -84,10 +84,11 @@ struct TrainOptions {
   // The rate of stochastic depth; below 0: the network's own rate.
   double drop_path = -1;
   double random_erasing = 0;  // share of the images in which a rectangle is erased
-  // The alpha of the beta distribution that says how much of each of two images a mixed one has; 0:
-  // off.
+  // The alpha of the beta distribution from which the share of each image in a mix of two is drawn;
+  // 0: no mixing.
   double mixup = 0, cutmix = 0;
-  // The pixels of the short side before the centre crop of a test; 0: images are not resized.
+  // The pixels of an image's short side after a test image is resized and before its centre is cut
+  // out; 0: test images are not resized.
   std::int64_t test_resize = 0;
   bool data_on_device = false;
 

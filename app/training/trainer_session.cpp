@@ -84,8 +84,8 @@ void Trainer::prepare(Shape& shape) {
     shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
 }
 
-// Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
-// keeps the shapes of which this rank trains members.
+// Makes the network of every shape (member_keys.h) on every rank, because ranks compare their
+// networks. Then keeps the shapes of which this rank trains members.
 void Trainer::make_shapes() {
   const auto shapes = members_ ? members_->shapes() : std::vector<std::vector<int>>{{0}};
   if (shapes.size() > 1 && host_.gate != nullptr)
@@ -114,8 +114,8 @@ void Trainer::make_shapes() {
   keep_own_members();
 }
 
-// Spreads the members over the ranks. Members of one shape go in consecutive ranges; otherwise each
-// rank gets about the same number of operations.
+// Spreads the members over the ranks, so that each rank gets about the same number of operations.
+// If all members have one shape, each rank gets consecutive members.
 void Trainer::keep_own_members() {
   std::vector<double> work;
   for (const Shape& shape : shapes_)
@@ -178,7 +178,8 @@ StepOptions Trainer::session_options(std::size_t number) const {
   return session;
 }
 
-// Members fail on all ranks together, as their sessions are those of one rank each.
+// Makes the sessions. With members, each rank makes sessions of its own without the other ranks. If
+// that fails on one rank, run_on_all_ranks() lets all ranks fail together.
 void Trainer::make_sessions() {
   const auto make = [&] {
     if (shapes_.empty()) return;
@@ -195,9 +196,9 @@ void Trainer::make_sessions() {
   members_ ? run_on_all_ranks(world_, make) : make();
 }
 
-// Compiles the steps of all shapes. Under a memory limit that is too low for all of them, each gets
-// the part of the limit that it would have of the memory without one. Collective over the ranks
-// that run a training together.
+// Compiles the steps of all shapes (member_keys.h). If the memory limit is too low for all of them
+// together, divides it among the shapes in proportion to the memory that each takes without a
+// limit. Collective over the ranks that run a training together.
 void Trainer::compile_shapes() {
   const RankGroups& groups = run_ranks_->groups();
   if (run_ranks_->partitioned()) return;
@@ -220,7 +221,7 @@ void Trainer::compile_shapes() {
   }
   if (!members_) return;
   check_members_fit();
-  // All shapes together keep to the limit, so none has one of its own.
+  // All shapes together keep to the limit now, so remove the limits of the single shapes.
   if (shapes_.size() > 1)
     for (Shape& shape : shapes_) shape.step.memory_limit = 0;
 }
@@ -265,8 +266,8 @@ void Trainer::bind_session(Shape& shape) {
       states_.push_back(std::make_unique<SessionState>(*session, member));
 }
 
-// Refuses members for which there is not enough memory. Counts how many fit if those that need the
-// least come first.
+// Throws std::runtime_error if there is not enough memory for all members of this rank. The message
+// says how many members fit if those that need the least memory are taken first.
 void Trainer::check_members_fit() const {
   std::vector<MemoryPlan> plans;
   for (const Shape& shape : shapes_) plans.push_back(MemoryPlan(*shape.steps, shape.step, {}));
@@ -308,7 +309,7 @@ std::int64_t Trainer::arena_bytes() const {
   return bytes;
 }
 
-// Returns the memory of all shapes by purpose.
+// Returns the memory of all shapes: one element per purpose.
 std::vector<MemoryUse> Trainer::memory_uses() const {
   std::vector<MemoryUse> all;
   for (const Shape& shape : shapes_)

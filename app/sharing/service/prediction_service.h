@@ -36,8 +36,8 @@ struct ServiceOptions {
   // bits of a result may differ from those of `convoy predict`.
   std::string tuning_file;
 
-  std::filesystem::path socket,
-      watch;  // the socket's path and the watched folder; empty: none; at least one is needed
+  // The socket's path and the watched folder; empty: none. At least one of the two is needed.
+  std::filesystem::path socket, watch;
   double latency_goal_ms = 0;  // in milliseconds; latencies above it are counted; 0: no goal
   // Not null if other sessions of this process use the device, too.
   DeviceGate* gate = nullptr;
