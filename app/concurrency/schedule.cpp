@@ -1,3 +1,5 @@
+// Implements schedule.h. A lane is a sequence of instructions that a GPU runs in order; several
+// lanes run at the same time.
 #include "app/concurrency/schedule.h"
 
 #include <algorithm>
@@ -146,7 +148,7 @@ class ListScheduler {
   Timeline timeline_;
   std::vector<double> ends_;
   std::vector<int> tails_;                  // for each lane: its latest instruction
-  std::vector<int> open_;                   // for each instruction: for how many it waits
+  std::vector<int> open_;                   // for each instruction: how many instructions it still waits for
   std::set<std::pair<double, int>> ready_;  // the most urgent first
   LaneOrder result_;
 };

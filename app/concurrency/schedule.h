@@ -10,7 +10,7 @@
 namespace convoy::app {
 
 struct Prediction {
-  double ms = 0;  // of the whole step
+  double ms = 0;  // milliseconds of the whole step
   // Instructions that start while another instruction computes.
   int forks = 0;
   std::vector<double> begin, end;  // for each instruction: milliseconds since the step began

@@ -1,5 +1,6 @@
-// Says how much of a device each instruction of a step takes. From these loads side_by_side.h
-// predicts how long instructions take that run at the same time.
+// Says how much of a device each instruction of a step takes. From these loads, side_by_side.h
+// predicts the times of instructions that run at the same time in several lanes
+// (execute/lane_plan.h).
 #pragma once
 
 #include <vector>
@@ -27,9 +28,10 @@ struct OpLoad {
 
 struct StepLoad {
   std::vector<OpLoad> ops;  // one for each instruction
-  // For each instruction: the instructions that must end before it starts, ascending. Communication
-  // keeps the program's order, because it must be the same on all ranks. An instruction that may
-  // block its lane starts no earlier than in the program.
+  // For each instruction: the instructions that must end before it starts, ascending. There are two
+  // rules besides those of lane_plan.h. Communication keeps the program's order, because it must be
+  // the same on all ranks. An instruction that may block its lane starts no earlier than in the
+  // program.
   std::vector<std::vector<int>> waits;
 
   double serial_ms() const;  // the sum of the times of all instructions that compute

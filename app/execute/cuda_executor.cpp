@@ -1,7 +1,8 @@
 // Runs each step on a GPU as one launch of a captured graph, or as several if other sessions use
-// the GPU, too. Values that change from step to step go through a StepRing in host memory. A
-// separate stream copies the images of the next batch to the GPU while the current step computes.
-// The host may start the next two steps before it reads the metrics of a step.
+// the GPU, too. A graph computes all members of the session (trainings that run together). Values
+// that change from step to step go through a StepRing in host memory. A separate stream copies the
+// images of the next batch to the GPU while the current step computes. The host may start the next
+// two steps before it reads the metrics of a step.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -21,7 +21,7 @@ constexpr std::int64_t kSteps = 4;  // the fewest steps that are measured
 constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
 // Jobs run side by side only if that is faster by more than measurements vary.
 constexpr double kLeastGain = 1.02;
-constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // in the checkpoint that is timed
+constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // numbers in the checkpoint that is timed
 
 }  // namespace
 

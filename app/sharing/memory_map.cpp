@@ -162,7 +162,7 @@ void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs) {
     if (!jobs[job].placed) fresh.push_back(job);
   for (const std::size_t job : fresh)
     if (!placing.place_shared(job, kInputs)) throw DoesNotFit(jobs[job], capacity);
-  // Jobs that stay choose before the others.
+  // Jobs that stay get their memory before other jobs.
   for (const std::size_t job : fresh)
     if (jobs[job].stays && !(placing.place_free(job, kState) && placing.place_free(job, kScratch)))
       throw DoesNotFit(jobs[job], capacity);

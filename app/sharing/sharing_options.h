@@ -18,7 +18,7 @@ struct SharedJob {
 struct SharingOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t memory_limit = 0;  // most bytes of the device for all jobs; 0: what is free
-  double longest_piece_ms = 2;    // the longest piece of a training's step
+  double longest_piece_ms = 2;    // longest piece of a training's step (execute/step_pieces.h)
   // Whether the next job's state is copied in while the current job computes. If not, jobs
   // alternate step by step, and a state is copied in when its job needs it.
   bool prefetch = true;

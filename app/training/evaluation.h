@@ -39,9 +39,9 @@ class Evaluation {
   // Opens the data with `open`. Call this function before prepare().
   Dataset& open(const std::function<OpenedData(const TrainOptions&)>& open = open_data);
   // Compiles the network for the data's classes and images, without gradients and optimizer.
-  // Weights, mean and deviation are those of the checkpoint. Without a checkpoint the weights are
-  // those of the model file, and mean and deviation are those of the data. Throws
-  // std::runtime_error if there are no test images.
+  // Weights, mean and deviation come from the checkpoint. Without a checkpoint the weights come
+  // from the model file, and mean and deviation from the data. Throws std::runtime_error if there
+  // are no test images.
   void prepare();
   // Runs over the test images once. Returns the metrics, summed over all ranks. `skip` gets the
   // messages about images that cannot be read (LoaderOptions::skip).

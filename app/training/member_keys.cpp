@@ -1,3 +1,4 @@
+// Implements member_keys.h. Members are the trainings that `convoy train --members` runs together.
 #include "app/training/member_keys.h"
 
 #include <fmt/format.h>

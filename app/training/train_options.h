@@ -128,7 +128,8 @@ struct TrainOptions {
 
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  // The number of ranks that share the step of one replica; 1: every rank trains a whole replica.
+  // The number of ranks that divide a training step among them (--partition); 1: every rank
+  // computes whole steps.
   std::int64_t partition = 1;
   std::uint64_t memory_limit = 0;  // most bytes of one device; 0: no limit
   // Most bytes of one rank's activations that wait in host memory; 0: none.

@@ -1,3 +1,5 @@
+// Runs the steps of a trainer: of one training, or of several members (trainings that run
+// together).
 #include "app/training/trainer.h"
 
 #include <fmt/format.h>

@@ -108,7 +108,8 @@ class Trainer {
   }
   double data_wait_ms() const;
 
-  // The options of the run. With members: those of the first member, with the whole run's folder.
+  // The options of the run. With members: the options of the first member, with the whole run's
+  // folder.
   TrainOptions options_;
   const RunHost host_;
   comm::MpiEnvironment& environment_;

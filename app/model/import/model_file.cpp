@@ -14,8 +14,8 @@ namespace {
 using onnx_import::FileGraph;
 using onnx_import::FileNode;
 
-// Returns whether an exporter seems to have folded batch norms into convolutions. The weights then
-// have other names than those of a module, or a bias that the module does not have.
+// Returns whether an exporter seems to have folded batch norms into convolutions. Then the weights
+// do not have the names of a PyTorch module, or a layer has a bias that its module does not have.
 bool looks_folded(const FileGraph& graph) {
   constexpr std::string_view kWeight = ".weight";
   bool folded = false;

@@ -46,7 +46,7 @@ class RequestQueue {
   struct Counts {
     std::int64_t predicted = 0, refused = 0;  // requests of clients
     std::int64_t batches = 0, rows = 0;       // batches that next_batch() returned, and their requests
-    Latencies latencies;                      // of the predicted requests of clients
+    Latencies latencies;                      // latencies of the predicted requests of clients
   };
 
   explicit RequestQueue(Latencies::Duration goal = Latencies::Duration(0)) {
