@@ -1,9 +1,10 @@
 // The verbs of the `convoy` command. The file of a verb adds its flags to the given CLI11
 // application and sets the callback that runs the verb.
 //
-// A callback fails by throwing an exception. UsageError means a wrong command line (exit status 2).
-// ExitStatus means that all messages were printed. Any other std::exception means another failure
-// (exit status 1). run_command prints the message.
+// A callback fails by throwing an exception, and run_command() prints its message:
+//   - UsageError: the command line is wrong (exit status 2)
+//   - ExitStatus: all messages were printed already
+//   - any other std::exception: another failure (exit status 1)
 #pragma once
 
 #include <CLI/CLI.hpp>

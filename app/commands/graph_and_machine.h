@@ -23,14 +23,14 @@ struct GraphAndMachineFlags {
   const CLI::Option* bandwidth_flag = nullptr;
 
   void add_to(CLI::App& verb);
-  // Throws UsageError if a flag gives a value that the --topology file gives too.
+  // Throws UsageError if a flag gives a value that the file of --topology gives, too.
   void check_topology() const;
   partition::TaskGraph read_graph() const;
   // Returns the value of --devices, or else the count in the graph's file. Throws UsageError if
   // both are missing.
   partition::DeviceIndex device_count(const partition::TaskGraph& graph) const;
-  // Returns the machine. Without --memory the limits in the graph's file apply. Throws UsageError
-  // if a list does not have one value per device.
+  // Returns the machine. Without --memory the memory limits are those in the graph's file. Throws
+  // UsageError if a list does not have one value per device.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
 
  private:

@@ -26,15 +26,15 @@ struct MemoryCurve {
   std::string least_at;
 };
 
-// Plans the training step of one rank for a series of memory limits, from the memory that the step
-// takes without a limit down to the least that is possible.
+// Returns the memory curve: plans of the training step of one rank for a series of memory limits,
+// from the memory that the step takes without a limit down to the least that is possible.
 MemoryCurve memory_curve(const Network& network, const StepOptions& options);
 
 // Prints the curve, and draws it into an SVG file unless `plot` is empty.
 void print_memory(const Network& network, const StepOptions& options, bool json, const std::string& plot);
 
-// Returns the SVG drawing of expected time over bytes. Both are relative to the step without a
-// limit.
+// Returns an SVG drawing of the expected time over the bytes of memory. Both axes are relative to
+// the step without a limit.
 std::string draw_memory_curve(const MemoryCurve& curve, const std::string& title);
 
 }  // namespace convoy::app

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kTooMuch = std::int64_t{1} << 62;
 
-// Returns the least bytes within which the network's step trains.
+// Returns the fewest bytes of memory with which a training step of the network can run.
 std::int64_t least_bytes(const NetworkRequest& request, const StepOptions& options) {
   comm::SingleRank rank;
   CompiledSteps steps = compile_steps(make_network(request), options, {&rank, &rank, nullptr});
@@ -37,8 +37,8 @@ std::int64_t LargestWithin::value(std::int64_t number) {
   return known_[number] = found;
 }
 
-// Returns a number that is expected to be a little below the limit, from the two largest known
-// numbers up to `low`.
+// Returns a number whose value is expected to be a little below the limit. Extrapolates from `low`,
+// whose value is known, and the next smaller known number.
 std::int64_t LargestWithin::guess(std::int64_t limit, std::int64_t low) const {
   const auto power = [&](std::int64_t of) { return std::pow(static_cast<double>(of), numbers_.power); };
   const auto last = known_.find(low);
@@ -52,8 +52,8 @@ std::int64_t LargestWithin::guess(std::int64_t limit, std::int64_t low) const {
   return static_cast<std::int64_t>(std::min(number, 1e9)) / numbers_.step * numbers_.step;
 }
 
-// Returns the possible number between `low` and `high` that is the nearest below `number`, or else
-// above it. Returns 0 if there is none.
+// Returns the possible number (Numbers::possible) that is the nearest below `number`, or else the
+// nearest above it, between `low` and `high`. Returns 0 if there is none.
 std::int64_t LargestWithin::nearest_possible(std::int64_t number, std::int64_t low, std::int64_t high) const {
   if (!numbers_.possible) return number;
   for (std::int64_t below = number; below > low; below -= numbers_.step)
@@ -75,7 +75,8 @@ LargestWithin::Found LargestWithin::find(std::int64_t limit, std::int64_t first)
     next = nearest_possible(std::clamp(next, low + step, high - step), low, high);
     if (next == 0) break;
     (value(next) <= limit ? low : high) = next;
-    // Beyond four times the last number a guess would be wild.
+    // Try at most four times the largest number that fits, because a guess farther away would be
+    // wild.
     next = low == 0 ? (low + high) / 2 / step * step : std::min(guess(limit, low), 4 * low);
     if (next <= low) next = low + std::max(step, low / 50 / step * step);
   }
@@ -86,7 +87,8 @@ LargestWithin::Found LargestWithin::find(std::int64_t limit, std::int64_t first)
 
 namespace {
 
-// The ends of the searches.
+// The largest batch and the largest side of images, in pixels, that are tried. Searches end there
+// even if memory is left.
 constexpr std::int64_t kMostBatch = 1 << 20, kMostSide = 1 << 16;
 constexpr std::int64_t kSideStep = 32;  // the layers of many networks halve a side five times
 

@@ -14,27 +14,30 @@
 
 namespace convoy::app {
 
-// Finds the largest number whose value is within a limit, for values that grow. Knows the values of
-// earlier searches, so that several limits need few values.
+// Finds the largest number whose value is within a limit: for example the largest batch whose
+// memory is within some bytes. Values must grow with the number. Values of earlier searches are
+// kept, so that a search with another limit computes only a few new ones.
 class LargestWithin {
  public:
   struct Numbers {
     std::int64_t step = 1, most = 1;  // multiples of `step` up to `most` are searched
     int power = 1;                    // values grow about as number^power
-    // Tells which of the multiples count; null if all do.
+    // Returns whether a multiple of `step` is a valid number. Null if all are.
     std::function<bool(std::int64_t)> possible = nullptr;
   };
   struct Found {
     std::int64_t number = 0;  // 0 if none is within the limit
-    std::string bound;        // if not the limit, the reason why larger numbers are impossible
+    // The reason why no larger number is possible, if it is not the limit; else empty.
+    std::string bound;
   };
 
-  // `value` throws std::exception for numbers that are too large for another reason.
+  // `value` computes the value of a number. It throws std::exception if the number is impossible
+  // whatever the limit. Larger numbers then count as impossible, too.
   LargestWithin(std::function<std::int64_t(std::int64_t)> value, Numbers numbers)
       : value_(std::move(value)), numbers_(std::move(numbers)) {}
 
-  // Searches from `first` on. The result is at most 2 %, or one step, below the largest, and not
-  // below that of an earlier search with a lower limit.
+  // Searches from `first` on. The result is at most 2 %, or one step, below the largest number, and
+  // not below the result of an earlier search with a lower limit.
   Found find(std::int64_t limit, std::int64_t first);
 
  private:
@@ -48,9 +51,10 @@ class LargestWithin {
   std::map<std::int64_t, std::string> errors_;  // by number: why it has no value
 };
 
-// Prints a row for each limit, the lowest first: the largest batch at the requested size of images,
-// and the largest side, in multiples of 32 pixels, at the requested batch. Says where memory is not
-// what limits them. Runs nothing on the device.
+// Prints a row for each memory limit, the lowest first. A row has two numbers:
+//   - the largest batch, with the requested size of images
+//   - the largest side of images in multiples of 32 pixels, with the requested batch
+// If something other than memory limits a number, the row says what. Runs nothing on the device.
 void print_within(const NetworkRequest& request, const StepOptions& options, std::vector<std::int64_t> limits,
                   bool json);
 

@@ -1,12 +1,12 @@
-// Reads `convoy train --members SPEC`. SPEC is one list or a product of lists, or a TOML file with
-// a row for each member:
+// Reads `convoy train --members SPEC`. Members are trainings that run together. SPEC is one list or
+// a product of lists, or a TOML file with a row for each member:
 //
 //   seed=1..64                                 64 members
 //   "learning-rate=0.01,0.03,0.1 seed=1..3"    9 members, the last key varies fastest
 //   members.toml                               [[member]] rows: seed = 1, milestones = [30, 60], …
 //
-// Spaces or semicolons separate the lists, commas the values; a..b is all whole numbers from a to
-// b. Keys are the flags of `convoy train` without their dashes, and `width`, which gives --model
+// Lists are separated by spaces or semicolons, and values by commas. a..b is all whole numbers from
+// a to b. Keys are the flags of `convoy train` without their dashes. The key `width` gives --model
 // another width: width=1,2,4 of wrn16_4 is wrn16_1, wrn16_2 and wrn16_4.
 #pragma once
 

@@ -22,7 +22,8 @@ struct OutputFlags {
                    const partition::CostModel& cost, const partition::Simulation& simulation) const;
 };
 
-// Returns the rows of the table that show makespan, lower bound, ratio, speed-up and cut.
+// Returns the rows of the result's table that show makespan, lower bound, ratio of the two,
+// speed-up over one device, and cut (the transfers between devices).
 partition::ReportRows placement_rows(const partition::CostModel& cost,
                                      const partition::Simulation& simulation,
                                      partition::Nanoseconds one_device, double seconds);

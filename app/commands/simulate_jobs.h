@@ -21,8 +21,9 @@ struct JobsSimulationFlags {
   void add_to(CLI::App& verb);
 };
 
-// Simulates the jobs and prints the result. `verb` must have the flags of this file. Throws
-// UsageError if flags exclude each other, and std::runtime_error if a file cannot be simulated.
+// Simulates the jobs and prints the result. `verb` must be the command to which
+// JobsSimulationFlags::add_to() added its flags. Throws UsageError if flags exclude each other, and
+// std::runtime_error if a file cannot be simulated.
 void simulate_jobs(const JobsSimulationFlags& flags, const OutputFlags& output, const CLI::App& verb);
 
 }  // namespace convoy::app

@@ -22,7 +22,8 @@ inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak
 
 struct TrainingSimulationFlags {
   std::string model, topology;
-  std::optional<Precision> precision;  // without a value: that of the profile
+  // If this has no value, the precision of the profile is used.
+  std::optional<Precision> precision;
   Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};

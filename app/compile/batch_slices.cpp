@@ -21,8 +21,9 @@ std::int64_t batch_of(const StepGraph& graph) { return graph.tensors[at(graph.la
 
 bool has_weights(const Node& node) { return node.is<Conv2dForward>() || node.is<LinearForward>(); }
 
-// Binds a kernel to slices of its operands: moves the address of every operand by some bytes.
-// Leaves out further inputs of the node.
+// Returns a kernel that computes a slice of larger tensors. It adds `inputs[i]` bytes to the
+// address of input i, and the same for outputs. Further inputs of the node are not passed on to
+// `kernel`.
 kernels::Kernel moved(kernels::Kernel kernel, std::vector<std::int64_t> inputs,
                       std::vector<std::int64_t> outputs) {
   const auto is_zero = [](std::int64_t bytes) { return bytes == 0; };
@@ -96,7 +97,8 @@ class Slicer {
     return static_cast<std::int64_t>(step_.descs[at(id)].bytes()) / batch_;
   }
 
-  // Finds the tensors that only sliced nodes touch. Such a tensor exists as one tensor per slice.
+  // Finds the tensors inside the step that only sliced nodes read or write. Such a tensor never
+  // exists whole: parts_ gets one tensor for each of its slices.
   void find_parts() {
     parts_.resize(step_.descs.size());
     std::vector<int> writers(step_.descs.size(), 0);
@@ -141,7 +143,9 @@ class Slicer {
     std::vector<std::int64_t> in, out;
     for (TensorId& id : node.inputs) in.push_back(take_part(whole, id, slice));
     for (TensorId& id : node.outputs) out.push_back(take_part(whole, id, slice));
-    // Each slice writes its part of a whole tensor. All slices but the first update the tensor.
+    // If an output exists as a whole tensor, each slice writes its part of it. So a slice after the
+    // first updates a tensor that has content already, and the tensor becomes an input of the node,
+    // too.
     for (std::size_t i = 0; i < node.outputs.size() && slice.first > 0; ++i) {
       if (!parts_[at(whole.outputs[i])].empty()) continue;
       node.inputs.push_back(node.outputs[i]);
@@ -152,8 +156,9 @@ class Slicer {
     append(std::move(node), moved(std::move(kernel), std::move(in), std::move(out)), number, share);
   }
 
-  // Replaces a tensor by its part for the slice. Returns 0. If the tensor is whole, returns how
-  // many bytes after its address the slice begins.
+  // If the tensor exists as one tensor per slice, replaces `id` by the tensor of this slice and
+  // returns 0. Otherwise the tensor is whole. Then returns how many bytes after its address the
+  // slice begins.
   std::int64_t take_part(const Node& whole, TensorId& id, const BatchSlice& slice) const {
     if (!parts_[at(id)].empty()) {
       id = parts_[at(id)][at(static_cast<int>(slice.first / samples_))];
@@ -162,8 +167,9 @@ class Slicer {
     return is_divided(step_.graph, whole, id) ? slice.first * sample_bytes(id) : 0;
   }
 
-  // Makes the kernel of a slice, without the pairs of operands that cannot share a buffer because
-  // one of them is whole. Slices of the same size share their kernel.
+  // Makes the kernel of a slice. Two of its operands may share a buffer only if both exist as one
+  // tensor per slice, so removes the other pairs from Kernel::in_place. Slices of the same size
+  // share their kernel.
   kernels::Kernel kernel_of(std::size_t number, const Node& node, const BatchSlice& slice) {
     const bool continues = slice.first > 0 && node.is<Conv2dBackwardWeights>();
     const auto key = std::tuple(number, slice.samples, continues);
@@ -193,8 +199,8 @@ class Slicer {
   StepGraph graph_;
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
-  std::vector<char> slices_;                  // by node: whether it runs in slices
-  std::vector<std::vector<TensorId>> parts_;  // by tensor: its slices; empty if it is whole
+  std::vector<char> slices_;                  // for each node: whether it runs in slices
+  std::vector<std::vector<TensorId>> parts_;  // for each tensor: its slices; empty if whole
   std::map<std::tuple<std::size_t, std::int64_t, bool>, kernels::Kernel> made_;
   SlicedStep result_;
 };

@@ -24,13 +24,15 @@ SlicedLayers layers_to_slice(const CompiledGraph& train);
 
 struct SlicedStep {
   CompiledGraph step;
-  std::vector<int> origin;    // by node: the node of the whole step that it is or is a slice of
-  std::vector<double> share;  // by node: its share of that node's samples
+  // For each node: the index of the node of the whole step that it is, or that it is a slice of.
+  std::vector<int> origin;
+  std::vector<double> share;  // for each node: its share of the samples of that node
 };
 
-// Returns the step with the nodes of these layers in slices of `samples` samples. Nodes that must
-// see the whole batch, and tensors that they read or write, stay whole. Every result has the same
-// bits. Returns nothing if a kernel cannot compute a slice. Buffers get no reuse delay.
+// Returns the step in which the nodes of these layers run over slices of `samples` samples. Nodes
+// that must see the whole batch stay whole, and so do the tensors that such nodes read or write.
+// Every result has the same bits. Returns nothing if a kernel cannot compute a slice. Buffers get
+// no reuse delay (compiled_graph.h).
 std::optional<SlicedStep> in_slices(const CompiledGraph& step, const std::set<std::string>& layers,
                                     std::int64_t samples, kernels::Backend backend);
 

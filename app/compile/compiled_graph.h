@@ -1,6 +1,7 @@
 // A compiled graph is a step graph with a kernel for every node, a layout for every tensor, and an
 // offset for every buffer that lives inside the step. It holds offsets and no addresses, so several
-// sessions can use it, each with memory of its own.
+// sessions can use it, each with memory of its own. Lanes, which are mentioned below, are sequences
+// of nodes that run at the same time (app/execute/lane_plan.h).
 #pragma once
 
 #include <map>
@@ -37,10 +38,13 @@ struct CompiledGraph {
 // keeps the layout given there. Any other parameter gets the layout that is preferred by the first
 // kernel that reads it.
 //
-// `reuse_delay` is the number of nodes that must pass before a freed buffer is reused. A node that
-// reuses a buffer must wait for the last reader of the buffer, so lanes with a delay wait less for
-// each other. The delay is halved until it costs at most max(128 MiB, 1/32 of the arena). In arenas
-// above 512 MiB it is at most kReuseDelay, because their large operations can hardly run together.
+// `reuse_delay` is the number of nodes that must pass before a freed buffer is reused:
+//   - A node that reuses a buffer must wait for the last reader of the buffer. With a delay, lanes
+//     wait less for each other.
+//   - The delay is halved until it makes the arena larger by at most max(128 MiB, 1/32 of the
+//     arena).
+//   - In arenas above 512 MiB it is at most kReuseDelay, because their large operations can hardly
+//     run at the same time.
 //
 // Throws std::runtime_error if a kernel cannot be made. The message names the layer, the operation
 // and the backend.

@@ -51,7 +51,7 @@ struct CompiledSteps {
 
   std::optional<CompiledGraph> train;
   CompiledGraph evaluate;
-  FlatLayout flat;       // the places of main()'s parameters in the flat buffers
+  FlatLayout flat;       // where main()'s parameters are in the flat buffers (update_kernels.h)
   UpdateKernels update;  // empty in a run that only evaluates
   MemoryFit fit;
 };

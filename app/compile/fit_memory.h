@@ -24,12 +24,14 @@ partition::HostLink estimated_link(const StepOptions& options);
 bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas);
 
 // Changes the steps so that they need at most options.memory_limit bytes, at the least expected
-// time. It first gives up the reuse delay (compiled_graph.h). If that is not enough, forward leaves
-// fewer tensors for backward: a dropped tensor waits in host memory, as far as options.host_memory
-// allows, or its operation runs again. The layers with the largest tensors may run over slices of
-// the batch (batch_slices.h). `node_ms` holds the milliseconds of every node of the training step.
-// steps.fit describes the result. If no plan fits, the steps get the smallest plan, and ModelMemory
-// reports the error.
+// time:
+//   1. It gives up the reuse delay (compiled_graph.h). The other changes are made only if this is
+//      not enough.
+//   2. Forward leaves fewer tensors for backward. A dropped tensor waits in host memory, as far as
+//      options.host_memory allows, or its operation runs again.
+//   3. The layers with the largest tensors may run over slices of the batch (batch_slices.h).
+// `node_ms` holds the milliseconds of every node of the training step. steps.fit describes the
+// result. If no plan fits, the steps get the smallest plan, and ModelMemory reports the error.
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 
@@ -61,11 +63,11 @@ class MemoryFitter {
   std::int64_t unlimited_bytes() const { return bytes_with(steps_.train->activation_bytes, steps_.evaluate); }
 
  private:
-  // The steps with a number of slices of the batch.
+  // One way to divide the batch into slices: the steps that are compiled for it, and their planner.
   struct Variant {
     CompiledGraph train, evaluate;
     int slices = 1;
-    double more_ms = 0;  // expected time of the slices beyond that of whole batches
+    double more_ms = 0;  // expected time by which slices take longer than whole batches
     partition::StepPlanner planner;
   };
   void add_slices(const std::vector<double>& node_ms, const partition::HostLink& link);
@@ -79,7 +81,8 @@ class MemoryFitter {
   const StepOptions& options_;
   const std::int64_t members_;
   std::int64_t other_bytes_ = 0;
-  // The first has whole batches. Each further one has twice as many slices as the one before.
+  // The first variant runs whole batches. Each later variant has twice as many slices as the one
+  // before it.
   std::vector<std::unique_ptr<const Variant>> variants_;
   std::vector<std::string> sliced_layers_;
 };

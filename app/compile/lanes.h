@@ -1,4 +1,5 @@
-// The value of --lanes: a number of lanes, or "auto".
+// The value of --lanes: "auto" or a number of lanes, which are sequences of instructions that a GPU
+// runs at the same time (app/execute/lane_plan.h).
 #pragma once
 
 #include <string>

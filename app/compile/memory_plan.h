@@ -2,8 +2,8 @@
 // evaluation use the same region for activations.
 //
 // A member is one of several trainings that run together (step_options.h). Every member has all
-// regions, and those of member m + 1 lie stride() bytes after those of member m. The exception is
-// the stored images, which come once at the start and serve all members.
+// regions. The regions of member m + 1 lie stride() bytes after the regions of member m. The
+// exception is the region of stored images, which comes once at the start and serves all members.
 //
 // Parameters, gradients and optimizer states are flat buffers in the order in which backward
 // finishes the gradients. So finished gradients are contiguous for a collective, and one kernel can
@@ -87,7 +87,7 @@ class MemoryPlan {
   static std::size_t index(Region region) { return static_cast<std::size_t>(region); }
   void add(Region region, std::int64_t bytes);
 
-  // Holds the bytes of each region, or -1 if the plan does not have the region.
+  // The bytes of each region; -1 if the plan does not have the region.
   std::array<std::int64_t, static_cast<std::size_t>(Region::count)> bytes_ = filled();
   static constexpr std::array<std::int64_t, static_cast<std::size_t>(Region::count)> filled() {
     std::array<std::int64_t, static_cast<std::size_t>(Region::count)> none{};

@@ -9,7 +9,7 @@ namespace convoy::app {
 
 // Returns the step graph after all passes (app/graph/passes) that the backend and the precision
 // allow. `fused` is the result of fuse(). `replicas` is the number of ranks over which gradients
-// and statistics are summed.
+// and statistics are summed (RankGroups).
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training);
 
 }  // namespace convoy::app

@@ -85,16 +85,19 @@ struct StepOptions {
   // single rank measures the choices that the file lacks. Several ranks only read the file, so that
   // all of them run the same kernels.
   std::string tuning_file = {};
-  // Even a single rank only reads the file, because other processes may use it at the same time.
+  // If set, even a single rank only reads the tuning file, because other processes may use it at
+  // the same time.
   bool read_tuning_only = false;
   std::int64_t memory_limit = 0;  // most bytes of the arena; 0: no limit
   std::int64_t host_memory = 0;   // most bytes of activations in host memory
   // CUDA: the number of instructions that may run at the same time, 1 to kMostLanes, or kAutoLanes.
   // It does not change the bits of the results.
   int lanes = kDefaultLanes;
-  bool time_waits = true;      // CUDA: whether exposed_comm_ms is measured
+  bool time_waits = true;      // CUDA: whether to time the waits for other ranks (exposed_comm_ms)
   DeviceGate* gate = nullptr;  // not null if other sessions of this process use the device, too
-  // Which convolutions can run over slices of the batch. It changes the bits of their gradients.
+  // Which convolutions sum the gradient of their weights in pieces
+  // (passes/weight_gradient_pieces.h) and can therefore run over slices of the batch. This changes
+  // the bits of these gradients.
   PieceOptions pieces = {};
 };
 

@@ -15,7 +15,7 @@ namespace convoy::app {
 
 // The offset and length of every parameter in the flat buffers, in elements. There is one segment
 // per parameter, in ascending order, and each starts at a multiple of 128 elements. Frozen
-// parameters come last. They have no gradients and optimizer states, so the flat buffers of
+// parameters come last. They have neither gradients nor optimizer states, so the flat buffers of
 // gradients and states end before them.
 struct FlatLayout {
   FlatLayout() = default;

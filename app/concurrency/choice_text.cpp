@@ -1,4 +1,5 @@
-// Writes choices of lanes as texts: for the output, for the tuning file, and for other ranks.
+// Writes a LaneChoice (lane_choice.h) as a text: for the output, for the tuning file, and for other
+// ranks.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -12,7 +12,8 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Resources of a multiprocessor: those that one instance takes, or those that are still free.
+// Resources of a multiprocessor: either those that one instance of a kernel takes, or those that
+// are still free.
 struct Share {
   std::int64_t warps = 0, threads = 0, shared_bytes = 0, registers = 0, blocks = 0;
 };
@@ -26,8 +27,8 @@ Share share_of(const KernelUse& use, const DeviceLimits& device) {
           std::int64_t{use.registers} * use.threads * blocks, blocks};
 }
 
-// Finds the best numbers of instances by branch and bound, one kernel after the other, the largest
-// number first.
+// Finds by branch and bound how many instances of each kernel should run at the same time. Decides
+// one kernel after the other and tries the largest number first.
 class InstanceSearch {
  public:
   InstanceSearch(std::vector<Share> shares, std::vector<std::int64_t> most, Glp4nnLimits limits)

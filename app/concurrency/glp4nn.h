@@ -20,8 +20,8 @@ enum class Glp4nnLimits {
   all        // also the registers and blocks of a multiprocessor, which the paper omits
 };
 
-// Returns for each kernel how many instances of it should run at the same time, so that each
-// multiprocessor has as many resident warps as possible. The host launches one instance every
+// Returns for each kernel how many instances (launches) of it should run at the same time, so that
+// each multiprocessor has as many resident warps as possible. The host launches one instance every
 // `launch_ms`, so a kernel cannot have more instances than are launched while it runs.
 std::vector<int> glp4nn_instances(std::span<const LayerKernel> kernels, const DeviceLimits& device,
                                   double launch_ms, Glp4nnLimits limits);
@@ -31,8 +31,9 @@ std::vector<int> glp4nn_instances(std::span<const LayerKernel> kernels, const De
 int glp4nn_streams(std::span<const LayerKernel> kernels, const DeviceLimits& device, double launch_ms,
                    Glp4nnLimits limits);
 
-// Returns GLP4NN's schedule of a step. Each layer runs on glp4nn_streams() lanes, but on at most
-// `most_lanes`. A layer begins when the previous layer has ended.
+// Returns GLP4NN's schedule of a step. Each layer runs on as many lanes (CUDA streams) as
+// glp4nn_streams() returns, but on at most `most_lanes`. A layer begins when the previous layer has
+// ended.
 LaneOrder glp4nn_lanes(const Program& program, const StepLoad& load, const ResourceTable& resources,
                        double launch_ms, int most_lanes);
 

@@ -1,3 +1,6 @@
+// Implements lane_choice.h. A candidate is a schedule: the lane of every instruction of a step and
+// the order of the launches. Caution is a factor on the predicted slowdown of instructions that run
+// at the same time (ListOptions).
 #include "app/concurrency/lane_choice.h"
 
 #include <fmt/format.h>
@@ -15,8 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kExpectedEventMs = 1.5e-3;
-// A schedule that is predicted from estimated times replaces the fixed lanes only if it promises at
-// least this gain (0.03 is 3 % less time).
+// If only estimated times are known, another schedule replaces the fixed lanes only if it promises
+// at least this gain (0.03 is 3 % less time).
 constexpr double kModelsGain = 0.03;
 constexpr double kRounding = 1e-6;
 constexpr std::size_t kMostPairs = 48;
@@ -96,8 +99,9 @@ LaneChoice choice_of(const StepLoad& load, const Candidate& chosen, const Candid
   return choice;
 }
 
-// Returns the candidate with the best prediction if it gains at least kModelsGain over the first
-// two, the fixed lanes and one lane. Else returns the better of these two.
+// Returns the candidate with the best prediction if it is faster by at least kModelsGain than the
+// first two candidates, which have the fixed lanes and one lane. Otherwise returns the better of
+// these two.
 const Candidate& promising(const std::vector<Candidate>& candidates) {
   const double fixed = candidates[0].prediction.ms, one = candidates[1].prediction.ms;
   const auto ms = [](const Candidate& candidate) { return candidate.prediction.ms; };
@@ -106,8 +110,8 @@ const Candidate& promising(const std::vector<Candidate>& candidates) {
   return candidates[fixed < (1 - kRounding) * one ? 0 : 1];
 }
 
-// Measures pairs of instructions that run at the same time, the longest overlaps first. The pairs
-// are those of a list schedule with caution 0, which starts many instructions together.
+// Measures pairs of instructions that run at the same time, the longest overlaps first. Takes the
+// pairs from a list schedule with caution 0, in which many instructions start together.
 void measure_pairs(const StepLoad& load, SideBySide& side_by_side, double event_ms, int most_lanes,
                    StepTimer& timer, double budget_ms) {
   constexpr int kLanes = 4, kRuns = 4;  // runs of a pair: one warm-up and three that count

@@ -1,5 +1,6 @@
-// Implements `--lanes auto`: chooses for a training step the lane and the order of every
-// instruction.
+// Implements `--lanes auto`: chooses for every instruction of a training step its lane and its
+// place in the order of launches. Lanes are sequences of instructions that run at the same time
+// (lane_plan.h). A schedule is one such choice for all instructions (schedule.h).
 #pragma once
 
 #include <functional>
@@ -23,8 +24,8 @@ struct LaneChoice {
   LaneOrder lanes;
   std::string schedule;  // its name: "one lane", "fixed, 3 lanes", "list, 4 lanes, caution 1"
   int lane_count = 1, forks = 0;
-  // Milliseconds of a step with this choice, and (`before`) of a step in one lane. Measured times
-  // are 0 if nothing was measured.
+  // Milliseconds of a step with this choice, and in the fields `…_before_ms` of a step in one lane.
+  // The measured times are 0 if nothing was measured.
   double predicted_ms = 0, predicted_before_ms = 0, measured_ms = 0, measured_before_ms = 0;
   double analysis_ms = 0;  // how long it took to choose
 
@@ -41,8 +42,8 @@ LaneChoice read_choice(const std::string& text, const Program& program);
 // program's instructions, so a changed step does not find an old choice.
 std::string choice_key(const std::string& device, const Program& program);
 
-// Chooses by predictions from estimated times, without running anything. So equal arguments give
-// equal choices. Chooses one lane unless several lanes are predicted to be faster.
+// Chooses by predictions from estimated times, without running anything. Equal arguments give equal
+// choices. Chooses one lane unless several lanes are predicted to be faster.
 LaneChoice choose_by_model(const Program& program, const ResourceTable& resources, const DeviceRates& rates,
                            int most_lanes);
 // Chooses by measurements within about the time `budget`. Measures instructions, then pairs that

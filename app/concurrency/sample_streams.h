@@ -1,6 +1,6 @@
-// Runs a step in the way of GLP4NN (glp4nn.h), to compare its time with that of Convoy's lanes.
-// Every convolution is computed sample by sample on several streams. The results are wrong, since
-// sums over the batch are not added up; only the time is of use.
+// Runs a step in the way of GLP4NN (glp4nn.h), to compare its time with that of Convoy's lanes
+// (lane_choice.h). Every convolution is computed sample by sample on several streams. The results
+// are wrong, since sums over the batch are not added up. Only the time is of use.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class SampleStreams {
   // Runs steps without a CUDA graph: the host launches every kernel. Returns milliseconds per step.
   virtual double time(std::int64_t steps) = 0;
   virtual int streams() const = 0;       // the most streams that one convolution uses
-  virtual int convolutions() const = 0;  // the number that runs sample by sample
+  virtual int convolutions() const = 0;  // convolutions that run sample by sample
 };
 
 // `train` is the compiled graph of the session's training step. glp4nn_streams() decides how many

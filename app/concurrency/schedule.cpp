@@ -1,3 +1,5 @@
+// Implements schedule.h. A lane is a sequence of instructions that a GPU runs in order; several
+// lanes run at the same time.
 #include "app/concurrency/schedule.h"
 
 #include <algorithm>
@@ -38,8 +40,8 @@ std::vector<double> bottom_levels(const StepLoad& load, const std::vector<std::v
   return levels;
 }
 
-// Returns how long after `now` an instruction can start in `lane`: `event_ms` after the last of
-// `waits` in another lane has ended.
+// Returns how many milliseconds after `now` an instruction can start in `lane`. It must wait until
+// `event_ms` after the end of each instruction of `waits` that is in another lane.
 double delay_of(const std::vector<int>& waits, const std::vector<int>& lane_of, int lane,
                 const std::vector<double>& ends, double event_ms, double now) {
   double delay = 0;
@@ -117,12 +119,13 @@ class ListScheduler {
     return after - timeline_.end_ms(op, delay) > options_.event_ms;
   }
 
-  // Returns a lane number for copies, after all lanes that compute. plan_lanes() replaces it by one
-  // lane per direction.
+  // Returns the lane of copies to and from host memory, which is numbered after all lanes that
+  // compute. plan_lanes() replaces it by one lane per direction.
   int engine_lane(int) const { return options_.lanes; }
 
   // Returns the idle lane in which the instruction can start earliest, and the delay until then. If
-  // several can, it is the lane that became idle last.
+  // it can start equally early in several, returns the lane that became idle last. The lane is -1
+  // if none is idle.
   std::pair<int, double> best_lane(int op) const {
     std::pair<int, double> best{-1, 0};
     double best_end = 0;
@@ -145,7 +148,7 @@ class ListScheduler {
   Timeline timeline_;
   std::vector<double> ends_;
   std::vector<int> tails_;                  // for each lane: its latest instruction
-  std::vector<int> open_;                   // for each instruction: for how many it waits
+  std::vector<int> open_;                   // for each instruction: how many instructions it still waits for
   std::set<std::pair<double, int>> ready_;  // the most urgent first
   LaneOrder result_;
 };

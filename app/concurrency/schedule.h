@@ -10,8 +10,9 @@
 namespace convoy::app {
 
 struct Prediction {
-  double ms = 0;                   // of the whole step
-  int forks = 0;                   // instructions that start while another instruction computes
+  double ms = 0;  // milliseconds of the whole step
+  // Instructions that start while another instruction computes.
+  int forks = 0;
   std::vector<double> begin, end;  // for each instruction: milliseconds since the step began
 };
 

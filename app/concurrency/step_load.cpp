@@ -19,8 +19,8 @@ void add_wait(std::vector<int>& waits, int of) {
   if (!std::ranges::binary_search(waits, of)) waits.insert(std::ranges::upper_bound(waits, of), of);
 }
 
-// Returns the largest share of the device that one of the kernels takes. They run one after the
-// other, so their shares do not add up.
+// Returns the largest share of the device that one of the kernels takes. The kernels run one after
+// the other, so their shares do not add up.
 double share_of_blocks(const std::vector<KernelUse>& kernels, const DeviceLimits& device) {
   double share = kernels.empty() ? 1 : 0;
   for (const KernelUse& kernel : kernels) share = std::max(share, kernel.share(device));

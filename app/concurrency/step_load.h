@@ -1,5 +1,6 @@
-// Says how much of a device each instruction of a step takes. From these loads side_by_side.h
-// predicts how long instructions take that run at the same time.
+// Says how much of a device each instruction of a step takes. From these loads, side_by_side.h
+// predicts the times of instructions that run at the same time in several lanes
+// (execute/lane_plan.h).
 #pragma once
 
 #include <vector>
@@ -14,10 +15,11 @@ struct OpLoad {
   // that takes no time of the device, such as the start of a communication.
   double ms = 0;
   // Shares of the device, from 0 to 1, that the instruction takes while it runs alone.
-  double blocks = 1;      // thread blocks / thread blocks that fit on the device
+  // The number of thread blocks, divided by the number that fits on the device at the same time.
+  double blocks = 1;
   double memory = 0;      // share of the memory bandwidth
   double arithmetic = 0;  // share of the rate of multiply-adds
-  int likeness = 0;       // number shared by all instructions of this kind, size and grid
+  int likeness = 0;       // the same number for all instructions of one kind, size and grid
   Engine engine = Engine::compute;
   // True if the instruction reads indices. These may be invalid outside a step, so it cannot be
   // timed alone.
@@ -26,9 +28,10 @@ struct OpLoad {
 
 struct StepLoad {
   std::vector<OpLoad> ops;  // one for each instruction
-  // For each instruction: the instructions that must end before it starts, ascending. Communication
-  // keeps the program's order, because it must be the same on all ranks. An instruction that may
-  // block its lane starts no earlier than in the program.
+  // For each instruction: the instructions that must end before it starts, ascending. There are two
+  // rules besides those of lane_plan.h. Communication keeps the program's order, because it must be
+  // the same on all ranks. An instruction that may block its lane starts no earlier than in the
+  // program.
   std::vector<std::vector<int>> waits;
 
   double serial_ms() const;  // the sum of the times of all instructions that compute

@@ -1,4 +1,5 @@
-// Measures single instructions, pairs of them and whole schedules of a program on the current GPU.
+// Measures single instructions, pairs of instructions, and whole schedules (schedule.h) of a
+// program on the current GPU.
 #pragma once
 
 #include <chrono>
@@ -35,8 +36,8 @@ class StepTimer {
   virtual std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline deadline) = 0;
 };
 
-// Makes a timer for a program of the session. Both must outlive the timer. It leaves out
-// instructions that communicate and those that make images from stored pixels. Call
+// Makes a timer for a program of the session. Session and program must outlive the timer. The timer
+// leaves out instructions that communicate, and those that make images from stored pixels. Call
 // Session::prepare_timing() before timing, and Session::reset() afterwards, because timing spoils
 // the session's memory.
 std::unique_ptr<StepTimer> make_step_timer(const Session& session, const Program& program);

@@ -30,7 +30,7 @@ class Timeline {
   struct Running {
     int op = -1;
     double delay = 0;  // milliseconds until the operation begins
-    double left = 0;   // milliseconds that are left if the operation runs alone
+    double left = 0;   // milliseconds that it still takes if it runs alone
   };
   // Moves on to the next begin or end of an operation. Returns the milliseconds until then.
   double step(std::vector<Running>& running) const;

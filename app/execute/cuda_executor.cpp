@@ -1,7 +1,8 @@
 // Runs each step on a GPU as one launch of a captured graph, or as several if other sessions use
-// the GPU, too. Values that change from step to step go through a StepRing in host memory. A
-// separate stream copies the images of the next batch to the GPU while the current step computes.
-// The host may start the next two steps before it reads the metrics of a step.
+// the GPU, too. A graph computes all members of the session (trainings that run together). Values
+// that change from step to step go through a StepRing in host memory. A separate stream copies the
+// images of the next batch to the GPU while the current step computes. The host may start the next
+// two steps before it reads the metrics of a step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -156,8 +157,9 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  static constexpr int kTransformsField = 3, kMixField = 4;       // indices into fetched()
-  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // indices into published()
+  // Indices in the lists that fetched() and published() return.
+  static constexpr int kTransformsField = 3, kMixField = 4;
+  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
   // The input values of a member's next step.
@@ -183,8 +185,9 @@ class CudaExecutor final : public Executor {
 
   Input& input_of(int member) { return inputs_.at(static_cast<std::size_t>(member)); }
 
-  // Returns the byte offset in the image memory for the pixels of the next batch. Each slot of the
-  // ring, which serves one step, has places for `batches_` batches.
+  // Returns where the pixels of the next batch go, as bytes from the start of the image memory.
+  // This memory is a ring of kRingSlots slots. A slot serves one step and has room for `batches_`
+  // batches.
   std::int64_t place_of_batch(std::size_t slot) {
     if (loaded_ == batches_) throw std::logic_error("a step takes more batches than there are places for");
     const std::int64_t place = static_cast<std::int64_t>(slot) * batches_ + loaded_++;
@@ -267,9 +270,9 @@ class CudaExecutor final : public Executor {
   std::map<const Program*, Captured> graphs_;
   // The events and streams that the captured graphs use. They must live as long as the graphs.
   LaneResources lane_resources_;
-  CudaExecutor* before_ = nullptr;  // the executor whose steps this one's steps follow
-  bool is_followed_ = false;        // whether steps of another executor follow
-  CudaEvent done_;                  // the end of the newest step; recorded only if steps follow
+  CudaExecutor* before_ = nullptr;  // start_after(): steps wait for steps of this executor
+  bool is_followed_ = false;        // whether steps of another executor wait for this one's
+  CudaEvent done_;                  // the end of the newest step; recorded only if is_followed_
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
   int loaded_ = 0;  // the number of batches loaded for the next step

@@ -31,8 +31,8 @@ void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t fir
         step.urgent ? resources.urgent[static_cast<std::size_t>(step.lane)].get() : plain(step.lane);
     if (wanted != stream) edge(stream, wanted);
     stream = wanted;
-    // An event of an earlier piece needs no wait, because a piece begins when the last one has
-    // ended.
+    // An event of an earlier piece of the step needs no wait, because a piece begins when the piece
+    // before it has ended.
     for (const int event : step.waits)
       if (const auto recorded = events.find(event); recorded != events.end())
         recorded->second.make_wait(stream);

@@ -18,10 +18,11 @@ struct LaneResources {
   std::deque<kernels::CudaStream> urgent;  // indexed by lane: its high-priority stream
 };
 
-// Calls launch(instruction, lane, stream) for the instructions of a piece in the plan's order, and
-// makes the streams wait for each other as the plan says. Lane 0 has the stream `first`. The other
-// lanes have streams of the pool, which fork from `first` and join it at the end. A kernel takes
-// its priority from its stream, so the urgent instructions of a lane have a second stream.
+// Calls launch(instruction, lane, stream) for the instructions of a piece (step_pieces.h) in the
+// plan's order, and makes the streams wait for each other as the plan says. Lane 0 has the stream
+// `first`. The other lanes have streams of the pool, which fork from `first` and join it at the
+// end. A kernel takes its priority from its stream, so the urgent instructions of a lane have a
+// second stream.
 void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t first,
                   const kernels::StreamPool& streams, LaneResources& resources,
                   const std::function<void(int instruction, int lane, cudaStream_t stream)>& launch);

@@ -1,6 +1,10 @@
 // An executor runs the programs of a session. On a host backend it runs the kernels in the calling
 // thread. On a GPU it launches captured graphs, which run asynchronously. Steps finish in the order
 // in which they were started.
+//
+// A session may run the steps of several trainings together, which are its members (Member,
+// step_options.h). A lane is a sequence of instructions that may run at the same time as other
+// lanes (lane_plan.h).
 #pragma once
 
 #include <functional>
@@ -37,7 +41,7 @@ struct TracedInstruction {
   Interval time;
   int lane = 0;
 };
-// The instructions of a step are in the program's order.
+// One element per instruction of the step, in the program's order.
 using TracedStep = std::vector<TracedInstruction>;
 
 class Executor {
@@ -49,22 +53,24 @@ class Executor {
   virtual kernels::StepControl& control(int member) = 0;
   virtual std::span<std::int32_t> labels(int member) = 0;
   // Makes `batch` the input of the next step of these members. A step takes at most
-  // InputOptions::batches different batches. If all images are stored on the device, `first_byte`
-  // is the byte at which the images of the batch's split (training or test) begin.
+  // InputOptions::batches different batches. If the device stores all images, `first_byte` is the
+  // byte in its image memory at which the images of the batch's split (training or test) begin.
   virtual void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_byte) = 0;
   // Tells the executor that it need not compute this member any more.
   virtual void retire(int member) = 0;
 
-  // Lets every later step wait until the newest step that `before` has started is done. `before` is
-  // of the same kind as this executor; null: steps wait for no other executor.
+  // Lets every later step of this executor wait until the newest step that `before` has started is
+  // done. `before` is an executor of the same kind. If it is null, steps wait for no other
+  // executor.
   virtual void start_after(Executor* before) = 0;
   // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
-  // Waits for the oldest step in flight. Returns its metrics by member. Throws std::runtime_error
-  // if the device failed.
+  // Waits for the oldest step in flight. Returns the metrics of that step, one element per member.
+  // Throws std::runtime_error if the device failed.
   virtual std::span<const StepMetrics> finish() = 0;
-  // Returns the probabilities of the step that finish() returned last, as [capacity, classes]. They
-  // are valid until the next start(). The span is empty if the session keeps no probabilities.
+  // Returns the probabilities of the step that finish() returned last: [samples of a full batch,
+  // classes]. They are valid until the next start(). The span is empty if the session keeps no
+  // probabilities.
   virtual std::span<const float> probabilities() const = 0;
   virtual int in_flight() const = 0;
   // Returns the number of steps to keep in flight so that the device never waits for the host. It

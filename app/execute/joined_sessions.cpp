@@ -51,8 +51,9 @@ void JoinedSessions::start_all(void (Session::*start)()) {
     if (joined.takes_part) (joined.session->*start)();
 }
 
-// A session that takes no more steps may have fewer steps in flight than the others, but its oldest
-// step is the oldest of all.
+// Every session finishes its oldest step, if it has one in flight. A session that starts no more
+// steps has fewer in flight than the others, but its oldest step is also the oldest of all
+// sessions. A session without a step in flight gives its members empty metrics.
 std::span<const StepMetrics> JoinedSessions::finish_members() {
   for (const Joined& joined : sessions_) {
     const auto own = std::span(metrics_).subspan(static_cast<std::size_t>(joined.first));

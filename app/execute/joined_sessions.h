@@ -1,9 +1,10 @@
-// Sessions of one rank that take every step together: one for each shape of members, that is, one
-// for all trainings whose steps are compiled alike. Members are numbered through all sessions,
-// session after session. A batch is loaded once for all members that train on it.
+// Sessions of one rank that take every step together. There is one session for each shape of
+// members: for all trainings (members) whose steps are compiled alike. Members are numbered through
+// all sessions, session after session. A batch is loaded once for all members that train on it.
 //
-// On a GPU the steps of different sessions run side by side. arrange() lets some of them take turns
-// instead. On a host they take turns always. Either way every member gets the same bits.
+// On a GPU the steps of different sessions run at the same time. arrange() lets some sessions take
+// turns instead, one step after the other. On a host they always take turns. Either way every
+// member gets the same bits.
 #pragma once
 
 #include <span>
@@ -35,9 +36,9 @@ class JoinedSessions {
   void average_states();
 
   // Evaluates all members on one pass over the sources. The members of a group get the batches of
-  // the group's source. With `averages`, evaluates the moving averages instead, of the sessions
-  // that have them. Returns one StepMetrics per member; without samples for a member that was not
-  // evaluated. Requires that no step is in flight.
+  // the group's source. With `averages`, evaluates the moving averages instead, but only of the
+  // sessions that have them. Returns one StepMetrics per member. A member that was not evaluated
+  // gets metrics without samples. Requires that no step is in flight.
   struct MemberBatches {
     data::BatchSource* source = nullptr;
     std::vector<int> members;
@@ -45,8 +46,9 @@ class JoinedSessions {
   std::vector<StepMetrics> evaluate(std::span<const MemberBatches> groups, std::int64_t first_resident = 0,
                                     bool averages = false);
 
-  // Divides the sessions into `streams` streams: those of a stream take turns, step by step. The
-  // streams get about the same work. `work` has the relative work of each session's step.
+  // Divides the sessions into `streams` streams, so that each stream has about the same work.
+  // `work` holds the relative work of each session's step. The sessions of one stream take turns,
+  // step by step. Different streams run at the same time.
   void arrange(int streams, std::span<const double> work);
 
  private:
@@ -66,12 +68,13 @@ class JoinedSessions {
   void start_all(void (Session::*start)());
 
   std::vector<Joined> sessions_;
-  std::vector<Place> places_;  // by member
+  std::vector<Place> places_;  // for each member of all sessions
   std::vector<StepMetrics> metrics_;
 };
 
-// Returns for each item of this work to which of `parts` parts it goes, so that the largest sum of
-// a part is small: the item with the most work first, each to the part with the least work so far.
+// Distributes items over `parts` parts so that the largest sum of work in a part is small. `work`
+// holds the work of each item. Returns the part of each item. The item with the most work comes
+// first, and each item goes to the part with the least work so far.
 std::vector<int> spread(std::span<const double> work, int parts);
 
 }  // namespace convoy::app

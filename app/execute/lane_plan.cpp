@@ -1,3 +1,5 @@
+// Implements lane_plan.h. Lanes are sequences of instructions that a device runs at the same time,
+// each as a CUDA stream.
 #include "app/execute/lane_plan.h"
 
 #include <algorithm>
@@ -9,8 +11,9 @@
 namespace convoy::app {
 namespace {
 
-// Remembers which instruction last wrote each piece of memory, and which have read it since then.
-// Pieces are cut at both ends of every range, so a range consists of whole pieces.
+// Remembers which instruction last wrote each piece of memory, and which instructions have read the
+// piece since then. Pieces end wherever a range of an instruction begins or ends, so a range
+// consists of whole pieces.
 class Touched {
  public:
   // Notes that `reader` reads a range. Appends to `waits` the instructions that it must wait for.

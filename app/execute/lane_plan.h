@@ -1,6 +1,7 @@
-// Plans the lanes of a program: sequences of instructions that run at the same time, and the waits
-// between them. Two instructions must keep their order if one of them writes memory that the other
-// reads or writes. This also holds for buffers that share memory in the arena.
+// Plans the lanes of a program. Lanes are sequences of instructions that run at the same time, and
+// lanes wait for each other where instructions must keep their order. Two instructions must keep
+// their order if one of them writes memory that the other reads or writes. This also holds for
+// buffers that share memory in the arena.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ struct LanePlan {
     std::vector<int> waits;
     // Number of the event that is recorded after the instruction; -1 if there is none.
     int records = -1;
-    // A device gives free multiprocessors to this instruction first.
+    // Whether a device gives free multiprocessors to this instruction before others.
     bool urgent = false;
   };
   std::vector<Step> steps;  // one element per instruction, in the program's order

@@ -79,9 +79,9 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   list_tensors(main, steps.train ? kernels::optimizer_states(options.optimizer) : 0);
 }
 
-// Reserves the regions in three parts (MemoryPart). Several members repeat all regions at one
-// stride, so their memory must be contiguous. All of it is then in the part that no other session
-// uses.
+// Reserves the regions in the three parts of device_gate.h (MemoryPart). If the session has several
+// members (trainings that run together), all regions repeat at one stride, so their memory must be
+// contiguous. All of it is then in the part that no other session uses.
 void ModelMemory::divide(const std::function<MemoryPlace(const MemoryNeed& need)>& reserve) {
   const auto part = [](MemoryPart of) { return static_cast<std::size_t>(of); };
   MemoryNeed need;

@@ -59,7 +59,8 @@ class Program {
   void add(Instruction instruction) { instructions_.push_back(std::move(instruction)); }
   const std::vector<Instruction>& instructions() const { return instructions_; }
 
-  // Whether another program goes on with the step, whose gradients must stay until then.
+  // Says that another program continues this program's step. The gradients must stay in memory
+  // until that program has run.
   void set_goes_on() { goes_on_ = true; }
   bool goes_on() const { return goes_on_; }
 

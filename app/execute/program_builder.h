@@ -1,11 +1,12 @@
 // Binds compiled steps to a session's memory and so makes the session's programs. Every kernel
-// becomes an instruction with its addresses. The builder adds gradient buckets, sums over the
-// ranks, transfers between stages, and the optimizer.
+// becomes an instruction with its addresses. The builder adds sums of gradient buckets
+// (comm/buckets.h) and other sums over the ranks, transfers between stages, and the optimizer.
 //
-// A session may have several members (trainings that run together). On a device a node becomes one
-// instruction for all members if its kernel can do that, else one instruction per member, next to
-// each other. On a host the program runs the whole step of one member after the other, so that the
-// data of a member stay in the caches.
+// A session may have several members (trainings that run together):
+//   - On a device, a node becomes one instruction for all members if its kernel can do that.
+//     Otherwise it becomes one instruction per member, next to each other.
+//   - On a host, the program runs the whole step of one member after the other, so that the data of
+//     a member stay in the caches.
 #pragma once
 
 #include <functional>
@@ -25,7 +26,7 @@ namespace convoy::app {
 // The communication of a rank's programs with other ranks. It is prepared once, and the programs
 // refer to it, so it must outlive them.
 struct StepCommunication {
-  std::unique_ptr<comm::GradientBuckets> buckets;  // null if there is one replica
+  std::unique_ptr<comm::GradientBuckets> buckets;  // null with one replica (RankGroups)
   std::unique_ptr<Transfers> transfers;            // null without --partition
   // The sums of statistics and metrics over the ranks.
   std::vector<std::unique_ptr<comm::PreparedOperation>> all_reduces;

@@ -1,5 +1,5 @@
-// Appends the instructions that communicate with other ranks: gradient buckets, and sums of
-// statistics and metrics.
+// Appends the instructions that communicate with other ranks: sums of gradient buckets
+// (comm/buckets.h), and sums of statistics and metrics.
 #include <algorithm>
 #include <chrono>
 

@@ -16,8 +16,9 @@ kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
 
 }  // namespace
 
-// Clears gradients that another session has overwritten. No kernel writes the gaps between them,
-// but clipping reads these.
+// Clears the flat buffer of gradients, which another session may have overwritten since the last
+// step. Backward writes all gradients, but not the gaps between them, and clipping reads the gaps,
+// too.
 void ProgramBuilder::append_clearing(Program& program) {
   if (!memory_.lends_scratch() || memory_.trained_elements() == 0) return;
   const MemoryRange gradients = flat(memory_.flat_gradients());
@@ -54,7 +55,7 @@ void ProgramBuilder::append_update(Program& program) {
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
   for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
   // Parameters and optimizer states are read and written, so their bytes count twice. Gradients are
-  // only read and bf16 copies only written, so theirs count once.
+  // only read and bf16 copies are only written, so their bytes count once.
   update.bytes -= update.writes[1].bytes;
   for (std::size_t i = inputs.size(); i < update.writes.size(); ++i) update.bytes -= update.writes[i].bytes;
   if (options_.clip) update.reads.push_back({gradient_scale(), sizeof(float)});

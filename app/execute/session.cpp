@@ -46,8 +46,9 @@ class CollectiveMemory {
 
 namespace {
 
-// Returns the number of lanes. If some kernels compute only one member per launch, such a launch
-// leaves multiprocessors free, so several members run in parallel lanes.
+// Returns the number of lanes (lane_plan.h) of a session with several members. If some kernels
+// compute only one member per launch, such a launch leaves multiprocessors free. So several members
+// then run in parallel lanes.
 int lanes_of_members(const CompiledSteps& steps, int lanes, int members) {
   constexpr int kMostOfMembers = 16;
   const auto alone = [](const CompiledGraph& compiled) {

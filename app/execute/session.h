@@ -24,8 +24,9 @@ namespace convoy::app {
 struct EvaluatedBatch {
   // Index of the image in the image set; -1 in a row without an image, as in a short last batch.
   std::vector<std::int64_t> samples;
-  std::vector<std::int32_t> labels;      // -1 if the image has no label
-  std::span<const float> probabilities;  // [capacity, classes]; valid during the visit
+  std::vector<std::int32_t> labels;  // -1 if the image has no label
+  // Valid during the visit: [samples of a full batch, classes].
+  std::span<const float> probabilities;
 };
 
 class Session {
@@ -60,9 +61,9 @@ class Session {
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
 
   // Makes `batch` the input of the next step of the given members, or of all members. The batch
-  // must have the capacity of the network. A device may hold the batch until the step is finished.
-  // If all images are stored on the device, `first_resident` is the index of the first image of the
-  // batch's split (training or test).
+  // must have as many rows as the network's batch (ModelMemory::capacity()). A device may hold the
+  // batch until the step is finished. If the device stores all images, `first_resident` is the
+  // index of the first image of the batch's split (training or test).
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0) {
     executor_->load(std::move(batch), members, images_at_ + first_resident * options_.input.stored.bytes());
   }
@@ -72,11 +73,11 @@ class Session {
   // Tells the session that it need not compute this member any more. The values in the member's
   // memory become undefined.
   void retire(int member) { executor_->retire(member); }
-  // Lets this session read the stored images of `owner`, which must outlive it, instead of images of
-  // its own. Its options then have one resident image, which it does not use.
+  // Lets this session read the stored images of `owner` instead of images of its own. `owner` must
+  // outlive it. The options of this session then have one resident image, which it does not use.
   void read_images_of(const Session& owner);
-  // Lets every later step wait until the newest step that `before` has started is done. If `before`
-  // is null, steps wait for no other session. Both sessions use one device.
+  // Lets every later step of this session wait until the newest step that `before` has started is
+  // done. If `before` is null, steps wait for no other session. Both sessions must use one device.
   void start_after(Session* before) {
     executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
   }
@@ -123,7 +124,9 @@ class Session {
   // network must have the same parameters and statistics as the compiled network.
   void initialise(const Network& network, int member);
 
-  // Keeps the memory on the device while many tensors are read or written.
+  // Waits until the parameters, the optimizer state and the statistics are in device memory. They
+  // stay there while the returned object lives. Hold it while you read or write many tensors. Then
+  // other sessions do not move this memory to the host between two of them.
   [[nodiscard]] Admission use_memory() const { return {options_.gate, DeviceGate::Use::memory}; }
   // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;

@@ -8,8 +8,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns the estimated milliseconds of an instruction. Kernels reach about two thirds of the
-// device's best rates, and a launch takes 2 microseconds.
+// Returns the estimated milliseconds of an instruction: a launch takes 2 microseconds, and kernels
+// are assumed to reach about two thirds of the device's best rates.
 double estimated_ms(const Instruction& instruction, Precision precision) {
   constexpr double kReached = 0.66, kLaunchMs = 0.002;
   const kernels::GpuModel& gpu = kernels::kReferenceGpu;

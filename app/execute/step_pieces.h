@@ -1,5 +1,5 @@
 // Divides a step into pieces that a device runs one after the other, so that other sessions of the
-// process can run in between.
+// process can use the device between two pieces.
 #pragma once
 
 #include <vector>

@@ -20,8 +20,8 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // Forgets the numbers of the last program's transfers. Call it before each program is built,
-  // because every program numbers its transfers from 0.
+  // Call this before a program is built. Forgets the transfers of the previous program, because
+  // every program numbers its transfers from 0.
   void new_program() { of_program_.clear(); }
   // Prepares a transfer for the instruction that begins it. The instruction that finishes it gets
   // the same transfer from prepared().

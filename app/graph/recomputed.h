@@ -14,16 +14,16 @@ struct Recomputed {
   NodeOp op;
   // Whether `op` equals the operation of the first run. Then the same kernel can run again.
   bool same = true;
-  // Positions in the outputs of the first run: those that the second run writes again.
+  // The outputs that the second run writes again, as positions in the outputs of the first run.
   std::vector<int> outputs{0};
 };
 
-// Returns the second run of a forward node, which writes the outputs at the positions `wanted` and
-// perhaps others. Returns nothing if the node can run only once: a sum over the ranks, or an
-// operation whose output is summed over the ranks.
+// Returns the second run of a forward node. It writes the outputs at the positions `wanted` and
+// perhaps others. Returns nothing if the node can run only once, which is so for a sum over the
+// ranks and for an operation whose output is summed over the ranks.
 //
-// An operation of forward that is no CONVOY_REPEATABLE_NODE needs an overload in recomputed.cpp;
-// without one that file does not compile.
+// An operation of forward that is no CONVOY_REPEATABLE_NODE needs an overload in recomputed.cpp.
+// Without one that file does not compile.
 std::optional<Recomputed> recomputed(const Node& node, const std::vector<int>& wanted);
 
 }  // namespace convoy::app

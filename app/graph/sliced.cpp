@@ -9,8 +9,8 @@ namespace {
 template <typename Op, typename... Ops>
 concept OneOf = (std::is_same_v<Op, Ops> || ...);
 
-// Operations that compute every sample from this sample alone, without sums over samples and
-// without StepControl.
+// Operations that compute every sample of the output from the same sample of the inputs, without
+// sums over samples and without StepControl.
 template <typename Op>
 concept PerSample = OneOf<Op, ReluForward, ReluBackward, ActivationForward, ActivationBackward, PadForward,
                           PadBackward, LocalResponseNormForward, LocalResponseNormBackward, SliceForward,

@@ -1,6 +1,6 @@
-// Tells how an operation runs over a slice of the batch: some neighbouring samples. Every sample of
-// a slice has the bits that it has in the whole batch, and a gradient of weights that is summed
-// over slice after slice has those of the whole batch's gradient.
+// Tells how an operation runs over a slice of the batch, which is a range of consecutive samples.
+// Every sample of a slice gets the same bits as in the whole batch. A gradient of weights is summed
+// over one slice after the other, and ends with the same bits as the gradient of the whole batch.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct BatchSlice {
 
 // Returns the operation on a slice of the node's batch. Returns nothing if the operation must see
 // the whole batch, or if the slice would divide a piece of a sum over the batch. The gradient of
-// weights of a slice that is not the first has the gradient so far as additional inputs
-// (Conv2dProblem::continues).
+// weights of a slice that is not the first also reads the sum of the earlier slices, as additional
+// inputs (Conv2dProblem::continues).
 std::optional<NodeOp> sliced(const Node& node, const BatchSlice& slice);
 
-// Returns whether each slice has a part of this operand of a node with sliced(). The others, such
-// as weights, serve all slices.
+// Returns whether each slice of the batch has its own part of this operand. Other operands, such as
+// weights, serve all slices. Requires that sliced() can divide the node.
 bool is_divided(const StepGraph& graph, const Node& node, TensorId operand);
 
 }  // namespace convoy::app

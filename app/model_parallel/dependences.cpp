@@ -39,8 +39,9 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // In evaluation nothing mixes, and the first layer reads the images directly. They are on the
-    // mixing node's device, so the first layer must be there, too.
+    // Put the first layer into the group of the node that mixes the images, so that both are on one
+    // device. An evaluation step has no such node: there the first layer reads the images
+    // themselves, which are on that device.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }

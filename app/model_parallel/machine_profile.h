@@ -1,5 +1,6 @@
 // Describes the machine that a planned step runs on: the links between stages, and the processors,
-// caches and memory that the ranks of one host share.
+// caches and memory that the ranks of one host share. A replica is a group of ranks that computes
+// whole steps, one stage per rank (RankGroups, compile/step_options.h).
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@
 namespace convoy::app {
 
 struct MachineProfile {
-  std::vector<std::vector<LinkCost>> links;  // indexed by both stages
+  std::vector<std::vector<LinkCost>> links;  // links[a][b] is the link between the stages a and b
   // Free bytes of the device with the least free memory; 0 if there are no devices.
   std::int64_t device_bytes = 0;
-  // The cost of an all-reduce over the replicas: per all-reduce and per byte.
+  // The cost of an all-reduce over the replicas: milliseconds per all-reduce and per byte.
   double reduce_ms = 0, reduce_ms_per_byte = 0;
   SharedProcessors processors;  // only set on rank 0
-  // The factor by which an operation's processor time grows while the other ranks of the host run.
-  // `slowdown` is indexed by node of the step, `update_slowdown` by stage.
+  // The factors by which processor times grow while the other ranks of the host run: of every node
+  // of the step (`slowdown`), and of every stage's optimizer update (`update_slowdown`).
   std::vector<double> slowdown, update_slowdown;
 };
 

@@ -11,8 +11,8 @@
 namespace convoy::app {
 
 // Moves the updates of every stage to the end of its order, because a program runs one optimizer
-// kernel after all operations. The first `nodes` tasks are the step's operations; the others are
-// its updates.
+// kernel after all operations. The first `nodes` tasks are the step's operations. The tasks after
+// them are its optimizer updates.
 std::vector<std::vector<partition::NodeIndex>> updates_last(
     std::vector<std::vector<partition::NodeIndex>> order, int nodes);
 

@@ -1,4 +1,6 @@
-// Plans which rank of a replica runs which operations of a training step (--partition).
+// Plans which rank of a replica runs which operations of a training step (--partition). A replica
+// is a group of ranks that computes whole steps. Each of its ranks runs one stage, which is a part
+// of the step's operations (RankGroups, compile/step_options.h).
 #pragma once
 
 #include <cstdint>

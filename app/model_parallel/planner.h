@@ -1,6 +1,7 @@
-// Decides how a replica's training step is partitioned over its ranks, from measured times. The
-// planner asks the partitioner for a placement and checks whether the arenas of the stages fit into
-// memory. It neither measures nor communicates, so its result depends only on its arguments.
+// Decides how the training step of a replica (plan.h) is partitioned over its ranks, from measured
+// times. The planner asks the partitioner for a placement and checks whether the arenas of the
+// stages fit into memory. It neither measures nor communicates, so its result depends only on its
+// arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Implements shared_processors.h. A replica is a group of ranks that computes whole steps, and each
+// of its ranks runs one stage of the step (plan.h).
 #include "app/model_parallel/shared_processors.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Models the speed of ranks that share processors, caches and memory. If more ranks run than there
 // are processors, each gets an equal share. Also, a processor needs longer for the same work while
-// other processors are busy.
+// other processors are busy. Replicas and their stages are explained in plan.h.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Implements simulation.h. A stage is the part of a step that one rank runs (plan.h).
 #include "app/model_parallel/simulation.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Predicts the time of a partitioned step: simulates the ranks' programs instruction by
-// instruction. Transfers between ranks follow these rules:
+// Predicts the time of a partitioned step. Simulates the programs of its stages (plan.h), each on
+// its rank, instruction by instruction. Transfers between ranks follow these rules:
 //   - A transfer can move when both ends have begun it and its link is free.
 //   - A receiver does its share of a transfer between two operations or while it waits.
 //   - A rank that finishes a send waits until the receiver has taken the tensor.
@@ -26,7 +26,8 @@ struct TransferTime {
   // Milliseconds that the receiving rank then spends on taking the tensor, without doing other
   // work.
   double receiver_ms = 0;
-  // Milliseconds from the start of the transfer until the next one between these ranks can start.
+  // Milliseconds from the start of the transfer until the next transfer between these ranks can
+  // start.
   double link_ms = 0;
 };
 

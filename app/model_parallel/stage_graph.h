@@ -1,6 +1,6 @@
-// Makes a graph of one stage of a partitioned step. It has the kernels and layouts of the whole
-// graph, so the stages compute the same bits as one rank. Transfers are nodes of the graph, so a
-// buffer stays live while it is transferred.
+// Makes a graph of one stage (plan.h) of a partitioned step. It has the kernels and layouts of the
+// whole graph, so the stages compute the same bits as one rank. Transfers are nodes of the graph,
+// so a buffer stays live while it is transferred.
 #pragma once
 
 #include "app/compile/compiled_steps.h"

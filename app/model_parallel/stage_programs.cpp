@@ -1,3 +1,5 @@
+// Implements stage_programs.h. A stage is the part of a step that one rank runs (plan.h). Groups of
+// nodes must be in one stage (dependences.h).
 #include "app/model_parallel/stage_programs.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Makes the program of every stage of a partitioned step. All programs are cut from one sequence of
-// all events of the step, in which every node comes after its inputs, and every transfer between
-// its producer and its first consumer.
+// Makes the program of every stage (plan.h) of a partitioned step. All programs are cut from one
+// sequence of all events of the step. In this sequence every node comes after its inputs, and every
+// transfer lies between its producer and its first consumer.
 //
 // So the programs cannot deadlock: the earliest event in the sequence that is not done can always
 // be done next, even if a send blocks until its receive is posted. The transfers between two ranks

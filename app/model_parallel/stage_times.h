@@ -1,5 +1,6 @@
 // Times a step's operations for the planner. First one rank times the undivided step. Then the
-// ranks time the stages that they will run, each alone on its host and all at the same time.
+// ranks time the stages (plan.h) that they will run, each alone on its host and all at the same
+// time.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +43,11 @@ StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
 
 // The measured times of all stages.
 struct PlacedTimes {
-  // The times of each node of the whole step, as in StageTimes.
+  // One element per node of the whole step, with the meaning of StageTimes::alone_ms and
+  // StageTimes::slowdown.
   std::vector<double> alone, slowdown;
-  // For each stage: milliseconds of the optimizer per element while the other ranks run.
+  // For each stage: milliseconds of the optimizer's update per element of the parameters, while the
+  // other ranks run.
   std::vector<double> update;
 };
 

@@ -1,6 +1,6 @@
 // Describes a compiled training step as a graph of tasks, which the partitioner places on devices.
-// Each node is a task, and so is the optimizer's update of each group (StepDependences) with
-// parameters.
+// Each node is a task. So is the optimizer's update of each group with parameters: nodes of a group
+// must run on one device (StepDependences, dependences.h).
 #pragma once
 
 #include "app/compile/compiled_graph.h"

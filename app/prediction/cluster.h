@@ -42,14 +42,14 @@ class Cluster {
   static Cluster read(const std::string& topology_file);
   static Cluster parse(const std::string& json, const std::string& file);
 
-  // Reads the output of `convoy bench collectives --json`. It uses two kinds of rows: rows whose
-  // "operation" is "all-reduce" or "gradients", with "ranks", "bytes" and "microseconds"; and rows
-  // whose "operation" is "overlap", with "ranks", "bytes", "operation_microseconds" and "overlap".
-  // Other lines are ignored. Rows with the same size are averaged.
-  //
-  // For measured rank counts times are interpolated between sizes. For other counts two links are
-  // fitted: the link within a node to all all-reduces within a node, and the link between nodes to
-  // all that span nodes.
+  // Reads the output of `convoy bench collectives --json`. Uses two kinds of rows and ignores other
+  // lines:
+  //   - "operation" is "all-reduce" or "gradients"; with "ranks", "bytes" and "microseconds"
+  //   - "operation" is "overlap"; with "ranks", "bytes", "operation_microseconds" and "overlap"
+  // Rows with the same operation, ranks and bytes are averaged. For a measured number of ranks,
+  // later predictions interpolate between the measured sizes. For other numbers of ranks, two links
+  // are fitted: the link within a node to all all-reduces within a node, and the link between nodes
+  // to all that span nodes.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
@@ -83,8 +83,8 @@ class Cluster {
  private:
   double modelled_us(double bytes, int ranks) const;
   double within_us(double bytes, int ranks) const;
-  // Returns the part of a node's network bandwidth that is used on the node with the fewest ranks,
-  // which limits an all-reduce. Each rank can use one of the node's ports.
+  // Returns which part of a node's network bandwidth an all-reduce can use, from 0 to 1. Each rank
+  // can use one of the node's network ports, so the node with the fewest ranks decides.
   double share_of_ports(int ranks) const;
   // Finds the values for this rank count, else for the next larger count, else for the largest
   // count within a node. Returns end() if there is none.
@@ -104,7 +104,8 @@ class Cluster {
   Link within_, between_;
   DeviceRates device_;
   using Points = std::map<double, Mean>;
-  // Measured microseconds, by the number of ranks and the number of bytes.
+  // Measured microseconds of plain all-reduces, and of all-reduces of gradients (gradients_us()),
+  // by the number of ranks and the number of bytes.
   std::map<int, Points> measured_, gradients_;
   // Measured overlap, by the number of ranks, the number of bytes, and an operation's microseconds.
   std::map<int, std::map<double, Points>> overlaps_;

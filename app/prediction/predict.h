@@ -1,6 +1,6 @@
 // Predicts the time of a step on more ranks than are available, by simulating one rank. Its
-// operations run one after the other. The all-reduces of its gradient buckets run at the same time,
-// and each starts when the gradients of its bucket are computed.
+// operations run one after the other. At the same time run the all-reduces of its gradient buckets
+// (comm/buckets.h). Each starts when all gradients of its bucket are computed.
 #pragma once
 
 #include <span>

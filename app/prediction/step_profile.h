@@ -18,13 +18,15 @@ struct TimedOperation {
   double ms = 0;
   // Whether the time grows with the batch size. That of the optimizer does not.
   bool per_sample = true;
-  bool after_gradients = false;  // whether it waits until all gradients are summed over the ranks
+  // Whether the operation waits until all gradients are summed over the ranks.
+  bool after_gradients = false;
 };
 
 struct StepProfile {
   std::string model;
   Precision precision = Precision::fp32;
-  // The backend that runs the operations. On a GPU, backward hides the sum of the metrics.
+  // The backend that runs the operations. On a GPU the sum of the metrics over the ranks runs
+  // during backward and takes no time of its own.
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;
@@ -53,7 +55,8 @@ StepProfile estimate_profile(const Network& network, Precision precision, const 
 // the batch size. Throws std::runtime_error if the profiles are of different networks.
 StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batch, double launch_us);
 
-// A bucket of the gradients. `after` is the operation of the profile that completes it.
+// A bucket of gradients (comm/buckets.h), which are summed over the ranks together. `after` is the
+// index of the operation of the profile that completes it.
 struct TimedBucket {
   double bytes = 0;
   std::size_t after = 0;

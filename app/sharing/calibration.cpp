@@ -14,13 +14,14 @@ namespace {
 using Clock = SharedDevice::Clock;
 using namespace std::chrono_literals;
 
-// The steps in flight when a measurement begins belong to what ran before.
+// The first steps after a measurement begins do not count, because they were started while other
+// jobs ran.
 constexpr std::int64_t kFirstSteps = 4;
 constexpr std::int64_t kSteps = 4;  // the fewest steps that are measured
 constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
 // Jobs run side by side only if that is faster by more than measurements vary.
 constexpr double kLeastGain = 1.02;
-constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // in the checkpoint that is timed
+constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // numbers in the checkpoint that is timed
 
 }  // namespace
 
@@ -53,7 +54,8 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chro
   };
   std::map<int, std::int64_t> before;
   for (const int job : set) before[job] = now(job).steps;
-  // Waits until every job of the set has finished this many steps since `since`, or has ended.
+  // Waits until every job of the set has ended or has finished `steps` more steps than in `since`,
+  // but at least for the time `least`.
   const auto wait = [&](const std::map<int, std::int64_t>& since, std::int64_t steps, auto least) {
     const Clock::time_point start = Clock::now();
     const auto done = [&](int job) { return now(job).steps >= since.at(job) + steps || ended(job); };
@@ -77,7 +79,8 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chro
   return rates;
 }
 
-// Puts every job into the first group with whose jobs it shares no memory.
+// Divides the jobs into groups: puts each job into the first group in which no job shares memory
+// with it.
 SharedDevice::Groups Calibrator::groups_by_memory(const std::vector<int>& jobs) const {
   SharedDevice::Groups groups;
   for (const int job : jobs) {
@@ -135,8 +138,8 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   return result;
 }
 
-// Measures which share of the time remains for steps if the jobs take turns and their states are
-// copied in between.
+// Measures which share of the time (0 to 1) the device computes if the jobs take turns. In the rest
+// of the time states are copied between the turns.
 double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
   std::vector<int> all;
   double most_ms = 0;
@@ -145,7 +148,8 @@ double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, c
     all.push_back(job.number);
     most_ms += static_cast<double>(device_.steps_of_turn(job.number)) * result.alone_ms.at(job.number);
   }
-  // Two rounds of turns, so that every job has a turn that is measured whole.
+  // Measure for at least two rounds of turns, so that one turn of every job lies inside the
+  // measured time.
   const auto least = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(2 * most_ms, 10e3)));
   double share = 0;
   for (const auto& [job, rate] : measure(all, std::max<std::chrono::milliseconds>(least, kLeastTime)))
@@ -153,8 +157,9 @@ double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, c
   return std::clamp(share, 0.05, 1.0);
 }
 
-// Measures how long the group takes by itself. Its jobs become fewer as they end, and the others
-// become faster, so measures the rates of the sets that will be left.
+// Returns how long the jobs of the group take if no other group has turns, as a GroupOfJobs
+// (makespan.h). When a job ends, the remaining jobs become faster. So the function follows the
+// group from end to end, and measures the rates of every set of remaining jobs.
 GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<CalibratedJob>& jobs,
                                 const Calibration& result) {
   GroupOfJobs group;
@@ -170,7 +175,7 @@ GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<Calibrat
   double ms = 0;
   while (!set.empty() && !interrupted_()) {
     const std::map<int, double> rates = rates_of(set, result);
-    // A job that was too slow to be measured still moves, so that the walk ends.
+    // A job that finished no step while it was measured gets a tiny rate, so that the loop ends.
     const auto rate = [&](int job) { return std::max(rates.at(job), 1e-9); };
     double next = std::numeric_limits<double>::infinity();
     for (const int job : set) next = std::min(next, left[job] / rate(job));
@@ -187,7 +192,8 @@ GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<Calibrat
   return group;
 }
 
-// Returns what the job has left to do, in steps of training.
+// Returns the work that the job has left, as a number of training steps. A batch of a test counts
+// as PlannedWork::batch_steps.
 double Calibrator::steps_left(const CalibratedJob& job) const {
   const SharedDevice::Progress done = device_.progress(job.number);
   const double steps = static_cast<double>(job.planned.steps - done.steps);
@@ -202,7 +208,8 @@ std::map<int, double> Calibrator::rates_of(const std::vector<int>& set, const Ca
 }
 
 double Calibrator::predict(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
-  // This measures the sets, which takes time. The second time starts from now.
+  // The first call of work_of() measures sets of jobs, which takes time, and the jobs work on
+  // meanwhile. The second call uses these measurements and counts the work that is left now.
   for (const std::vector<int>& group : result.groups) work_of(group, jobs, result);
   const double computing = device_.swaps() ? share_that_computes(jobs, result) : 1;
   std::vector<GroupOfJobs> groups;

@@ -1,5 +1,6 @@
-// Measures, with the jobs' own steps, how long a step takes when a job runs alone and when jobs run
-// side by side. From that it decides which jobs run side by side and predicts when all have ended.
+// Measures how long a step of a training takes when its job runs alone and when jobs run side by
+// side. The measurements use the jobs' own steps. From them it decides which jobs run side by side,
+// and predicts when all have ended. Jobs that run side by side are a group (turns.h).
 #pragma once
 
 #include <chrono>
@@ -16,23 +17,26 @@
 namespace convoy::app {
 
 struct CalibratedJob {
-  int number = 0;  // in the device
+  int number = 0;  // the job's number in the SharedDevice
   int priority = 0;
-  PlannedWork planned;  // since the job was set up
+  // The work that the job had to do when it was set up.
+  PlannedWork planned;
 };
 
 enum class SharePolicy : std::uint8_t { automatic, turns, together };
 
 struct Calibration {
   SharedDevice::Groups groups;     // jobs that run side by side
-  std::map<int, double> alone_ms;  // by number: a step's time alone
-  // How many times as fast the jobs of the largest group are side by side as one after the other.
+  std::map<int, double> alone_ms;  // for each job's number: milliseconds of a step alone
+  // The largest gain of a group: how many times as fast its jobs run side by side as one after the
+  // other. It is 1 if no group gains.
   double gain = 1;
   double seconds_left = 0;  // predicted from now until the last of these jobs has ended
 };
 
-// Measures how fast checkpoints are written into the folder, with a small one. Returns infinity if
-// that fails, since the jobs say so when they save theirs.
+// Returns the rate at which checkpoints are written into the folder. Writes a small one to measure
+// it. Returns infinity if that fails, since the jobs report the error when they save their own
+// checkpoints.
 double saved_bytes_per_ms(const std::filesystem::path& folder);
 
 class Calibrator {
@@ -47,7 +51,8 @@ class Calibrator {
   std::optional<Calibration> run(std::vector<CalibratedJob> jobs, SharePolicy policy);
 
  private:
-  // Finished steps per millisecond of each job of the set when only these jobs run.
+  // Returns the finished steps per millisecond of each job of the set while only these trainings
+  // run.
   std::map<int, double> measure(const std::vector<int>& set, std::chrono::milliseconds least_time);
   double share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result);
   bool ended(int job) const { return device_.progress(job).ended; }

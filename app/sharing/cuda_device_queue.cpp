@@ -1,4 +1,4 @@
-// Copies and marks on a GPU. CUDA builds only.
+// Implements DeviceQueue for a GPU: copies, and marks in streams. CUDA builds only.
 #include "app/sharing/device_queue.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/device_memory.h"

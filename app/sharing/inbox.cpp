@@ -23,8 +23,9 @@ namespace fs = std::filesystem;
 
 int open_folder(const fs::path& folder) { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
-// Returns whether a process reads the orders in the folder. Others that ask at the same moment hold
-// shared locks, too.
+// Returns whether a `convoy share` reads the orders in the folder. It holds an exclusive lock on
+// the folder. This function asks for a shared lock, so that other processes can ask at the same
+// moment.
 bool is_read(const fs::path& folder) {
   const int file = open_folder(folder);
   if (file < 0) return false;
@@ -64,8 +65,8 @@ Inbox::Inbox(const fs::path& out) : folder_(out / kFolder) {
   fs::remove_all(folder_, error);
   fs::create_directories(folder_);
   lock_ = open_folder(folder_);
-  // Wait for the lock, because a process that asks for it holds it for a moment. Ignore errors: on
-  // a file system without locks there are no orders.
+  // Wait for the lock, because is_read() in another process may hold it for a moment. Ignore
+  // errors: on a file system without locks no orders come.
   while (lock_ >= 0 && ::flock(lock_, LOCK_EX) != 0 && errno == EINTR) {
   }
 }

@@ -1,5 +1,6 @@
-// The folder OUT/inbox, through which another process gives orders to the `convoy share` that runs
-// in OUT. Orders are files: NAME.toml has jobs to add, NAME.remove stops the job NAME.
+// Manages the folder OUT/inbox, through which another process gives orders to the `convoy share`
+// that runs in OUT. An order is a file. NAME.toml has jobs to add, and NAME.remove stops the job
+// NAME.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +9,19 @@
 
 namespace convoy::app {
 
-// Both throw UsageError if no `convoy share` uses the folder, and leave the locks of runs alone.
+// Orders the `convoy share` that runs in `out` to add the jobs of the file `jobs`. Throws
+// UsageError if none runs there. Does not touch the locks of runs (RunLock).
 void request_jobs(const std::filesystem::path& out, const std::filesystem::path& jobs);
-// Also throws UsageError if OUT/share.json names no such job that has not finished.
+// Orders it to stop the job. Throws UsageError if none runs there, or if OUT/share.json names no
+// such job that has not finished.
 void request_removal(const std::filesystem::path& out, const std::string& job);
 
 class Inbox {
  public:
   static constexpr const char *kFolder = "inbox", *kReport = "share.json";
 
-  // Makes the folder empty. While this object lives, it holds a lock on the folder, by which others
-  // see that somebody reads the orders. The process must hold the RunLock of `out`.
+  // Empties the folder. While this object lives, it holds a lock on the folder, by which other
+  // processes see that somebody reads the orders. The process must hold the RunLock of `out`.
   explicit Inbox(const std::filesystem::path& out);
   ~Inbox();
   Inbox(const Inbox&) = delete;
@@ -26,10 +29,11 @@ class Inbox {
 
   struct Order {
     std::filesystem::path file;
-    bool removes() const { return file.extension() == ".remove"; }  // the job file.stem()
+    // Returns whether the order removes the job `file.stem()`. If not, `file` has jobs to add.
+    bool removes() const { return file.extension() == ".remove"; }
   };
   std::vector<Order> orders() const;
-  // Tells that the order is obeyed.
+  // Deletes the file of an order that has been obeyed.
   static void remove(const Order& order);
 
  private:

@@ -66,7 +66,8 @@ void Job::fail(int status, const std::string& message) {
   exit_status_ = status;
 }
 
-// Runs the job to its end, however it ends. The session is gone when the device learns of the end.
+// Runs the job and notes how it ended. The job's session is destroyed before the device learns that
+// the job has ended, because the device then gives its memory to other jobs.
 void Job::run() noexcept {
   const LogName name(spec_.name);
   try {

@@ -33,7 +33,7 @@ struct JobSpec {
   int priority = 0;    // higher goes first
   double arrival = 0;  // seconds after the start of `convoy share`
   TrainOptions train;
-  std::vector<TrainOptions> members;  // of a training with --members
+  std::vector<TrainOptions> members;  // the options of each member of a training with --members
   EvaluateOptions evaluation;
   ServiceOptions service;
 };
@@ -61,9 +61,9 @@ class Job {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `environment`, `process` (the stop request of the whole process) and `device` must outlive the
-  // job. `number` is the job's number in `device`.
-  // The job leaves its files in `folder`.
+  // `number` is the job's number in `device`. The job leaves its files in `folder`. `process` is
+  // the stop request of the whole process. `environment`, `process` and `device` must outlive the
+  // job.
   Job(JobSpec spec, const std::filesystem::path& folder, comm::MpiEnvironment& environment,
       const StopRequest& process, SharedDevice& device, int number, int threads);
   // Asks the job to stop and waits for it.
@@ -72,8 +72,8 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   void start();
-  // Asks the job to stop after its step. A training saves a checkpoint, from which it can go on.
-  // A job that waits for its arrival never starts.
+  // Asks the job to stop after its current step. A training then saves a checkpoint, from which it
+  // can be resumed. A job that still waits for its arrival never starts.
   void stop();
 
   const JobSpec& spec() const { return spec_; }
@@ -82,7 +82,7 @@ class Job {
   bool ended() const { return status_ != JobStatus::waiting && status_ != JobStatus::running; }
   // Returns why the job failed, in one line; empty if it did not.
   std::string message() const;
-  // Returns what a training has to do, counted from its set-up.
+  // Returns the work that a training had to do when it was set up.
   PlannedWork planned() const;
 
  private:

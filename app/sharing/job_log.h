@@ -1,4 +1,4 @@
-// Puts the name of the job into the warnings that its thread logs.
+// Puts the name of a job into the warnings that the job's thread logs.
 #pragma once
 
 #include <string>

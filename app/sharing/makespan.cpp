@@ -8,17 +8,17 @@ namespace {
 
 struct RunningGroup {
   const GroupOfJobs* group;
-  double length = 0, done = 0;  // ms of the group's own time
+  double length = 0, done = 0;  // milliseconds that the group runs, and has run, by itself
   bool ended() const { return done >= length; }
 };
 
 struct End {
-  double at = 0;  // ms from now
+  double at = 0;  // milliseconds from now
   const GroupJob* job = nullptr;
 };
 
-// Returns when the steps of each job are done. Between two ends of groups, each group has a share
-// of the time that is proportional to its turns.
+// Returns when each job has done its steps. Only the groups of the highest priority run. Until one
+// of them ends, each has a share of the time that is proportional to the length of its turn.
 std::vector<End> ends_of_steps(std::span<const GroupOfJobs> groups, double computing) {
   std::vector<RunningGroup> running;
   for (const GroupOfJobs& group : groups) {
@@ -62,7 +62,8 @@ double makespan_ms(std::span<const GroupOfJobs> groups, double computing) {
   std::vector<End> ends = ends_of_steps(groups, computing);
   std::ranges::sort(ends, {}, &End::at);
   if (ends.empty()) return 0;
-  // Checkpoints delay the whole only while no other job runs.
+  // A job that saves a checkpoint delays the end of all jobs only while no other job runs. So add
+  // that part of the last job's checkpoints.
   End& last = ends.back();
   const double before = ends.size() > 1 ? ends[ends.size() - 2].at : 0;
   if (last.at > 0) last.at += last.job->pauses * (1 - before / last.at);

@@ -1,5 +1,6 @@
-// Predicts when the last of several jobs is done that share a device, from the time that each group
-// of jobs needs by itself.
+// Predicts when the last of several jobs that share a device is done. The jobs of a group run side
+// by side, and the groups take turns (turns.h). The prediction starts from the time that each group
+// needs by itself.
 #pragma once
 
 #include <span>
@@ -7,23 +8,26 @@
 
 namespace convoy::app {
 
-// A job of a group that runs side by side. Times are in ms.
+// A job of a group. All times are in milliseconds.
 struct GroupJob {
-  double steps_end = 0;  // time of the group until the job has done all steps of training and tests
-  // Time that checkpoints before the end take. Other jobs run meanwhile.
+  // How long the group runs, if it runs by itself, until the job has done all its steps of training
+  // and tests.
+  double steps_end = 0;
+  // How long the checkpoints before the last step take. Other jobs run meanwhile.
   double pauses = 0;
-  double closing = 0;  // time after the last step: the last checkpoint
+  double closing = 0;  // the time for the last checkpoint, after the last step
 };
 
 struct GroupOfJobs {
   int priority = 0;
-  double turn = 1;  // ms of a turn
+  double turn = 1;  // milliseconds of a turn
   std::vector<GroupJob> jobs;
 };
 
-// Returns the ms until all jobs have ended. The groups take turns; those of higher priority come
-// before the others. `computing` is the share of the time in which the device computes; it copies
-// states in the rest.
+// Returns the milliseconds until all jobs have ended. Groups of the highest priority take turns
+// first, and groups of lower priority follow when these have ended. `computing` is the share of the
+// time, from 0 to 1, in which the device computes. In the rest of the time it copies states
+// (memory_map.h).
 double makespan_ms(std::span<const GroupOfJobs> groups, double computing);
 
 }  // namespace convoy::app

@@ -24,7 +24,8 @@ Range range_of(const MappedJob& job, int part) {
   return {job.offset[part], job.offset[part] + aligned(job.need.bytes[part])};
 }
 
-// Places the parts of the jobs one by one. `placed_[job][part]` says which of them have a place.
+// Gives the parts of jobs (MemoryPart) their places in memory, one after the other.
+// `placed_[job][part]` says which parts have a place.
 class Placing {
  public:
   Placing(std::int64_t capacity, std::span<MappedJob> jobs)
@@ -32,11 +33,15 @@ class Placing {
     for (const MappedJob& job : jobs_) placed_.emplace_back(kMemoryParts, job.placed);
   }
 
-  // Gives the part the lowest free bytes. Returns false if there are none.
+  // Gives the part the free bytes with the lowest offset. Returns false if there are not enough in
+  // one piece.
   bool place_free(std::size_t job, int part) { return place(job, {part}, 0); }
-  // Gives the part the bytes with the lowest cost of sharing them. Returns false if there are none.
+  // Gives the part the bytes with the lowest cost_of(), free or shared with other parts. Returns
+  // false if there are none.
   bool place_shared(std::size_t job, int part) { return place(job, {part}, kAnyCost); }
-  // Gives state and scratch memory of the job shared bytes, one after the other if need be.
+  // Gives the job's state and scratch memory bytes that may be shared. If the scratch memory finds
+  // no place next to the state, places both again, one directly after the other. Throws DoesNotFit
+  // if that is impossible.
   void place_both(std::size_t job) {
     if (placed_[job][kState] && place_shared(job, kScratch)) return;
     forget(job);
@@ -62,8 +67,9 @@ class Placing {
  private:
   static constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
 
-  // Places the parts one after the other, where they cost the least. States fill the memory from
-  // its start and scratch memory from its end.
+  // Places the parts directly one after the other, where their cost_of() is the least but at most
+  // `most_cost`. Scratch memory that may be shared fills the memory from its end, other parts from
+  // its start. Returns false if there is no such place.
   bool place(std::size_t job, const std::vector<int>& parts, std::int64_t most_cost) {
     std::int64_t bytes = 0;
     for (const int part : parts) bytes += aligned(jobs_[job].need.bytes[part]);
@@ -106,8 +112,8 @@ class Placing {
     return sum;
   }
 
-  // Returns how dear it is to put the part there; nothing if that is not allowed. What costs time
-  // is to copy a state out and in again.
+  // Returns the cost of putting the part into `range`, or nothing if that is not allowed. The cost
+  // is mainly the bytes of states that must be copied out and in again because parts overlap.
   std::optional<std::int64_t> cost_of(std::size_t job, int part, Range range) const {
     std::int64_t cost = 0;
     for (std::size_t other = 0; other < jobs_.size(); ++other)

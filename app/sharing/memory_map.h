@@ -1,6 +1,6 @@
-// Decides where in a device's memory the parts of several sessions lie. Where memory is short,
-// parts overlap: sessions that take turns share their scratch memory, and states wait in host
-// memory.
+// Decides where in a device's memory the parts (MemoryPart: inputs, state, scratch) of several jobs
+// lie. If memory is short, parts of jobs that take turns overlap: their scratch memory is shared,
+// and states wait in host memory while other jobs use their bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct MappedJob {
   bool placed = false;
 };
 
-// Says that a job does not fit into the memory, whatever other jobs there are.
+// Says that a job does not fit into the memory, even if the other jobs share all that they may
+// share.
 struct DoesNotFit : kernels::OutOfMemory {
   DoesNotFit(const MappedJob& job, std::int64_t capacity);
   std::string job;  // its name
@@ -33,9 +34,9 @@ struct DoesNotFit : kernels::OutOfMemory {
 // Returns the bytes that all jobs need if nothing overlaps.
 std::int64_t bytes_side_by_side(std::span<const MappedJob> jobs);
 
-// Whether two jobs have bytes in common, so that they cannot run at the same time.
+// Returns whether two jobs have bytes in common, so that they cannot run at the same time.
 bool share_memory(const MappedJob& a, const MappedJob& b);
-// Whether `other` uses bytes in which the state of `job` lies.
+// Returns whether `other` uses bytes in which the state of `job` lies.
 bool overwrites_state(const MappedJob& other, const MappedJob& job);
 
 // Places the jobs that are not placed yet in `capacity` bytes. Every part starts at a multiple of

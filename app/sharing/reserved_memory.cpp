@@ -30,7 +30,7 @@ void ReservedMemory::add(const std::string& name, bool stays, bool starts_with_o
 void ReservedMemory::ask(int number, const MemoryNeed& need) {
   Job& job = at(number);
   if (job.map.placed) {
-    // Members that have been halved make a smaller session in the same memory.
+    // A run with --halving stops members and makes a smaller session, which gets the same memory.
     if (!std::ranges::equal(need.bytes, job.map.need.bytes, std::less_equal<>()))
       throw std::logic_error("a second session of a job needs more memory than the first");
   } else {
@@ -50,8 +50,8 @@ void ReservedMemory::end(int number) {
   place_waiting();
 }
 
-// Places the memory of all jobs that have asked for it, once the jobs that start together have
-// asked.
+// Places the memory of all jobs that have asked for memory and have none. Waits until all jobs that
+// start together have asked.
 void ReservedMemory::place_waiting() {
   const auto missing = [](const Job& job) { return job.starts_with_others && !job.asked && !job.ended; };
   if (!placed_first_ && std::ranges::any_of(jobs_, missing)) return;
@@ -77,7 +77,8 @@ void ReservedMemory::place_waiting() {
   }
 }
 
-// Reserves the memory limit, or what the jobs that start together need.
+// Reserves the first arena: as many bytes as the memory limit or, without a limit, as the jobs that
+// start together need.
 void ReservedMemory::reserve_first(const std::vector<Job*>& asked) {
   std::int64_t bytes = limit_;
   if (bytes == 0) {
@@ -108,7 +109,8 @@ void ReservedMemory::place(const std::vector<Job*>& asked) {
   reserve_host_states();
 }
 
-// Gives a job that comes later memory of its own if the device has enough.
+// Gives a job an arena of its own, if the device has enough free memory. Used for jobs that come
+// after those that start together.
 void ReservedMemory::place_alone(Job& job) {
   const std::int64_t bytes = bytes_side_by_side({&job.map, 1});
   if (job.map.placed || bytes > free_memory(backend_)) return;

@@ -1,6 +1,8 @@
-// Reserves the memory of all jobs of a device, and the host memory in which states wait. Keeps what
-// each job needs, where its parts are, and which jobs have memory in common. A job is its number,
-// in the order of add(). Not for several threads at once.
+// Reserves the device memory of all jobs of a device, and the host memory in which states wait. A
+// state is the part of a job's memory that outlives its steps (MemoryPart::state,
+// execute/device_gate.h). Keeps what each job needs, where its parts are, and which jobs have
+// memory in common. Jobs are named by their number, in the order of add(). Do not use an object
+// from several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -20,35 +22,37 @@ namespace convoy::app {
 
 class ReservedMemory {
  public:
-  // `limit`: most bytes of the device for all jobs; 0: what is free.
+  // `limit` is the most bytes of device memory for all jobs together; 0: all that is free.
   ReservedMemory(kernels::Backend backend, std::int64_t limit) : backend_(backend), limit_(limit) {}
 
   // If `starts_with_others`, the job's memory is placed together with that of all jobs that were
   // added so and have not asked for theirs yet. Jobs that `stay` share no memory with others.
   void add(const std::string& name, bool stays, bool starts_with_others);
-  // Asks for memory and places what can be placed. A later call for a smaller session keeps the
-  // memory; throws std::logic_error if the session needs more.
+  // Asks for memory of a job, and places all jobs that can be placed now. A later call for a
+  // smaller session of the same job keeps the memory. Throws std::logic_error if that session needs
+  // more.
   void ask(int job, const MemoryNeed& need);
   // Frees the memory of a job that has ended, and places the jobs that wait for it.
   void end(int job);
 
   bool placed(int job) const { return at(job).map.placed; }
-  std::exception_ptr failure(int job) const { return at(job).failure; }  // why it got no memory
+  // Returns the error because of which the job got no memory; null if there is none.
+  std::exception_ptr failure(int job) const { return at(job).failure; }
   std::span<std::byte> part(int job, MemoryPart part) const;
   std::span<std::byte> state(int job) const { return part(job, MemoryPart::state); }
   // The host memory of a job's state. It is null unless another job overwrites the state.
   std::byte* host_state(int job) const { return at(job).host_state.data(); }
 
   int jobs() const { return static_cast<int>(jobs_.size()); }
-  // Whether two jobs have memory in common, so that they cannot run at the same time.
+  // Returns whether two jobs have memory in common, so that they cannot run at the same time.
   bool conflict(int a, int b) const {
     return conflicts_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] != 0;
   }
-  // Whether `other` uses bytes in which the state of `job` lies.
+  // Returns whether `other` uses bytes in which the state of `job` lies.
   bool overwrites(int other, int job) const;
   bool states_overlap(int a, int b) const;
-  bool any_state_waits() const;  // whether any job overwrites the state of another
-  std::int64_t bytes() const;    // of the device, for all jobs
+  bool any_state_waits() const;  // whether a job overwrites the state of another
+  std::int64_t bytes() const;    // reserved bytes of the device, for all jobs
 
  private:
   struct Job {

@@ -106,13 +106,15 @@ int Share::run() {
   fmt::print("{} jobs in {:.1f} s; the last training ended after {:.1f} s{}\n", jobs_.size(), seconds(),
              work_seconds(),
              predicted_seconds_ > 0 ? fmt::format(" ({:.1f} predicted)", predicted_seconds_) : "");
-  // Stopped jobs can go on, so a script must learn of them even if another job has failed.
+  // Return this status even if another job has failed, because stopped jobs can be resumed, and a
+  // script must learn of that.
   if (stopped()) return kRequeueStatus;
   const auto failed = [](const auto& job) { return job->status() == JobStatus::failed; };
   return std::ranges::any_of(jobs_, failed) ? 1 : 0;
 }
 
-// Does what must not wait for a calibration.
+// Does the work that must go on during a calibration: obeys orders, starts jobs that have arrived,
+// and reports jobs that have ended.
 void Share::attend() {
   if (!stopped()) {
     read_inbox();
@@ -121,8 +123,8 @@ void Share::attend() {
   report_ended();
 }
 
-// Returns whether nothing is left to do. Services run until they are stopped, but do not outlive
-// the jobs that come to an end by themselves.
+// Returns whether nothing is left to do. Stops the services when all jobs of other kinds have
+// ended. If all jobs are services, they run until they are stopped.
 bool Share::all_done() {
   const auto serves = [](const auto& job) { return job->spec().kind == JobKind::predict; };
   const auto busy = [&](const auto& job) { return !job->ended() && !serves(job); };
@@ -142,7 +144,7 @@ void Share::start_arrived() {
     }
 }
 
-// Obeys the orders of --add and --remove. A wrong order ends nothing but itself.
+// Obeys the orders of --add and --remove. If an order is wrong, only that order is dropped.
 void Share::read_inbox() {
   for (const Inbox::Order& order : inbox_.orders()) {
     ++changes_;
@@ -192,14 +194,16 @@ void Share::report_ended() {
   }
 }
 
-// Calibrates once all jobs that have started are past their first step, and again when jobs came.
-// Orders are obeyed meanwhile. If the jobs change, the calibration begins again.
+// Calibrates (calibration.h) when all trainings that have started have finished their first step,
+// and again when more trainings have started. Orders are obeyed meanwhile. If jobs are added, start
+// or end during a calibration, it is dropped and begins again.
 void Share::calibrate_if_due() {
   std::vector<CalibratedJob> running;
   std::size_t started = 0;
   for (const auto& job : jobs_) {
     if (job->status() == JobStatus::waiting) continue;
-    // A job that compiles stops the others, which would spoil the measurement.
+    // While a job compiles and times its kernels, it stops the other jobs, which would spoil the
+    // measurement.
     if (!job->ended() && !device_->progress(job->number()).reserved) return;
     if (job->spec().kind != JobKind::train) continue;
     ++started;
@@ -232,7 +236,8 @@ void Share::calibrate_if_due() {
   std::fflush(stdout);
 }
 
-// Returns when the last training has ended, or how far it has come, in seconds from the start.
+// Returns the seconds from the start until the last training ended. While trainings run, their last
+// finished steps count instead.
 double Share::work_seconds() const {
   Clock::time_point last = begin_;
   for (const auto& job : jobs_)

@@ -22,15 +22,15 @@ struct ShareOptions {
   SharePolicy policy = SharePolicy::automatic;
   double piece_ms = 2;
   bool prefetch = true, hold = true;
-  std::int64_t threads = 0;  // of the whole process; 0: its share of the host's cores
+  std::int64_t threads = 0;  // threads of the whole process; 0: its share of the host's cores
 };
 
 template <>
 inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>(
     {{"auto", SharePolicy::automatic}, {"turns", SharePolicy::turns}, {"together", SharePolicy::together}});
 
-// Throws UsageError if jobs cannot share a process: names that repeat or are no folder names,
-// different devices or tuning files, folders of their own.
+// Throws UsageError if jobs cannot run in one process. Their names must differ and be names of
+// folders. They must have the same device and tuning file, and no --out of their own.
 void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names = {});
 
 class Share {
@@ -68,14 +68,15 @@ class Share {
   Inbox inbox_;
   int threads_ = 1;
   std::unique_ptr<SharedDevice> device_;
-  std::vector<std::unique_ptr<Job>> jobs_;  // indexed by the job's number in the device
+  std::vector<std::unique_ptr<Job>> jobs_;  // in the order of the jobs' numbers in device_
   std::vector<bool> reported_;
   // Counts orders, starts and ends of jobs.
   std::int64_t changes_ = 0;
   std::size_t calibrated_jobs_ = 0;
-  double saved_bytes_per_ms_ = 0;  // of checkpoints; 0 before it is measured
+  double saved_bytes_per_ms_ = 0;  // rate of checkpoints; 0: not measured yet
   std::optional<Calibration> calibration_;
-  double predicted_seconds_ = 0;  // predicted work_seconds() at the end; 0 before it is known
+  // The predicted work_seconds() at the end of all trainings; 0 before it is known.
+  double predicted_seconds_ = 0;
   Clock::time_point begin_;
 };
 

@@ -6,7 +6,8 @@
 namespace convoy::app {
 namespace {
 
-// The pieces of a step that a training may have launched while there are services.
+// The most pieces of steps (step_pieces.h) that a training may have in flight while there are
+// services.
 constexpr std::size_t kPiecesAhead = 2;
 
 }  // namespace
@@ -61,7 +62,7 @@ DeviceGate& SharedDevice::gate(int job) {
 
 void SharedDevice::end(int job) {
   const Lock lock(mutex_);
-  // Copies of the state may be under way, and others get the memory next.
+  // Wait for copies of the job's state and for its work, because other jobs get its memory next.
   copies_.wait_for(job);
   at(job).progress.ended = true;
   at(job).progress.worked_until = Clock::now();
@@ -134,7 +135,8 @@ void SharedDevice::enter(int job, DeviceGate::Use use, const DeviceGate::Piece& 
   if (at(job).depth++ > 0) return;
   if (use == DeviceGate::Use::step) throttle(job, lock);
   turns_.wait(job, use);
-  // The time limit lets a waiting job see that a group has become idle.
+  // Ask again after a time limit: nobody notifies this thread when a group has become idle and so
+  // loses its turn.
   while (!turns_.admits(job, use)) changed_.wait_for(lock, options_.idle);
   turns_.enter(job, use);
   copies_.make_room(job);
@@ -149,13 +151,13 @@ void SharedDevice::enter(int job, DeviceGate::Use use, const DeviceGate::Piece& 
     for (const DeviceQueue::Mark& mark : marks) queue_->order(stream, mark);
     return;
   }
-  // Nobody else enters with memory in common, so wait without the lock.
+  // No other job with memory in common can enter meanwhile, so wait without the lock.
   lock.unlock();
   for (const DeviceQueue::Mark& mark : marks) queue_->wait(mark);
   if (use == DeviceGate::Use::alone) queue_->synchronize();
 }
 
-// Never throws. If the device has failed, the job says so when it waits for its step.
+// Ignores errors of the device. The job reports them when it waits for its step.
 void SharedDevice::leave(int job, DeviceGate::Use use, const DeviceGate::Piece& piece,
                          kernels::Stream stream) noexcept {
   Lock lock(mutex_);
@@ -206,8 +208,8 @@ void SharedDevice::throttle(int job, Lock& lock) {
   }
 }
 
-// Begins to copy in the states of the group that comes next, as far as the current group leaves
-// their memory free.
+// Begins to copy in the states of the jobs whose turn is next, if no work that is under way uses
+// their memory.
 void SharedDevice::prefetch_next() {
   for (const int next : turns_.take_next_jobs())
     if (options_.prefetch && copies_.waits_in_host_memory(next)) copies_.bring_state(next);

@@ -1,5 +1,6 @@
-// A device that several jobs of one process share. It gives every job a gate, and lets the job's
-// thread through it when the job may use the device and its state is there.
+// A device that several jobs of one process share. It gives every job a gate
+// (execute/device_gate.h), and lets the job's thread through the gate when the job may use the
+// device and its state is in device memory.
 //
 // ReservedMemory places the memory of the jobs, Turns says which job may launch work, and
 // StateCopies moves states between the device and host memory. This class calls all three under one
@@ -32,22 +33,22 @@ class SharedDevice {
   SharedDevice(const SharingOptions& options, std::unique_ptr<DeviceQueue> queue);
   ~SharedDevice();
 
-  // Adds a job and returns its number. If `starts_with_others`, its memory is placed together with
-  // that of all jobs that were added so and have not reserved theirs yet.
+  // Adds a job and returns its number. With `starts_with_others`, its memory is placed together
+  // with that of all other jobs that were added with it and have not reserved memory yet.
   int add(const SharedJob& job, bool starts_with_others);
-  // The gate of a job, for one thread. It lives as long as this object.
+  // Returns the gate of a job, which only one thread may use. It lives as long as this object.
   DeviceGate& gate(int job);
   // Tells that the job has ended and its session is gone. Its memory is free from now on.
   void end(int job);
 
-  // Sets which trainings run side by side. Jobs that are not named are groups of their own. Jobs of
-  // a group must not share memory.
+  // Sets which trainings run side by side: those of a group. The groups take turns (turns.h). A job
+  // that is in no group gets a group of its own. Jobs of a group must not share memory.
   void arrange(const Groups& groups);
-  // Lets only these trainings run; all run if there is no value. Services always run.
+  // Lets only these trainings run, or all trainings if there is no value. Services always run.
   void focus(std::optional<std::vector<int>> jobs);
-  // Whether two jobs have memory in common. They must have reserved theirs.
+  // Returns whether two jobs have memory in common. Both must have reserved memory.
   bool share_memory(int a, int b) const;
-  // Whether the memory is so short that states wait in host memory.
+  // Returns whether memory is so short that states wait in host memory.
   bool swaps() const;
 
   struct Progress {
@@ -59,8 +60,8 @@ class SharedDevice {
     std::int64_t swapped_bytes = 0;      // copied out of the device and into it
   };
   Progress progress(int job) const;
-  // Sets how long a step takes if the job runs alone. Turns are then as long as the copies of
-  // states need.
+  // Sets how long a step takes if the job runs alone. steps_of_turn() then makes turns so long that
+  // copies of states take little of the time.
   void set_step_ms(int job, double milliseconds);
   // Returns how many steps a turn of the job has.
   std::int64_t steps_of_turn(int job) const;

@@ -1,4 +1,4 @@
-// What a device that several jobs share is told about itself and about its jobs.
+// The options of a device that several jobs share (shared_device.h), and of its jobs.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,8 @@ struct SharingOptions {
   // Copies the next job's state in while the current job computes. If false, jobs alternate step by
   // step, and a state is copied in when its job needs it.
   bool prefetch = true;
-  bool hold = true;  // trainings wait while a service has work
-  // A group whose jobs launch nothing for so long loses its turn.
+  bool hold = true;  // whether trainings wait while a service has work
+  // A group (turns.h) whose jobs launch nothing for this time loses its turn.
   std::chrono::milliseconds idle{2};
 };
 

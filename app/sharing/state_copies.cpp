@@ -96,7 +96,9 @@ void StateCopies::clear(int number) {
   queue_.synchronize();
 }
 
-// Returns the marks that must be reached before the job may write to its memory.
+// Returns the marks (DeviceQueue::Mark) that must be reached before the job may write to its
+// memory: the end of the work, and of the copies to the host, of all jobs that have memory in
+// common with it.
 std::vector<DeviceQueue::Mark> StateCopies::marks_of_conflicts(int number) const {
   std::vector<Mark> marks;
   for (int other = 0; other < memory_.jobs(); ++other)

@@ -25,18 +25,18 @@ class StateCopies {
       : backend_(backend), queue_(queue), memory_(memory), least_group_bytes_(least_group_bytes) {}
 
   void add();
-  // Tells that the job has a new session, whose inputs and state begin with zeros.
+  // Says that the job has a new session, whose inputs and state begin with zeros.
   void begin_session(int job);
   // Waits for the job's copies and for its work. Ignores errors of the device.
   void wait_for(int job);
 
-  // Copies the states out that the job overwrites.
+  // Starts copying to host memory all states of other jobs that the job's memory overlaps.
   void make_room(int job);
   // Begins to copy the job's state in if it is not on the device. What the job's last step used
   // first comes first.
   void bring_state(int job);
   bool waits_in_host_memory(int job) const;
-  std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // out and in
+  std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // in both directions
 
   // Returns the marks for which the job's next work must wait and for which it does not wait yet:
   // those of jobs with common memory, those of jobs for which takes_turns_with() is true, and those
@@ -64,7 +64,7 @@ class StateCopies {
     // The ranges of the state that the last whole step used, and those of the step in work.
     std::vector<MemoryRange> order, step;
     std::deque<Mark> flight;
-    // The marks of other jobs for which this job's stream waits already, by job.
+    // For each other job: its mark for which this job's stream waits already.
     std::vector<Mark> followed;
     std::int64_t copied_bytes = 0;
   };

@@ -9,7 +9,8 @@
 namespace convoy::app {
 namespace {
 
-// A rate of copies between a device and host memory, by which the length of turns is chosen.
+// The assumed rate of copies between a device and host memory, from which the length of turns
+// follows.
 constexpr double kCopiedBytesPerMs = 40e6;
 constexpr std::int64_t kMostStepsOfTurn = 256;
 constexpr int kNoPriority = std::numeric_limits<int>::min();
@@ -27,7 +28,7 @@ void Turns::end(int number) {
   Job& job = at(number);
   job.ended = true;
   urgent_ -= std::exchange(job.urgent, 0) + (std::exchange(job.expected, false) ? 1 : 0);
-  // An error may have ended the job anywhere.
+  // The job may have ended by an error at any point, so clear everything that it had begun.
   job.waiting.reset();
   job.inside = job.mid_step = false;
   if (alone_ == number) alone_ = -1;
@@ -84,14 +85,15 @@ bool Turns::any_service() const {
 
 bool Turns::take_turns(int a, int b) const { return !serves(a) && !serves(b) && at(a).group != at(b).group; }
 
-// Returns whether the job may enter now.
+// Returns whether the job may enter now. May begin the turn of the job's group.
 bool Turns::admits(int number, Use use) {
   const Job& job = at(number);
   if (alone_ >= 0) return false;
   const auto waits_alone = [&](const Job& other) { return &other != &job && other.waiting == Use::alone; };
   const auto busy = [](const Job& other) { return other.inside || other.mid_step; };
   if (use == Use::alone) return std::ranges::none_of(jobs_, busy);
-  // A job that waits to be alone needs begun steps to end, whatever a service expects.
+  // If a job waits to use the device alone, only steps that have begun may go on, even if a service
+  // expects a step.
   if (std::ranges::any_of(jobs_, waits_alone)) return job.mid_step;
   for (int other = 0; other < jobs(); ++other)
     if (memory_.conflict(number, other) && busy(at(other))) return false;
@@ -112,9 +114,12 @@ bool Turns::has_turn(int number) {
   return turn_ == at(number).group;
 }
 
-// Returns whether another group may have its turn: a job of higher priority waits, or a job of the
-// same priority waits and all jobs of the current group have done their steps, or all jobs of the
-// current group launch nothing.
+// Returns whether another group may have its turn. That is so in one of these cases, if no job of
+// the current group is in the middle of a step:
+//   - A job of higher priority waits.
+//   - A job of the same priority waits, and all jobs of the current group have done the steps of
+//     their turn or are idle.
+//   - All jobs of the current group are idle: they have launched nothing for SharingOptions::idle.
 bool Turns::turn_is_over() {
   if (turn_ < 0) return true;
   int own = kNoPriority;
@@ -147,8 +152,8 @@ int Turns::highest_waiting_priority(bool other_groups) const {
 
 bool Turns::left_out(int job) const { return focus_ && std::ranges::find(*focus_, job) == focus_->end(); }
 
-// Returns the group whose turn is next: of the groups that wait with the highest priority, the one
-// that follows the current group.
+// Returns the group whose turn is next. Among the groups in which a job of the highest waiting
+// priority waits, it is the first one after the current group. Returns -1 if no job waits.
 int Turns::next_group() const {
   const int highest = highest_waiting_priority(false);
   int next = -1;
@@ -186,9 +191,9 @@ bool Turns::leaves_state_free(int number) const {
   return true;
 }
 
-// A turn lasts as long as the copies that it causes. If they cannot run during other jobs' steps,
-// it lasts so much longer that they take little of the time. Without prefetching it is one step, as
-// when a job's memory moves on demand.
+// A turn lasts as long as the copies of states that it causes, which then run during the steps of
+// other jobs. If they cannot run during other steps, the turn lasts kExposed times as long, so that
+// copies take little of the time. Without prefetching a turn is one step.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
   if (!options_.prefetch) return 1;

@@ -1,10 +1,11 @@
-// Says which job may launch work. Keeps for every job whether it waits, launches or is between two
-// pieces of a step, and how many steps it has done in this turn.
-//
-// The jobs are divided into groups. The jobs of a group run side by side, and the groups take
-// turns, step by step, or for several steps if states must be copied. A job of higher priority goes
-// before jobs of lower priority. Services answer requests: while one has work, no training launches
-// more. A job is its number in `memory`. Not for several threads at once.
+// Says which job may launch work. Keeps for every job whether it waits, launches, or is between two
+// pieces of a step, and how many steps it has done in this turn. These rules hold:
+//   - Trainings are divided into groups. The trainings of a group run side by side.
+//   - The groups take turns. A turn is one step, or several steps if states must be copied between
+//     device and host memory (state_copies.h).
+//   - A training of higher priority goes before those of lower priority.
+//   - Services answer requests. While one has work, no training begins a step or a piece of a step.
+// Jobs are named by their number in `memory`. Do not use an object from several threads at once.
 #pragma once
 
 #include <chrono>
@@ -30,10 +31,10 @@ class Turns {
 
   void add(const SharedJob& traits);
   void end(int job);
-  // Jobs that are not named are groups of their own. Throws std::logic_error if jobs of a group
-  // share memory.
+  // Sets the groups. A job that is in no group gets a group of its own. Throws std::logic_error if
+  // jobs of a group share memory.
   void arrange(const Groups& groups);
-  // Lets only these trainings run; all run if there is no value.
+  // Lets only these trainings run, or all trainings if there is no value.
   void focus(std::optional<std::vector<int>> jobs) { focus_ = std::move(jobs); }
   void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
   std::int64_t steps_of_turn(int job) const;
@@ -44,15 +45,15 @@ class Turns {
   void enter(int job, Use use);
   void leave(int job, Use use, bool step_ends);
   void expect_step(int job, bool soon);
-  // Tells that the oldest step in flight is finished.
+  // Says that the job's oldest step in flight is finished.
   void finished(int job);
 
   bool serves(int job) const { return at(job).traits.service; }
   bool any_service() const;
-  // Whether the jobs are trainings of different groups.
+  // Returns whether the jobs are trainings of different groups.
   bool take_turns(int a, int b) const;
-  // Returns once in every turn the jobs of the next one, as far as no work that is under way uses
-  // the memory of their states.
+  // Returns the jobs whose turn comes next, without those whose state's memory is used by work that
+  // is under way. Only the first call in a turn returns jobs; later calls return none.
   std::vector<int> take_next_jobs();
 
  private:
@@ -75,7 +76,7 @@ class Turns {
   int highest_waiting_priority(bool other_groups) const;
   bool left_out(int job) const;
   int next_group() const;
-  // How many groups lie between the current one and this one, in the order of their turns.
+  // Returns how many turns after the current group the group has its turn.
   int distance(int group) const { return group > turn_ ? group - turn_ : group - turn_ + groups_; }
   bool leaves_state_free(int job) const;
   int jobs() const { return static_cast<int>(jobs_.size()); }

@@ -23,9 +23,9 @@ std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& op
 partition::HostLink host_link_of(const StepOptions& options);
 
 // Compiles the steps of a network that is not partitioned. A rank whose steps exceed its limit
-// makes a plan to save memory (fit_memory.h). For that, rank 0 times the operations, and all ranks
-// time their copies to host memory at once; the slowest copies count. Collective over `ranks`,
-// which are the ranks of groups.world.
+// makes a plan to save memory (fit_memory.h). For these plans rank 0 times the operations, and all
+// ranks time their copies to host memory at the same time. The plans use the slowest rates of
+// copies of any rank. Collective over `ranks`, which are the ranks of groups.world.
 CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
                                    const comm::Communicator& ranks, const RankGroups& groups);
 

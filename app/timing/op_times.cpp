@@ -88,8 +88,8 @@ class OpTimer::Ring {
     fill();
   }
 
-  // Binds a node to operands and a workspace in the ring. They do not overlap each other, but may
-  // overlap those of earlier nodes.
+  // Binds a node to operands and a workspace in the ring. These do not overlap each other, but may
+  // overlap the operands of earlier nodes.
   kernels::Launch bind(std::size_t node) {
     const Node& of = step_.graph.nodes[node];
     std::vector<TensorId> operands = of.inputs;

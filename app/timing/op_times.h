@@ -15,14 +15,14 @@
 namespace convoy::app {
 
 struct OpTimes {
-  std::vector<double> node_ms;  // milliseconds by node; 0 for nodes that communicate
+  std::vector<double> node_ms;  // milliseconds of each node; 0 for nodes that communicate
   // Milliseconds of the optimizer's update per parameter.
   double update_ms_per_element = 0;
 };
 
 // The times of the same operations as wall time (`passed`) and as processor time (`worked`). The
-// difference shows what slows an operation down: ranks that share a core prolong only the wall
-// time, and ranks that share caches and memory prolong both.
+// difference shows what slows an operation down. Ranks that share a core prolong only the wall
+// time. Ranks that share caches and memory prolong both.
 struct MeasuredOps {
   OpTimes passed, worked;
   int rounds = 0;
@@ -32,7 +32,8 @@ struct OpSamples {
   std::vector<double> passed, worked;  // in milliseconds, one element per round
   void add(const LaunchTime& time);
 };
-using StepSamples = std::vector<OpSamples>;  // by node; empty for nodes that communicate
+// One element per node. It has no samples for a node that communicates.
+using StepSamples = std::vector<OpSamples>;
 MeasuredOps typical_times(const StepSamples& samples);
 
 // Times every operation of a step once per round. The kernels read `control`, which must describe a

@@ -46,8 +46,8 @@ class Dataset {
   std::int64_t train_size() const { return size_[0]; }
   std::int64_t test_size() const { return size_[1]; }
   // Return the SHA-256 of the used labels of a split, and of 16 stored images that are spread
-  // evenly over the split. Ranks compare them to find out whether they read the same data. On a
-  // rank that does not read the split, both return an empty text.
+  // evenly over the split. Ranks compare these digests to find out whether they read the same data.
+  // On a rank that does not read the split, both functions return an empty text.
   std::string labels_sha256(data::Split split) const;
   std::string images_sha256(data::Split split) const;
   // Renumbers the labels so that class i is names[i]. `names` must have the data set's own names,
@@ -71,7 +71,8 @@ class Dataset {
 
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
-    std::pmr::memory_resource* memory = nullptr;  // memory of the batches; null: the heap
+    // Where batches are allocated; null: on the heap.
+    std::pmr::memory_resource* memory = nullptr;
     // The number of batches that the caller still holds when it requests the next one.
     int held = 0;
   };

@@ -1,3 +1,4 @@
+// Implements member_keys.h. Members are the trainings that `convoy train --members` runs together.
 #include "app/training/member_keys.h"
 
 #include <fmt/format.h>
@@ -17,14 +18,14 @@ namespace {
 
 using nlohmann::json;
 
-// The options that decide how a step is compiled. Members that differ in them have sessions of
-// their own.
+// The options that decide how a step is compiled. Members that differ in one of them have different
+// shapes (member_keys.h), and each shape has a session of its own.
 constexpr std::string_view kOfTheStep[] = {
     "model",           "reinitialise", "optimizer", "loss-weights",      "drop-path",
     "parametrisation", "base-width",   "freeze",    "freeze-batch-norm", "rate"};
 
 // The options whose values a step or the loader reads while it runs. Members that differ only in
-// them share a compiled step.
+// these options share a compiled step.
 constexpr std::string_view kReadByTheStep[] = {"init",
                                                "crop-padding",
                                                "cutout",
@@ -61,7 +62,8 @@ constexpr std::string_view kReadByTheStep[] = {"init",
                                                "one-cycle-anneal",
                                                "seed"};
 
-// The numbers that leave a part out of the step if they are 0.
+// Numbers that leave a part out of the step if they are 0. So a member with 0 has another shape
+// than one with another value.
 constexpr double TrainOptions::*kSwitches[] = {
     &TrainOptions::momentum,            // a velocity of the parameters
     &TrainOptions::ema,                 // a moving average of the parameters

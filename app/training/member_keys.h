@@ -1,5 +1,6 @@
-// Says in which options the members of a run may differ. Members have the same shape if they differ
-// only in values that the step reads while it runs; then they share one compiled step.
+// Says in which options the members of a run (trainings that run together, members.h) may differ.
+// Members have the same shape if they differ only in values that the step reads while it runs.
+// Members of one shape share one compiled step.
 #pragma once
 
 #include <string>

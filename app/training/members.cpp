@@ -1,3 +1,4 @@
+// Implements members.h. Members are the trainings that `convoy train --members` runs together.
 #include "app/training/members.h"
 
 #include <fmt/format.h>
@@ -86,8 +87,9 @@ Members::Members(std::vector<TrainOptions> options)
     own.out = fmt::format("{}/members/{}", out_, member + 1);
     own.members.clear();
     own.halving = 0;
-    // Keep at least two checkpoints. If the process is killed while members save theirs, only some
-    // have the newest one, but all have the one before it, from which they can resume.
+    // Keep at least two checkpoints. If the process is killed while members save their checkpoints,
+    // only some members have the newest one. But all have the one before it, from which they can
+    // resume.
     own.keep_checkpoints = std::max<std::int64_t>(own.keep_checkpoints, 2);
   }
 }

@@ -1,5 +1,5 @@
-// Holds the members of `convoy train --members`: their options, their results, and members.csv.
-// Every rank has all members.
+// Holds the members of `convoy train --members`, which are trainings that run together: their
+// options, their results, and the file members.csv. Every rank has all members.
 #pragma once
 
 #include <cstdint>
@@ -50,13 +50,13 @@ class Members {
   MemberResult& result(int member) { return results_.at(static_cast<std::size_t>(member)); }
   const MemberResult& result(int member) const { return results_.at(static_cast<std::size_t>(member)); }
   std::vector<int> running() const;
-  // Returns the running members by shape (member_keys.h). The shapes have the order of their first
-  // members.
+  // Returns the running members, divided into shapes (member_keys.h). The shapes are in the order
+  // of their first members.
   std::vector<std::vector<int>> shapes() const;
 
-  // Reads the results from members.csv of the run to resume, if the file exists. A member that has
-  // finished with fewer than `total_steps` steps goes on. Throws UsageError if the file has another
-  // number of members.
+  // Reads the results from members.csv of the run to resume, if the file exists. A member that
+  // finished after fewer than `total_steps` steps runs again, because the run is longer now. Throws
+  // UsageError if the file has another number of members.
   void read(std::int64_t total_steps);
   // Writes members.csv, whole or not at all.
   void write() const;
@@ -64,13 +64,13 @@ class Members {
   // Collective.
   void share(const comm::Communicator& ranks, const std::vector<int>& own);
 
-  // Stops the running members with the lower test accuracies, half of them rounded down, and
-  // returns them. If members are equally good, the later ones stop. Returns none if fewer than two
+  // Stops the half (rounded down) of the running members that have the lowest test accuracies, and
+  // returns them. Of equally good members the later ones stop first. Returns none if fewer than two
   // members run, or if members were stopped at this step before, as in a run that resumes.
   std::vector<int> halve(std::int64_t step);
 
-  // differing() returns the options in which members differ. describe() returns one member's values
-  // of them, for example "seed=3, learning-rate=0.1".
+  // differing() returns the names of the options in which members differ. describe() returns a
+  // member's values of these options, for example "seed=3, learning-rate=0.1".
   const std::vector<std::string>& differing() const { return differing_; }
   std::string describe(int member) const;
   // Returns the table at the end of a run, with mean, deviation and best.

@@ -14,7 +14,7 @@
 
 namespace convoy::app {
 
-// Says on which ranks and runs an option must be the same.
+// Says between which ranks and runs the value of an option must be the same.
 enum class Agreement : std::uint8_t {
   // The same on all ranks and in a resumed run, because it influences the weights.
   run,

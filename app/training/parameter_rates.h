@@ -11,10 +11,12 @@ namespace convoy::app {
 void check_rates(const TrainOptions& options);
 
 // Sets ParameterSpec::rate of all parameters. Patterns are those of a shell (fnmatch), in which *
-// stands for any text, including dots. The first of three rules that fits decides:
-// --freeze-batch-norm, the last --rate whose pattern fits, any --freeze whose pattern fits. Returns
-// how many parameters a --rate trains although a --freeze fits. Throws UsageError if a pattern fits
-// no parameter or if no parameter is trained.
+// stands for any text, including dots. The first of these rules that fits decides:
+//   1. --freeze-batch-norm
+//   2. the last --rate whose pattern fits
+//   3. any --freeze whose pattern fits
+// Returns how many parameters a --rate trains although a --freeze fits. Throws UsageError if a
+// pattern fits no parameter or if no parameter is trained.
 int set_rates(Network& network, const TrainOptions& options);
 
 }  // namespace convoy::app

@@ -8,9 +8,9 @@
 
 namespace convoy::app {
 
-// Throws UsageError if an option that influences the weights is not the same as in `saved`, the
-// options of the resumed run. The message names the first such option. Length, output, data feed,
-// hosts and devices may differ.
+// Throws UsageError if an option that influences the weights differs from `saved`, the options of
+// the run to resume. The message names the first such option. Length, output, data feed, hosts and
+// devices may differ.
 void check_resumed_options(const TrainOptions& options, const TrainOptions& saved);
 
 // Returns a warning of one line if the learning rate jumps at `step`, because the run now has

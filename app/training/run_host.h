@@ -1,5 +1,5 @@
-// The services that a process gives to the runs in it. `convoy train` runs one in a process;
-// `convoy share` runs several, each in a thread of its own.
+// The services that a process gives to the runs of `convoy train` in it. The command `convoy train`
+// has one run in its process. `convoy share` may have several, each in a thread of its own.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace convoy::app {
 
 // The work that a run still has to do.
 struct PlannedWork {
-  std::int64_t steps = 0;  // of training; with --accumulate the parts of steps
+  std::int64_t steps = 0;  // training steps; with --accumulate, parts of steps
   std::int64_t evaluated_batches = 0;
-  double batch_steps = 0;  // estimated time of an evaluated batch, in steps of training
+  double batch_steps = 0;  // estimated time to evaluate a batch / time of a training step
   // Checkpoints before the last step. One more follows the last step.
   std::int64_t checkpoints = 0;
-  std::int64_t checkpoint_bytes = 0;  // of each
+  std::int64_t checkpoint_bytes = 0;  // bytes of each checkpoint
 };
 
 struct RunHost {
@@ -32,7 +32,7 @@ struct RunHost {
   // threads to cores, and the run uses `threads` of them.
   DeviceGate* gate = nullptr;
   int threads = 0;
-  // Is told what is left to do once the run is set up. May be empty.
+  // Is called when the run is set up, with the work that is left. May be empty.
   std::function<void(const PlannedWork& work)> planned = nullptr;
 };
 

@@ -12,19 +12,19 @@ namespace convoy::app {
 
 class RunRanks {
  public:
-  // Collective over `world`, which must outlive this object and whose size is a multiple of
-  // `stages`. The ranks of a replica have consecutive numbers, so they are on one host if possible,
-  // and transfers between stages stay there.
+  // Divides the ranks. The ranks of a replica have consecutive numbers. So they are on one host if
+  // possible, and transfers between stages stay on that host. The size of `world` must be a
+  // multiple of `stages`, and `world` must outlive this object. Collective over `world`.
   RunRanks(const comm::Communicator& world, int stages, kernels::Backend backend);
 
   int stages() const { return stages_; }
   bool partitioned() const { return stages_ > 1; }
   int replica() const { return world_.rank() / stages_; }
   const comm::Communicator& world() const { return world_; }
-  // Returns the ranks that run this rank's stage, one per replica. Together they compute a global
-  // batch.
+  // Returns the ranks that run the same stage as this rank, one rank per replica. Together the
+  // replicas compute a global batch.
   const comm::Communicator& replicas() const { return replicas_ ? *replicas_ : world_; }
-  // Returns the ranks of this rank's replica, by stage. Requires partitioned().
+  // Returns the ranks of this rank's replica, in the order of their stages. Requires partitioned().
   const comm::Communicator& replica_stages() const { return *replica_stages_; }
   const RankGroups& groups() const { return groups_; }
 

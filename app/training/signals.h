@@ -11,11 +11,11 @@ namespace convoy::app {
 inline constexpr int kRequeueStatus = 75;
 inline constexpr const char* kStoppedEarly = "stopped by a signal before the first step; nothing was trained";
 
-// Tells a run whether it shall stop early.
+// Tells a run whether it must stop early.
 class StopRequest {
  public:
   virtual ~StopRequest() = default;
-  // Returns a number other than 0 once the run shall finish its step, write a checkpoint and end.
+  // Returns a number other than 0 once the run must finish its step, write a checkpoint and end.
   virtual int received() const = 0;
   virtual void start_up_is_over() const {}
 };

@@ -7,11 +7,13 @@
 namespace convoy::app {
 namespace {
 
-// The first steps after a change were started before it.
+// After the number of streams has changed, these first finished steps do not count, because they
+// were started before the change.
 constexpr std::int64_t kLeftOut = 4;
 constexpr std::int64_t kLeastSteps = 8;
 constexpr double kLeastMs = 100;
-// Every number is tried twice, and the faster round counts, because other work disturbs the slower.
+// Every number of streams is tried in two rounds. The faster round counts, because other work
+// disturbs the slower one.
 constexpr int kRounds = 2;
 
 }  // namespace

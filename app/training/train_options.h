@@ -84,10 +84,11 @@ struct TrainOptions {
   // The rate of stochastic depth; below 0: the network's own rate.
   double drop_path = -1;
   double random_erasing = 0;  // share of the images in which a rectangle is erased
-  // The alpha of the beta distribution that says how much of each of two images a mixed one has; 0:
-  // off.
+  // The alpha of the beta distribution from which the share of each image in a mix of two is drawn;
+  // 0: no mixing.
   double mixup = 0, cutmix = 0;
-  // The pixels of the short side before the centre crop of a test; 0: images are not resized.
+  // The pixels of an image's short side after a test image is resized and before its centre is cut
+  // out; 0: test images are not resized.
   std::int64_t test_resize = 0;
   bool data_on_device = false;
 
@@ -127,7 +128,8 @@ struct TrainOptions {
 
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  // The number of ranks that share the step of one replica; 1: every rank trains a whole replica.
+  // The number of ranks that divide a training step among them (--partition); 1: every rank
+  // computes whole steps.
   std::int64_t partition = 1;
   std::uint64_t memory_limit = 0;  // most bytes of one device; 0: no limit
   // Most bytes of one rank's activations that wait in host memory; 0: none.

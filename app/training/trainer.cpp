@@ -1,3 +1,5 @@
+// Runs the steps of a trainer: of one training, or of several members (trainings that run
+// together).
 #include "app/training/trainer.h"
 
 #include <fmt/format.h>
@@ -250,7 +252,8 @@ void Trainer::save_checkpoints(bool only_best) {
   members_ ? run_on_all_ranks(world_, save, "writing of the checkpoints") : save();
 }
 
-// Times the shapes on other numbers of streams, and keeps the number that is the fastest.
+// Lets the shapes of members run on other numbers of streams, to find the fastest number
+// (stream_choice.h).
 void Trainer::choose_streams(double step_ms) {
   if (!streams_->finished(step_ms)) return;
   std::vector<double> work;

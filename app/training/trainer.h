@@ -1,5 +1,5 @@
-// Runs one training, or many members that train at once: epochs of steps, evaluation, checkpoints
-// and metrics. Every rank runs the same code.
+// Runs one training, or several trainings together, which are its members (members.h): epochs of
+// steps, evaluation, checkpoints and metrics. Every rank runs the same code.
 //
 // Members are spread over the ranks. Each rank trains its members without the other ranks. But
 // before every step all ranks agree whether to stop, so they are always at the same step.
@@ -108,7 +108,8 @@ class Trainer {
   }
   double data_wait_ms() const;
 
-  // The options of the run. With members: those of the first member, with the whole run's folder.
+  // The options of the run. With members: the options of the first member, with the whole run's
+  // folder.
   TrainOptions options_;
   const RunHost host_;
   comm::MpiEnvironment& environment_;
@@ -122,7 +123,8 @@ class Trainer {
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
-  // Synthetic data of the members whose seed is not that of options_, by seed.
+  // For each seed that differs from that of options_: the synthetic data of the members with this
+  // seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
   // A source of batches, and the members of this rank that see its batches. Sources must outlive
@@ -135,14 +137,14 @@ class Trainer {
   std::optional<PartitionPlan> plan_;
   // The trainings of this rank whose steps are compiled alike: one training, or members.
   struct Shape {
-    TrainOptions options;          // of the first member of all ranks
-    std::vector<int> members;      // numbers in members_
+    TrainOptions options;          // options of the shape's first member, counted over all ranks
+    std::vector<int> members;      // this rank's members of the shape, by their numbers in members_
     double work = 0;               // operations of a forward pass of all members
     std::string structure_sha256;  // of a model file's structure; empty for a network of the zoo
     std::int64_t frozen_parameters = 0;
     FitRows initial_weights;
     std::optional<LaneChoice> lanes;  // set only with --lanes auto
-    // Needed until the session is there.
+    // The session is made from `network` and `steps`, which are empty afterwards.
     std::optional<Network> network;
     StepOptions step;
     std::optional<CompiledSteps> steps;
@@ -153,7 +155,7 @@ class Trainer {
   std::unique_ptr<JoinedSessions> sessions_;  // null on a rank without members
   std::optional<StreamChoice> streams_;       // set if shapes may run side by side
   // The vectors below have one element per member of this rank, shape by shape.
-  std::vector<int> own_;  // number in members_
+  std::vector<int> own_;  // the member's number in members_
   // The members' tensors. make_trainings() moves each to its training.
   std::vector<std::unique_ptr<SessionState>> states_;
   std::vector<std::unique_ptr<Training>> trainings_;
@@ -166,7 +168,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   RecentRate rate_;
   std::unique_ptr<Trace> trace_;       // null without --trace
-  std::deque<StartedStep> in_flight_;  // in the order of their starts
+  std::deque<StartedStep> in_flight_;  // started steps that are not finished, the oldest first
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   // The number of members that still train, counted over all ranks.

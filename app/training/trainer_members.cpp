@@ -1,5 +1,5 @@
-// Implements how the trainer resumes, and how members stop: one that diverged, the worse half, or
-// all at the end of the run.
+// Implements how the trainer resumes, and how members (trainings that run together) stop: a member
+// that diverged, the worse half of the members, or all of them at the end of the run.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -14,7 +14,8 @@
 
 namespace convoy::app {
 
-// Returns the newest step for which all trainings have a whole checkpoint, or 0.
+// Returns the newest step for which all trainings of all ranks have a whole checkpoint, or 0 if
+// there is none.
 std::int64_t Trainer::common_checkpoint() const {
   std::int64_t bound = std::numeric_limits<std::int64_t>::max();
   while (true) {
@@ -48,8 +49,8 @@ void Trainer::resume() {
   });
 }
 
-// Agrees with the other ranks whether a signal came and how many members train. After a signal, all
-// ranks stop after the next step. Collective.
+// Agrees with the other ranks whether a signal came, and counts the members that still train. After
+// a signal, all ranks stop after the next step. Collective.
 void Trainer::agree_to_go_on() {
   std::array<std::int64_t, 2> counts{signals_.received() != 0 ? 1 : 0, std::ranges::count(live_, 1)};
   world_.all_reduce(std::span<std::int64_t>(counts), comm::ReduceOp::sum, "members that train");

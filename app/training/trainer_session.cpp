@@ -85,7 +85,8 @@ StepOptions Trainer::session_options(std::size_t number) const {
   return session;
 }
 
-// Members fail on all ranks together, as their sessions are those of one rank each.
+// Makes the sessions. With members, each rank makes sessions of its own without the other ranks. If
+// that fails on one rank, run_on_all_ranks() lets all ranks fail together.
 void Trainer::make_sessions() {
   const auto make = [&] {
     if (shapes_.empty()) return;
@@ -102,9 +103,9 @@ void Trainer::make_sessions() {
   members_ ? run_on_all_ranks(world_, make) : make();
 }
 
-// Compiles the steps of all shapes. Under a memory limit that is too low for all of them, each gets
-// the part of the limit that it would have of the memory without one. Collective over the ranks
-// that run a training together.
+// Compiles the steps of all shapes (member_keys.h). If the memory limit is too low for all of them
+// together, divides it among the shapes in proportion to the memory that each takes without a
+// limit. Collective over the ranks that run a training together.
 void Trainer::compile_shapes() {
   const RankGroups& groups = run_ranks_->groups();
   if (run_ranks_->partitioned()) return;
@@ -127,7 +128,7 @@ void Trainer::compile_shapes() {
   }
   if (!members_) return;
   check_members_fit();
-  // All shapes together keep to the limit, so none has one of its own.
+  // All shapes together keep to the limit now, so remove the limits of the single shapes.
   if (shapes_.size() > 1)
     for (Shape& shape : shapes_) shape.step.memory_limit = 0;
 }
@@ -172,8 +173,8 @@ void Trainer::bind_session(Shape& shape) {
       states_.push_back(std::make_unique<SessionState>(*session, member));
 }
 
-// Refuses members for which there is not enough memory. Counts how many fit if those that need the
-// least come first.
+// Throws std::runtime_error if there is not enough memory for all members of this rank. The message
+// says how many members fit if those that need the least memory are taken first.
 void Trainer::check_members_fit() const {
   std::vector<MemoryPlan> plans;
   for (const Shape& shape : shapes_) plans.push_back(MemoryPlan(*shape.steps, shape.step, {}));

@@ -25,8 +25,8 @@ void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
                  global_batch, train_images);
 }
 
-// Returns the values of the options that decide which samples a batch has and how they are
-// augmented, as one text. Members with the same text share batches.
+// Returns, as one text, the values of the options that decide which samples a batch has and how
+// they are augmented. Members with the same text share batches.
 std::string data_key(const TrainOptions& options) {
   static constexpr std::string_view kKeys[] = {
       "seed",         "crop-padding", "cutout",         "flip",  "random-resized-crop",

@@ -91,8 +91,9 @@ void Training::save_checkpoint(std::int64_t step, Keep keep) {
   run_on_all_ranks(ranks_, write, "writing of the checkpoint");
 }
 
-// Checks that images and classes are those of the first run. Labels are not compared if they were
-// renumbered, because a file with another order of classes may have another order of images.
+// Checks that images and classes are those of the run that wrote the checkpoint. Labels are not
+// compared if they were renumbered, because a file with another order of classes may also have
+// another order of images.
 void Training::check_data(Dataset& dataset, const CheckpointState& state,
                           const std::filesystem::path& path) const {
   const auto saved = nlohmann::json::parse(state.options_json);

@@ -29,8 +29,9 @@ struct StartedStep {
 
 class Training {
  public:
-  // `ranks` run the training together. `structure_sha256` is that of a model file. Throws
-  // UsageError if the schedule does not fit into the run.
+  // `ranks` are the ranks that run the training together. `structure_sha256` is the SHA-256 of a
+  // model file's structure (run_network.h); empty for a network of the zoo. Throws UsageError if
+  // the schedule does not fit into the run.
   Training(TrainOptions options, const comm::Communicator& ranks, const Dataset& dataset,
            std::int64_t steps_per_epoch, std::string structure_sha256);
 
@@ -40,7 +41,7 @@ class Training {
   // Locks the folder and opens its checkpoints.
   void open_folder();
   // Gives the training its tensors in the session. `captures` says whether this rank helps to
-  // collect them for a checkpoint.
+  // collect the tensors for a checkpoint.
   void bind(std::unique_ptr<SessionState> state, bool captures);
   // Returns the step of the newest whole checkpoint of a step up to `at_most`, or 0 if there is
   // none.

@@ -68,7 +68,9 @@ struct OverlapRow {
   std::int64_t bytes;
   // Mean microseconds of one operation while nothing is communicated.
   double operation;
-  double communication, computation, together;  // median microseconds
+  // Median microseconds of the all-reduce alone, of the computation alone, and of both at the same
+  // time.
+  double communication, computation, together;
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
 };
 

@@ -112,8 +112,8 @@ class ConcurrencyBench {
     rows_.push_back({std::move(name), std::move(note), std::move(program)});
   }
 
-  // Adds the fastest of many random list schedules. They differ in the seed, the number of lanes
-  // and the caution (ListOptions).
+  // Adds the row of the fastest of many random list schedules (concurrency/schedule.h). They differ
+  // in the seed, the number of lanes and the caution (ListOptions).
   void add_best_of_tries(const Program& plain) {
     using Clock = std::chrono::steady_clock;
     const SideBySide side_by_side(load_.ops);

@@ -40,7 +40,7 @@ struct Row {
   gemm::Check check;
   gemm::Timing timing;
   double rate = 0;  // operations per second
-  // The rate divided by the largest rate that cuBLAS reached on a square product.
+  // The rate divided by the largest rate that cuBLAS reached on a product of square matrices.
   double of_peak = 0;
   // The least possible time divided by the measured time. The least possible time is the larger of
   // operations / peak rate and bytes / copy rate.
@@ -127,7 +127,7 @@ class Session {
       if (plans[i].rung == Rung::cublas) cublas = timings[i].microseconds;
       const Row row = judged(math, shape, plans[i], checks[i], timings[i]);
       const bool contest = !options_.all && !rows.empty() && rows.back().plan.rung == row.plan.rung;
-      // Show only the fastest plan of a kernel family. But a plan with a wrong result stays shown,
+      // Show only the fastest plan of a kernel family. But show a plan with a wrong result always,
       // so that the error is not hidden.
       if (!contest)
         rows.push_back(row);

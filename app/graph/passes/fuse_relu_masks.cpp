@@ -8,7 +8,8 @@ TensorId kept_relu_mask(StepGraph& graph, Node& forward) {
   kernels::BatchNormProblem& problem = std::get<BatchNormForward>(forward.op).problem;
   if (!problem.relu_mask) {
     problem.relu_mask = true;
-    // The kernel that writes the mask replaces this type and this shape by those of its layout.
+    // The type and shape here are placeholders: the kernel that writes the mask decides how its
+    // bits are laid out.
     graph.tensors.push_back({forward.layer + "/relu_mask", TensorRole::activation, kernels::DType::u8,
                              graph.tensors[forward.outputs[0]].shape});
     forward.outputs.push_back(static_cast<TensorId>(graph.tensors.size()) - 1);

@@ -56,9 +56,9 @@ class KnownSums {
   std::map<TensorId, std::size_t> writer_;
 };
 
-// Spares a batch norm of a concatenation the pass that sums its input, if the sums over all parts
-// exist. The sums are per channel, so the sums over the concatenation are those of the parts,
-// joined.
+// Finds batch norms that read a concatenation, and spares them the pass that sums their input, if
+// the sums over all parts of the concatenation exist. Sums are per channel, so the sums over the
+// parts, joined, are the sums over the concatenation.
 void join_sums_of_parts(StepGraph& graph) {
   KnownSums known(graph);
   std::map<TensorId, std::size_t> joined;  // for each output of a concatenation: its node

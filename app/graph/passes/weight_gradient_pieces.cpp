@@ -8,12 +8,14 @@
 namespace convoy::app {
 namespace {
 
-// Operands that a kernel reads from a sample on must begin at multiples of these bytes.
+// A kernel that computes a piece gets the address of the piece's first sample, which must be a
+// multiple of these bytes.
 constexpr std::int64_t kAlignment = 16;
 
 class Cut {
  public:
-  // The labels have the batch in any graph; stored images (device_input.h) are all bytes.
+  // Takes the number of samples from the labels, which are [N] in any graph. The images may be
+  // bytes of stored pixels (device_input.h), whose shape does not tell it.
   Cut(StepGraph& graph, const PieceOptions& options)
       : graph_(graph), batch_(graph.tensors[static_cast<std::size_t>(graph.labels)].shape[0]) {
     std::int64_t most = 0;
@@ -31,7 +33,8 @@ class Cut {
     if (piece_ == 0 || piece_ == batch_) return;
     std::vector<Conv2dBackwardWeights*> convolutions;
     std::ptrdiff_t first = -1, last = -1;
-    std::vector<char> sliceable(graph_.tensors.size(), 0);  // by tensor: whether a sliced node wrote it
+    // For each tensor: whether the last node that wrote it can run over slices of the batch.
+    std::vector<char> sliceable(graph_.tensors.size(), 0);
     for (Node& node : graph_.nodes) {
       if (node.phase != Phase::backward) continue;
       if (auto* op = std::get_if<Conv2dBackwardWeights>(&node.op);

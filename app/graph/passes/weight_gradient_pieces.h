@@ -10,7 +10,7 @@
 namespace convoy::app {
 
 struct PieceOptions {
-  int most_pieces = 4;  // of a batch, a power of two
+  int most_pieces = 4;  // most pieces of a batch; a power of two
   // Convolutions are cut if x and dy together take at least these bytes. Each further piece costs
   // its launches (23 us in vgg16 on an H100), which smaller tensors would not be worth.
   std::int64_t least_bytes = std::int64_t{1} << 30;

@@ -248,8 +248,9 @@ const std::map<std::string, Evaluator>& evaluators() {
            const Constant& from = need(node, in, 0);
            return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
          }},
-        // If several parameters have equal values, exporters write one initialiser, and an Identity
-        // node for each other parameter. Its own name makes it a separate parameter again.
+        // Exporters write parameters with equal values as one initialiser, and add an Identity node
+        // for each other parameter. The copy gets the name of that node's output, so that it is a
+        // separate parameter again.
         {"Identity", [](const FileNode& node, const Inputs& in) {
            Constant copy = need(node, in, 0);
            if (!copy.name.empty()) copy.name = node.outputs.at(0);

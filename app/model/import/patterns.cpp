@@ -162,7 +162,7 @@ class Recogniser {
     const auto given = clip.has_input(input) ? number(clip.inputs[input]) : std::nullopt;
     return given ? *given : clip.real(attribute, NAN);
   }
-  // Returns whether the value is min(max(x + 3, 0), 6).
+  // Returns whether the value is min(max(x + 3, 0), 6). Sets `x` to the name of the value x.
   bool is_shifted_clip(const std::string& value, std::string& x) const {
     const FileNode* clip = maker(value, "Clip");
     if (clip == nullptr) return false;
@@ -245,7 +245,8 @@ class Recogniser {
     if (!axes || axes->size() != 1 || mean.integer("keepdims", 1) == 0) return std::nullopt;
     return (*axes)[0];
   }
-  // Returns whether the value is x - mean(x) over one axis. Sets `x` and `axis`.
+  // Returns whether the value is x - mean(x) over one axis. Sets `x` to the name of the value x,
+  // and `axis`.
   bool is_centred(const std::string& value, std::string& x, std::int64_t& axis) const {
     const FileNode* sub = binary(value, "Sub");
     const FileNode* mean = sub == nullptr ? nullptr : maker(sub->inputs[1], "ReduceMean");

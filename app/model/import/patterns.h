@@ -1,6 +1,6 @@
-// Recognises operations that a file writes as several nodes: SiLU, hard sigmoid, hard swish, both
-// forms of GELU, layer norm and group norm. Operations in other forms are recognised when their
-// node is imported.
+// Recognises operations that a file writes as groups of several nodes: SiLU, hard sigmoid, hard
+// swish, GELU (with erf or with tanh), layer norm and group norm. An operation that the file writes
+// as a single node is imported by its own function (operations.h).
 #pragma once
 
 #include "app/model/import/onnx_file.h"

@@ -20,7 +20,7 @@ struct BatchNorm {
   using Nodes = std::tuple<BatchNormStatistics, BatchNormForward, BatchNormInference, BatchNormBackwardReduce,
                            BatchNormBackward>;
   double epsilon = 1e-5;
-  // Running statistics become (1 - momentum) * old + momentum * those of the batch.
+  // Running statistics become (1 - momentum) * old + momentum * the statistics of the batch.
   double momentum = 0.1;
   // The initial value of the weights. A residual block whose last batch norm has 0 here starts as
   // the identity.

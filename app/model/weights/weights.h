@@ -35,9 +35,12 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 
 // Gives the network's parameters and statistics the values of the file as initial values. Names
 // must be equal, or equal after the rules of foreign_names.h. Shapes must be equal except for
-// extents of 1 and flattened inputs. But a head for another number of classes is drawn, and the
-// channels of the first convolution are summed or repeated. Returns which tensors were used and
-// which were not. Throws std::runtime_error in one line that names the file if no tensor fits.
+// extents of 1 and flattened inputs. There are two exceptions:
+//   - A last layer (head) for another number of classes is not taken from the file but drawn.
+//   - If the first convolution has another number of input channels, its channels are summed or
+//     repeated (adapt_channels()).
+// Returns which tensors were used and which were not. Throws std::runtime_error in one line that
+// names the file if no tensor fits.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
 
 // Adapts the weights [filters, from, ...] of a first convolution from `from` to `to` input

@@ -20,24 +20,25 @@ class Connection {
 
   // Returns the events for poll(): input if `may_read`, output if a reply waits.
   short events(bool may_read) const;
-  // Reads what has arrived, at most `most` bytes, or sends what waits. Return false if the client
-  // has gone.
+  // Receive what the client has sent, at most `most` bytes, or send replies that wait. Return false
+  // if the client has gone.
   bool receive(std::size_t most);
   bool flush();
 
-  // Returns the next line without its line end. When the client has sent all, its last line needs
-  // no line end. The line is valid until the next receive().
+  // Returns the next line without its line end, or nothing if no complete line has arrived. After
+  // the client has sent all, its last line needs no line end. The line is valid until the next
+  // receive().
   std::optional<std::string_view> next_line();
   // Returns how many bytes have arrived of a line that is not complete.
   std::size_t incomplete_bytes() const { return incoming_.size() - taken_; }
 
   void send(std::string_view reply) { outgoing_ += reply; }
   std::size_t unsent_bytes() const { return outgoing_.size() - sent_; }
-  // Reads no more. The connection can be closed once all replies are sent.
+  // Ignores all further input. The connection can be closed once all replies are sent.
   void stop_reading() { ended_ = true, incoming_.clear(), taken_ = searched_ = 0; }
   bool ended() const { return ended_; }
 
-  // The requests that wait for an answer, and the bytes of their images.
+  // The number of this client's requests that wait for an answer, and the bytes of their images.
   std::int64_t pending = 0, pending_bytes = 0;
 
  private:
@@ -45,7 +46,7 @@ class Connection {
   std::int64_t number_;
   std::string incoming_, outgoing_;
   std::size_t taken_ = 0;     // bytes of `incoming_` that next_line() has returned
-  std::size_t searched_ = 0;  // bytes of `incoming_` that hold no further line end
+  std::size_t searched_ = 0;  // bytes of `incoming_` that were searched for a line end
   std::size_t sent_ = 0;      // bytes of `outgoing_` that are sent
   bool ended_ = false;        // whether the client sends no more, or nothing is read any more
 };

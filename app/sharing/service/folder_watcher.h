@@ -1,4 +1,4 @@
-// Requests predictions for the images in a folder, and for those that come into it later.
+// Requests predictions for the images in a folder, and for images that are put into it later.
 #pragma once
 
 #include <atomic>
@@ -24,35 +24,35 @@ struct WatcherOptions {
   std::filesystem::path folder;
   std::filesystem::path table;       // the CSV file to which results are appended
   std::vector<std::string> classes;  // the names of the network's classes
-  std::size_t top = 5;               // classes of an image
-  std::size_t most_queued = 64;      // requests that wait or are predicted at a time
+  std::size_t top = 5;               // how many classes the table has for each image
+  std::size_t most_queued = 64;      // most requests in the queue or in prediction
   // Receives a line about each image that cannot be read.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
 struct FolderCounts {
-  std::int64_t predicted = 0;  // images in the table, with those of earlier runs
+  std::int64_t predicted = 0;  // images in the table, also from earlier runs
   std::int64_t damaged = 0;    // images that cannot be read
   std::int64_t left_out = 0;   // hidden files, and files that are no images
   std::int64_t waiting = 0;
 };
 
-// Takes JPEG and PNG files directly in the folder, by the rules of `convoy predict` for names. They
-// are noticed when a writer closes them or when they are moved in. Each is predicted once, also
-// over several runs with the same table. An image that could not be read is tried again when it is
-// written again, because it may have been incomplete.
+// Watches a folder. Takes JPEG and PNG files that are directly in it; the rules for names are those
+// of `convoy predict`. A file is noticed when a writer closes it or when it is moved into the
+// folder. Each file is predicted once, even over several runs with the same table. An image that
+// could not be read is tried again when it is written again, because it may have been incomplete.
 class FolderWatcher {
  public:
-  // Watches in one thread. `queue` must outlive the watcher. Throws std::runtime_error in one line
-  // that names the folder or the table. If the folder is removed later, RequestQueue::fail() gets
-  // the error.
+  // Starts a thread that watches. `queue` must outlive the watcher. Throws std::runtime_error in
+  // one line that names the folder or the table. If the folder is removed later,
+  // RequestQueue::fail() gets the error.
   FolderWatcher(WatcherOptions options, RequestQueue& queue);
   ~FolderWatcher();  // no request may be in the queue any more
 
   FolderCounts counts() const;
 
  private:
-  // Changed: it was written again while it waited for its prediction.
+  // The state of an image. `changed` means that it was written again while it was queued.
   enum class State : std::uint8_t { waiting, queued, changed, predicted, damaged };
 
   void run();
@@ -70,7 +70,7 @@ class FolderWatcher {
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;  // guards the fields below
   PredictionTable table_;
-  std::unordered_map<std::string, State> images_;  // by path
+  std::unordered_map<std::string, State> images_;  // the state of each image, by its path
   std::unordered_set<std::string> others_;         // names of the files that are left out
   std::deque<std::string> waiting_;
   std::size_t queued_ = 0;

@@ -7,8 +7,8 @@
 namespace convoy::app {
 namespace {
 
-// Values below 2^(digits + 1) have buckets of their own. Above, the highest bit and the `digits`
-// bits after it choose the bucket.
+// Returns the bucket of a value. Values below 2^(digits + 1) have a bucket each. For a larger
+// value, its highest bit and the `digits` bits after that bit choose the bucket.
 std::size_t bucket_of(std::uint64_t value, int digits) {
   const int shift = std::max(static_cast<int>(std::bit_width(value)) - digits - 1, 0);
   return (static_cast<std::size_t>(shift) << digits) + (value >> shift);

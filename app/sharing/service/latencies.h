@@ -13,15 +13,15 @@ class Latencies {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // goal: latencies above it are counted; 0: none is.
+  // Latencies above `goal` are counted as over_goal(). With 0 none is.
   explicit Latencies(Duration goal = Duration(0)) : goal_(goal) {}
   void add(Duration latency);
 
   std::int64_t count() const { return count_; }
   std::int64_t over_goal() const { return over_goal_; }
   Duration max() const { return max_; }
-  // Returns the smallest latency that at least `share` of all do not exceed (the nearest rank); 0
-  // without any. share: above 0 and at most 1.
+  // Returns the smallest latency that at least `share` (above 0, at most 1) of all latencies do not
+  // exceed. Returns 0 if there are no latencies.
   Duration percentile(double share) const;
 
  private:

@@ -28,8 +28,8 @@
 namespace convoy::app {
 namespace {
 
-// Parts of the latency goal: how long a request waits for others to fill its batch, and the wait
-// after which trainings must let the service catch up.
+// Two times as parts of the latency goal: how long a request waits for others to fill its batch,
+// and how long it may wait before trainings must let the service catch up.
 constexpr double kPatience = 0.25, kLate = 0.4;
 
 using namespace std::chrono_literals;
@@ -51,7 +51,7 @@ nlohmann::ordered_json latencies_json(const Latencies& latencies) {
 
 constexpr const char* kEnded = "the service has ended";
 
-// A batch as the only one of an epoch.
+// A source that has only this batch, for Session::evaluate().
 class OneBatch final : public data::BatchSource {
  public:
   explicit OneBatch(data::BatchLease batch) : batch_(std::move(batch)) {}
@@ -90,8 +90,8 @@ std::unique_ptr<Session> PredictionService::make_session(const Network& network,
   return std::make_unique<Session>(std::move(*steps), options, rank);
 }
 
-// The socket and the folder, which bring requests. When they end, everything that waits is refused
-// first.
+// The socket and the folder, from which requests come. The destructor refuses all requests that
+// wait before it ends the two.
 struct PredictionService::Outlets {
   RequestQueue& queue;
   std::optional<FolderWatcher> watcher;
@@ -200,7 +200,7 @@ void PredictionService::run(const std::function<bool()>& stop) {
   write_report(watcher);
 }
 
-// Answers what is being decoded and refuses the rest.
+// Answers the requests whose images are being decoded, and refuses all that wait in the queue.
 void PredictionService::finish() {
   queue_.close(kEnded);
   while (!decoding_.empty()) serve_once();
@@ -236,7 +236,8 @@ void PredictionService::decode_next(std::chrono::milliseconds wait) {
                                 busy ? part_of_goal(kPatience) : Request::Clock::duration(0));
   if (!decoding_.empty()) last_taken_ = Request::Clock::now();
   if (options_.gate != nullptr) {
-    // Between the steps of a service that keeps its goal, trainings may go on.
+    // If the service keeps its latency goal, trainings may run between its steps, so expects no
+    // step.
     const bool late = options_.latency_goal_ms == 0 ||
                       (!decoding_.empty() && last_taken_ - decoding_.front().arrival > part_of_goal(kLate));
     options_.gate->expect_step(!decoding_.empty() && late);

@@ -1,5 +1,6 @@
-// A service that predicts the classes of images: those that clients send over a socket, and those
-// that come into a folder. It needs no MPI, so it can run in a thread of a process with other jobs.
+// A service that predicts the classes of images. Clients send images over a socket, or images are
+// put into a folder. The service needs no MPI, so it can run in a thread of a process with other
+// jobs.
 #pragma once
 
 #include <chrono>
@@ -23,24 +24,25 @@
 namespace convoy::app {
 
 struct ServiceOptions {
-  // As for `convoy predict`.
+  // The fields up to `precision` mean the same as the flags of `convoy predict`.
   std::string checkpoint;
   bool ema = false;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   std::int64_t batch = 8;    // the most images of a step; every step computes as many
-  std::int64_t threads = 0;  // that compute and that decode; 0: one per core of the calling thread
-  std::size_t top = 5;       // classes of an image, unless its request says how many
-  // StepOptions::tuning_file. `convoy predict` has none, so with one the last bits may differ from
-  // its.
+  std::int64_t threads = 0;  // threads that compute and decode; 0: one per core of the calling thread
+  std::size_t top = 5;       // classes of an answer, unless the request says how many
+  // The file for StepOptions::tuning_file. `convoy predict` uses no such file, so with one the last
+  // bits of a result may differ from those of `convoy predict`.
   std::string tuning_file;
 
-  std::filesystem::path socket, watch;  // at least one of both; empty: none
-  double latency_goal_ms = 0;           // latencies above it are counted; 0: none is
+  // The socket's path and the watched folder; empty: none. At least one of the two is needed.
+  std::filesystem::path socket, watch;
+  double latency_goal_ms = 0;  // in milliseconds; latencies above it are counted; 0: no goal
   // Not null if other sessions of this process use the device, too.
   DeviceGate* gate = nullptr;
-  // Receives a line about each image of the folder that cannot be read, from any thread; null: the
-  // log.
+  // Is called with a line about each image of the folder that cannot be read, from any thread. If
+  // it is null, the line goes to the log.
   std::function<void(const std::string&)> warn;
   // The folder of the job, which must exist. The service writes service.json there, and appends the
   // results of the watched folder to predictions.csv.
@@ -55,17 +57,17 @@ class PredictionService {
   static std::unique_ptr<Session> make_session(const Network& network, const StepOptions& options,
                                                const RankGroups& rank);
 
-  // Loads the checkpoint, makes the session and runs a first step, so that the first request need
-  // not wait for that. With --backend cuda the calling thread must have chosen its device. Throws
-  // std::runtime_error, or UsageError that names an option.
+  // Loads the checkpoint, makes the session and runs a first step, so that the first request does
+  // not wait for this. With --backend cuda the calling thread must have chosen its device before.
+  // Throws std::runtime_error, or UsageError that names an option.
   explicit PredictionService(ServiceOptions options, const MakeSession& make = make_session);
   ~PredictionService();
 
   // Opens the socket, watches the folder, and predicts on the calling thread until `stop` returns
-  // true. Then answers what is being predicted and refuses what waits. The probabilities are those
-  // of `convoy predict` with the same batch and threads, to the bit. Throws what makes it
-  // impossible to go on: a device that fails, a table that cannot be written, a watched folder that
-  // is gone. Call it once.
+  // true. Then answers the requests that are being predicted and refuses those that wait. The
+  // probabilities have the same bits as those of `convoy predict` with the same batch and threads.
+  // Throws an error after which the service cannot go on: the device fails, a table cannot be
+  // written, or the watched folder is gone. Call it once.
   void run(const std::function<bool()>& stop);
 
   // May be called by any thread.
@@ -94,8 +96,8 @@ class PredictionService {
   StepOptions step_;
   data::ImageShape image_;  // what the network sees of an image
   std::unique_ptr<Session> session_;
-  // The requests of the batch that the loader fills. Its threads read them, so it is destroyed
-  // first.
+  // The requests of the batch that the loader fills. The loader's threads read them, so the loader
+  // is declared after them and destroyed first.
   std::vector<Request> decoding_;
   std::unique_ptr<data::RequestLoader> loader_;
   RequestQueue queue_;

@@ -57,7 +57,8 @@ bool is_base64(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
 }
 
-// OpenSSL ignores spaces and accepts padding anywhere, so the characters are checked here.
+// Returns the bytes that base64 text stands for. Checks every character itself, because OpenSSL
+// ignores spaces and accepts padding anywhere. Throws Malformed.
 std::vector<std::uint8_t> decode_base64(const std::string& text) {
   const std::size_t end = text.find_last_not_of('=') + 1;
   const auto wrong =

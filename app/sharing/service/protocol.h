@@ -1,5 +1,5 @@
-// The protocol of the prediction service's socket: one JSON object a line, in both directions
-// (docs/sharing.md has a table).
+// The protocol of the prediction service's socket: each line is one JSON object, in both
+// directions. docs/sharing.md has a table of the fields.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace convoy::app {
 inline constexpr std::size_t kLongestLine = std::size_t{32}
                                             << 20;  // bytes of a request, without its line end
 
-// A request as its client wrote it. `id` is JSON text, "null" if the request has none that can be
-// read.
+// A request as the client wrote it. `id` is JSON text. It is "null" if the request has no id that
+// can be read.
 struct ParsedRequest {
   std::string id = "null";
   std::string path;                 // absolute; empty if the request has the image's bytes
@@ -25,11 +25,11 @@ struct ParsedRequest {
   std::string error;  // one line that says what is wrong; empty if nothing is
 };
 
-// Never throws: a line that is no request gives an error, and the other fields but `id` are then
-// empty.
+// Parses a line. Never throws: for a line that is no valid request it sets `error`, and the other
+// fields except `id` are then empty.
 ParsedRequest parse_request(std::string_view line);
 
-// Return a reply as one line with its line end. `names`: the names of the network's classes.
+// Return a reply as one line with its line end. `names` are the names of the network's classes.
 std::string reply_line(const std::string& id, const Answer& answer, const std::vector<std::string>& names);
 std::string error_line(const std::string& id, const std::string& error);
 

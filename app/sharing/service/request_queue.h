@@ -1,5 +1,5 @@
-// Requests for predictions, between those who make them (a socket, a watched folder) and the thread
-// that predicts.
+// The queue of requests for predictions. A socket or a watched folder puts requests in, and the
+// thread that predicts takes them out.
 #pragma once
 
 #include <chrono>
@@ -21,17 +21,18 @@ namespace convoy::app {
 struct Answer {
   std::span<const RankedClass> classes;  // the most probable first
   std::string error;                     // one line; empty if there was none
-  double ms = 0;                         // since the arrival
+  double ms = 0;                         // milliseconds since the request arrived
 };
 
 struct Request {
   using Clock = std::chrono::steady_clock;
-  // A client waits for the answer, so its requests come first and only their latencies count. Files
-  // of a watched folder fill the rest of a batch.
+  // Whether the request comes from a client or from the watched folder. A client waits for the
+  // answer, so requests of clients are taken first, and only their latencies count. Files of the
+  // folder fill the rest of a batch.
   enum class Origin : std::uint8_t { client, folder };
 
   Origin origin = Origin::client;
-  std::int64_t client = 0;          // for RequestQueue::drop()
+  std::int64_t client = 0;          // the client's number, for RequestQueue::drop()
   std::string path;                 // the image's file, unless `bytes` holds its content
   std::vector<std::uint8_t> bytes;  // a JPEG or PNG file
   std::size_t top = 1;              // how many classes the answer has, at most
@@ -45,7 +46,7 @@ class RequestQueue {
   struct Counts {
     std::int64_t predicted = 0, refused = 0;  // requests of clients
     std::int64_t batches = 0, rows = 0;       // batches that next_batch() returned, and their requests
-    Latencies latencies;                      // of the predicted requests of clients
+    Latencies latencies;                      // latencies of the predicted requests of clients
   };
 
   explicit RequestQueue(Latencies::Duration goal = Latencies::Duration(0)) {
@@ -53,14 +54,16 @@ class RequestQueue {
   }
 
   void push(Request request);
-  // Returns the oldest requests, at most `capacity`, as soon as there are so many or the oldest of
-  // them has waited for `patience`. While a batch is predicted, the next one gathers, so batches
-  // grow with the load. Returns none if that does not happen within `wait`. Throws what fail() got.
+  // Returns the oldest requests, at most `capacity`. It returns as soon as `capacity` requests
+  // wait, or the oldest has waited for `patience`. If neither happens within `wait`, returns none.
+  // While one batch is predicted, requests for the next one gather, so batches grow with the load.
+  // Throws the exception that fail() got.
   std::vector<Request> next_batch(std::size_t capacity, std::chrono::milliseconds wait,
                                   Request::Clock::duration patience = {});
 
-  // Answer a request that next_batch() returned: with its most probable classes, or with a line
-  // that says why there are none. Return after its `reply`, and throw what that throws.
+  // Answer a request that next_batch() returned: answer() with its most probable classes, refuse()
+  // with a line that says why there are none. They call the request's `reply` before they return,
+  // and throw what it throws.
   void answer(const Request& request, std::span<const float> probabilities);
   void refuse(const Request& request, const std::string& error);
   // Counts a request that was refused before it came into the queue.
@@ -68,13 +71,13 @@ class RequestQueue {
 
   // Forgets the waiting requests of a client that has gone.
   void drop(std::int64_t client);
-  // Refuses all waiting requests of clients, and all that come later, for this reason. Forgets
-  // files of the folder.
+  // Refuses, for this reason, all requests of clients that wait or come later. Forgets the files of
+  // the folder.
   void close(const std::string& reason);
-  // Makes the thread that predicts throw this exception.
+  // Makes next_batch(), which the predicting thread calls, throw this exception.
   void fail(std::exception_ptr failure);
 
-  // Returns how many requests wait, of clients and of the folder.
+  // Returns how many requests wait, those of clients and of the folder together.
   std::size_t waiting() const;
   Counts counts() const;
 
@@ -88,7 +91,7 @@ class RequestQueue {
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Request> of_clients_, of_folder_;
-  std::string closed_;  // why no more requests are accepted; empty while they are
+  std::string closed_;  // why no more requests are accepted; empty if they are accepted
   std::exception_ptr failure_;
   Counts counts_;
 };

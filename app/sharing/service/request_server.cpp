@@ -15,7 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A round reads so much from a client, so that one client does not keep the others waiting.
+// The most bytes that are read from a client in one round of poll(), so that it does not keep other
+// clients waiting.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -53,7 +54,8 @@ void RequestServer::flush_for_a_second() {
 
 void RequestServer::poll_once(std::chrono::milliseconds wait) {
   std::vector<pollfd> waits{{wake_.fd(), POLLIN, 0}};
-  // Without room for another client the socket would stay readable, so it is asked again later.
+  // If the system had no room for another client, the socket would stay readable and poll() would
+  // return at once. So leave the socket out of one round.
   const bool accepts = !stopping_ && !std::exchange(full_, false);
   waits.push_back({accepts ? listener_.fd() : -1, POLLIN, 0});
   std::vector<std::int64_t> numbers;
@@ -99,7 +101,8 @@ void RequestServer::accept_clients() {
   }
 }
 
-// The line is short, so it fits into the buffer of a new connection.
+// Sends one error line to a client that is not accepted. The line fits into the empty buffer of a
+// new connection, so it is sent whole.
 void RequestServer::refuse(const comm::UniqueFd& client, const std::string& reason) const {
   const std::string line = error_line("null", reason);
   [[maybe_unused]] const auto sent = ::send(client.get(), line.data(), line.size(), MSG_NOSIGNAL);

@@ -21,9 +21,10 @@ namespace convoy::app {
 struct ServerOptions {
   std::filesystem::path path;
   std::vector<std::string> classes;  // the names of the network's classes
-  std::size_t top = 5;               // classes of an answer, unless the request says how many
-  // A client is not read from while so many of its requests wait for an answer or so many bytes of
-  // replies wait to be read. No client is while the images of all requests take so many bytes.
+  std::size_t top = 5;               // classes of an answer, unless its request says how many
+  // Nothing is read from a client while it has most_pending requests without an answer, or
+  // most_unsent_bytes of replies that it has not read. Nothing is read from any client while the
+  // images of all waiting requests take most_image_bytes.
   std::int64_t most_pending = 256;
   std::size_t most_unsent_bytes = std::size_t{4} << 20;
   std::int64_t most_image_bytes = std::int64_t{256} << 20;
@@ -35,8 +36,8 @@ class RequestServer {
   // Listens, and serves all clients in one thread. `queue` must outlive the server. Throws
   // std::runtime_error in one line that names the path (unix_listener.h).
   RequestServer(ServerOptions options, RequestQueue& queue);
-  // Sends the replies that wait, for a second at most, and removes the socket. All requests must
-  // have been answered (RequestQueue::close).
+  // Sends the replies that wait, but for at most one second. Then removes the socket. All requests
+  // must have been answered (RequestQueue::close()).
   ~RequestServer();
 
  private:
@@ -70,8 +71,8 @@ class RequestServer {
   // The fields below belong to the thread.
   std::map<std::int64_t, Connection> clients_;
   std::int64_t accepted_ = 0;
-  std::int64_t image_bytes_ = 0;  // of all requests that wait
-  bool full_ = false;             // whether the system has no room for another client
+  std::int64_t image_bytes_ = 0;  // bytes of the images of all requests that wait
+  bool full_ = false;             // whether the system had no file descriptor or memory for another client
   std::thread thread_;
 };
 

@@ -66,7 +66,8 @@ UnixListener::UnixListener(const std::filesystem::path& path) : path_(path), fd_
 
 void UnixListener::bind(const std::filesystem::path& path) {
   const sockaddr_un address = address_of(path);
-  // The mode of the socket becomes that of its file, so no other user can connect at any time.
+  // Set the mode before bind(), which gives it to the socket's file. So at no time can another user
+  // connect.
   if (::fchmod(fd_.get(), 0600) != 0) fail_in_system(path, "restrict its mode");
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(fd_.get(), name, sizeof address) != 0) {

@@ -12,19 +12,25 @@ namespace convoy::app {
 
 class UnixListener {
  public:
-  // Makes the socket with mode 0600. Replaces a socket on which nobody listens any more, as a dead
-  // process leaves it. Throws std::runtime_error in one line that names the path if a process
-  // listens there, if something else has this name, or if the path is too long for a socket.
+  // Makes the socket with mode 0600. If the path is a socket on which nobody listens any more, as a
+  // dead process leaves it, replaces it. Throws std::runtime_error in one line that names the path
+  // in these cases:
+  //   - A process listens on this socket.
+  //   - The path belongs to something other than a socket.
+  //   - The path is too long for a socket.
   explicit UnixListener(const std::filesystem::path& path);
-  ~UnixListener();  // removes the socket, unless another one has its name meanwhile
+  ~UnixListener();  // unless another socket has its name by now
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
 
   int fd() const { return fd_.get(); }
   struct Accepted {
-    comm::UniqueFd fd;     // does not block; none (-1) if nobody waits any more, or without room
-    bool no_room = false;  // whether a client waits for which the system has no descriptor or memory
-    uid_t user = 0;        // of the client's process
+    // A connection that does not block. It is -1 if no client waits, if the client is gone already,
+    // or if `no_room` is set.
+    comm::UniqueFd fd;
+    // Whether a client waits, but the system has no file descriptor or memory left for it.
+    bool no_room = false;
+    uid_t user = 0;  // the user that the client's process runs as
   };
   Accepted accept() const;
 

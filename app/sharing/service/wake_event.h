@@ -10,7 +10,7 @@ class WakeEvent {
   WakeEvent();  // throws std::runtime_error if there are no file descriptors left
   void signal() const;
   void clear() const;                   // call it after poll(), before looking for work
-  int fd() const { return fd_.get(); }  // readable after signal()
+  int fd() const { return fd_.get(); }  // readable from signal() until clear()
 
  private:
   comm::UniqueFd fd_;

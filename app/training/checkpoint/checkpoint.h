@@ -58,10 +58,10 @@ struct CheckpointState {
 };
 
 // Writes the file whole or not at all: the old file at `path` stays until the new file is complete.
-// HDF5 builds the file in memory, which needs as many bytes as the file. If it wrote to the disk
-// itself, a full disk would leave a damaged file. Throws std::runtime_error in one line that names
-// the file. Throws std::invalid_argument if a tensor's values do not fill its shape or its name is
-// not valid.
+// Needs as much memory as the file has bytes, because HDF5 builds the file in memory. (If HDF5
+// wrote to the disk itself, a full disk would leave a damaged file.) Throws std::runtime_error in
+// one line that names the file. Throws std::invalid_argument if a tensor's values do not fill its
+// shape or its name is not valid.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
 // Loads a checkpoint. Throws std::runtime_error in one line that names the file and the part of it

@@ -22,7 +22,7 @@ class CheckpointFolder {
   // std::runtime_error that names the folder if it cannot be made.
   CheckpointFolder(std::filesystem::path folder, int keep);
 
-  // Removes all checkpoints, which are those of an earlier run that this run replaces.
+  // Removes all checkpoints. They are from an earlier run, which this run replaces.
   void clear() const;
 
   // Saves step-XXXXXXXX.h5 and, if `best` is set, the same checkpoint as best.h5. Then removes

@@ -19,7 +19,7 @@ void seal(std::span<std::byte> image);
 // Throws std::runtime_error, for example "<path>: cannot write: No space left on device".
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> image);
 
-// Says that a file could be read but is no checkpoint, is truncated or is damaged.
+// Thrown for a file that could be read but is no checkpoint, is truncated or is damaged.
 struct DamagedFile : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,3 +1,5 @@
+// Implements session_state.h. In a partitioned run, a stage is the part of a step that one rank
+// runs.
 #include "app/training/checkpoint/session_state.h"
 
 #include <fmt/format.h>

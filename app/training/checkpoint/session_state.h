@@ -1,6 +1,7 @@
-// Saves and restores the tensors of a session. In a partitioned run the first stage collects the
-// tensors of all stages and saves them in the network's order. So the checkpoint does not depend on
-// the partition, and a run with any partition can resume from it.
+// Saves and restores the tensors of a session. In a partitioned run each rank of a replica holds
+// the tensors of its stage (model_parallel/plan.h). The first stage collects the tensors of all
+// stages and saves them in the network's order. So the checkpoint does not depend on the partition,
+// and a run with any partition can resume from it.
 #pragma once
 
 #include <filesystem>

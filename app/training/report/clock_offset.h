@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// The clock of a rank shows about `ns` nanoseconds more than that of rank 0. The error of `ns` is
-// at most `error_ns`, which is half of the fastest message's round trip.
+// How much more a rank's clock shows than that of rank 0: about `ns` nanoseconds. The error of `ns`
+// is at most `error_ns`, which is half of the fastest message's round trip.
 struct ClockOffset {
   double ns = 0, error_ns = 0;
 };

@@ -41,7 +41,7 @@ class PredictionTable {
   // names the file if it cannot be opened or is no such table of the same header.
   PredictionTable(Appended, const std::string& out, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
-  // Returns the images of the lines that an appended table had when it was opened.
+  // Returns the image of every line that the file had when it was opened to append.
   const std::vector<std::string>& earlier() const { return earlier_; }
 
   // Add a line. Throw std::runtime_error that names the file if it cannot be written.

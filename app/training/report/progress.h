@@ -1,4 +1,4 @@
-// Prints the progress of a run. On a terminal it redraws one line. Elsewhere (files, pipes, logs of
+// Prints the progress of a run. On a terminal it redraws one line. Otherwise (files, pipes, logs of
 // Slurm) it prints a new line after every few steps:
 //   epoch 3/15  step 1234/7800  loss 1.2345  rate 0.098  812 images/s  left 3:25
 #pragma once
@@ -16,9 +16,9 @@ struct Terminal {
   int columns = 80;
 };
 
-// Returns the terminal of standard output. mpirun gives its ranks a terminal even if mpirun writes
-// to a file. So under mpirun the standard output of mpirun itself decides. A rank on another host
-// than mpirun is never interactive.
+// Returns the terminal of standard output. mpirun gives its ranks a terminal even if mpirun itself
+// writes to a file. So for a rank that mpirun started, the standard output of mpirun decides. A
+// rank on another host than mpirun is never interactive.
 Terminal standard_output_terminal();
 // Returns standard_output_terminal() if `output` is std::cout, else no terminal.
 Terminal terminal_of(const std::ostream& output);

@@ -23,7 +23,7 @@ struct RankPlace {
 
 struct Manifest {
   std::vector<std::string> command_line;
-  std::vector<RankPlace> ranks;  // the place of each rank
+  std::vector<RankPlace> ranks;  // one element per rank
   std::chrono::system_clock::time_point start_time;
   std::optional<std::int64_t> resumed_step;
 };

@@ -44,15 +44,18 @@ struct RunPlan {
   std::string members;
   // A text that describes the lanes that --lanes auto chose; empty if it chose none.
   std::string lanes;
-  std::vector<MemoryUse> memory;   // of this rank by purpose, for all members
-  std::ostream* output = nullptr;  // takes what `Output::all` prints
+  // The memory of this rank for all members: one element per purpose.
+  std::vector<MemoryUse> memory;
+  std::ostream* output = nullptr;  // where `Output::all` prints to
 };
 
 class RunReport {
  public:
-  // The outputs of this rank: it writes the files and prints (`all`), only writes the files
-  // (`files`), or does neither (`none`). A member uses `files` on the rank that trains it. A
-  // training alone uses `all` on rank 0 and `none` on the others.
+  // The outputs of this rank:
+  //   - `all`: it writes the files and prints. A training alone uses this on rank 0.
+  //   - `files`: it only writes the files. A member (one of several trainings that run together)
+  //     uses this on the rank that trains it.
+  //   - `none`: it does neither. A training alone uses this on the other ranks.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration, as far as `output` allows.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,

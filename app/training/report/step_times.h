@@ -19,9 +19,9 @@ struct StepTiming {
   std::int64_t images = 0;
 };
 
-// Computes the images per second over all steps since the last line of the log. A single step would
-// be misleading if it has the short last batch of an epoch. The run's first step takes long, so its
-// rate is returned alone and not averaged with later steps.
+// Computes the images per second over all steps since the last line of the log. The rate of a
+// single step would be misleading, for example of the short last batch of an epoch. The run's first
+// step takes long, so its rate is returned alone and not averaged with later steps.
 class RecentRate {
  public:
   double add(const StepTiming& timing);
@@ -43,7 +43,7 @@ class StepTimes {
   // They return 0 before the first step.
   double median_ms() const { return quantile_ms(0.5); }
   double p95_ms() const { return quantile_ms(0.95); }
-  double images_per_second() const;  // images per second over all ranks
+  double images_per_second() const;  // over all ranks
   double mean_step_ms() const;
   double mean_data_wait_ms() const;
   double mean_exposed_comm_ms() const;

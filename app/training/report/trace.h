@@ -1,15 +1,18 @@
 // Implements `--trace FILE`, which writes a few steps of every rank as a Chrome trace
-// (chrome://tracing, ui.perfetto.dev). All times are on the clock of rank 0.
-//
-// Each rank is a process with four threads: steps, compute (one event per operation, with layer and
-// kind), communication (waiting for other ranks) and loader. The sum of a gradient bucket over the
-// ranks is an event that lasts from its start until the rank saw that it was finished. On a GPU
-// operations run in several lanes at once, and each lane is a thread of the trace. The device
-// measures their times.
+// (chrome://tracing, ui.perfetto.dev). All times are on the clock of rank 0. Each rank is a process
+// with four threads:
+//   - steps
+//   - compute: one event per operation, with its layer and kind. On a GPU operations run in several
+//     lanes at the same time (execute/lane_plan.h). Then each lane is a thread of the trace, and
+//     the device measures the times.
+//   - communication: waiting for other ranks
+//   - loader
+// The sum of a gradient bucket (comm/buckets.h) over the ranks is an event that lasts from its
+// start until the rank saw that it was finished.
 //
 // Operations are timed only during the traced steps, so other steps and runs without --trace have
-// no cost. A GPU captures the traced steps again with time stamps around every operation. They cost
-// a few microseconds each.
+// no cost. A GPU captures the traced steps again with time stamps around every operation, which
+// cost a few microseconds each.
 #pragma once
 
 #include <chrono>

@@ -75,8 +75,9 @@ class NormStore {
     for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
-  // `block` is the number of this block among the blocks that compute the member (Members,
-  // kernel.h).
+  // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
+  // `block` is the index of this thread block among the blocks that compute `member`. It selects
+  // the slot of the column sums.
   __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : p_(parameters),

@@ -21,8 +21,9 @@ template <class Config, bool enabled = true>
 class ColumnSums {
  public:
   // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]. Synchronise the
-  // warpgroup before the first add(). Rows of C from `rows` on do not count. `block` is the number
-  // of this block among the blocks that compute the member (Members, kernel.h).
+  // warpgroup before the first add(). Rows of C from `rows` on do not count. One launch may compute
+  // several trainings, its members (Members, kernels/device/kernel.h). `block` is the index of this
+  // thread block among the blocks that compute the same member.
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),
