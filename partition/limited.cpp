@@ -1,7 +1,8 @@
-// Improves a placement under memory limits. Searches under a ladder of limits, first from the
-// loosest to the tightest, then back up to the machine's. The ladder and its searches depend on the
-// graph and not on the machine's limits, so that a looser limit repeats the searches of a tighter
-// one and never gives a longer schedule.
+// Improves a placement under memory limits. Searches under a series of limits, the ladder, whose
+// rungs are the single limits: first from the loosest to the tightest, then back up to the
+// machine's. The ladder and its searches depend on the graph and not on the machine's limits. So a
+// machine with a looser limit repeats the searches of one with a tighter limit, and never gets a
+// longer schedule.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -29,8 +30,8 @@ Bytes Partitioner::largest_limit() const {
   return largest;
 }
 
-// Returns the peak of the device that needs the largest share of its limit. If the limits differ, it
-// is scaled to the largest limit.
+// Finds the device whose peak is the largest share of its own limit. Returns this share of the
+// machine's largest limit, in bytes, which is the peak itself if all limits are equal.
 Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   double share = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -59,9 +60,9 @@ Placement Partitioner::ordered(Placement placement) const {
   return std::move(entry.placement);
 }
 
-// Returns the tighter limits for a repair: memory_floor() × (1 + kRatio^number) for whole numbers,
-// so that machines with different limits share them. Expresses them as shares of the machine's
-// limits.
+// Returns limits below the machine's, under which a repair tries to make a placement fit. They are
+// memory_floor() × (1 + kRatio^number) for whole numbers, so that machines with different limits use
+// the same ones. Each is returned as a share of the machine's largest limit.
 std::vector<double> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -77,7 +78,7 @@ std::vector<double> Partitioner::tighter_limits() const {
 }
 
 // Takes the placements of three algorithms and reduces their memory to each of the tighter limits
-// in turn, for at most `most` of time each. Returns the first one that then fits.
+// in turn, for at most the time `most` each. Returns the first placement that then fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   const std::vector<double> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
@@ -131,12 +132,14 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
   return shares;
 }
 
-// Searches down the ladder from `start`, then up again to the machine's own limits: on each rung
-// from the placement of the rung below or from that on the way down. Returns the last placement; it
-// is empty if the ladder begins above the machine's limits.
+// Searches down the ladder, with `start` as the first placement, then up again to the machine's own
+// limits. On the way up the search on a rung begins at the better of two placements: the one found
+// on the rung below, and the one found on this rung on the way down. Returns the last placement; it
+// is empty if even the lowest rung is above the machine's limits.
 Placement Partitioner::down_and_up(const std::vector<double>& shares, const Placement& start,
                                    ImprovementCounts& counts) const {
-  constexpr std::int64_t kPartsDown = 12, kPartsUp = 6;  // of the work of a search without limits
+  // A search on the way down gets 1/12 of the work of a search without limits, one on the way up 1/6.
+  constexpr std::int64_t kPartsDown = 12, kPartsUp = 6;
   std::int64_t searches = 2 * std::ssize(shares);
   std::vector<Placement> down(shares.size());
   const auto search = [&](double share, const Placement& from, std::int64_t parts) {

@@ -6,8 +6,10 @@
 namespace convoy::partition {
 namespace {
 
-constexpr double kReserve = 1.15;  // begins a copy back this much earlier, because times are estimates
-constexpr double kWorthwhile = 4;  // a tensor leaves again only for this many times its copy's time
+// A copy back begins earlier than its time demands, by this factor, because times are estimates.
+constexpr double kReserve = 1.15;
+// A tensor leaves a second time only if it then stays away for this many times its copy's time.
+constexpr double kWorthwhile = 4;
 
 }  // namespace
 
@@ -127,7 +129,9 @@ StepSchedule HostCopies::hidden(std::int64_t limit) const {
   return with(apart.absences_);
 }
 
-// If a copy must end early, operations wait for it, and all later operations are late by as much.
+// Lets each copy to the host take as long as it needs, as far as the live bytes stay within the
+// limit. If a copy must end earlier, operations wait for it, and all later operations are late by as
+// much.
 void HostCopies::extend_out(std::vector<std::int64_t>& live, std::int64_t limit) {
   double out = 0, late = 0;
   for (Absence& of : absences_) {

@@ -119,8 +119,9 @@ Bytes all_limits(const Machine& machine) {
   return sum;
 }
 
-// Returns a topological order in which nodes before the cut come right before their first reader,
-// so that a layer stays together with its parameters. The other nodes follow.
+// Returns a topological order in which nodes before the cut (the node LiveCut::node) come right
+// before their first reader, so that a layer stays together with its parameters. The other nodes
+// follow.
 std::vector<NodeIndex> near_readers(const TaskGraph& graph, NodeIndex cut) {
   std::vector<NodeIndex> order;
   // By node: the next input to look at.

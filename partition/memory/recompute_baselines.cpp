@@ -26,7 +26,7 @@ StepSchedule run_again(const StepModel& model, const std::vector<int>& operation
 StepSchedule checkpoint_blocks(const StepModel& model, const StepBlocks& blocks, int length) {
   const auto& all = blocks.blocks();
   const int count = static_cast<int>(std::ssize(all));
-  // Segment of each operation of backward.
+  // The segment of each operation of backward. A segment is `length` blocks in a row.
   std::vector<int> segment_of(model.operations.size(), -1);
   for (int block = 0; block < count; ++block)
     for (int i = all[block].backward_first; i < all[block].backward_end; ++i) segment_of[i] = block / length;

@@ -53,7 +53,7 @@ class ContendedTimes {
     // done: total run time of the nodes that have started.
     Nanoseconds free_at = 0, next_event = 0, done = 0;
     Nanoseconds sends_until = 0, receives_until = 0;
-    Nanoseconds ready = 0;     // when those inputs of `head` arrive that were sent
+    Nanoseconds ready = 0;     // when the inputs of `head` that were sent so far have arrived
     std::int32_t next = 0;     // index of the next node in the device's order
     std::int32_t missing = 0;  // producers of `head` that have not ended
     NodeIndex running = kNone;
@@ -68,7 +68,7 @@ class ContendedTimes {
     Nanoseconds start = 0;
     EdgeIndex waited_for = kNone;
   };
-  // The times before the current replay().
+  // Times that the current replay() has overwritten, for undo().
   struct OldTimes {
     NodeIndex node;
     NodeTimes times;
@@ -128,7 +128,7 @@ class ContendedTimes {
   Nanoseconds unchanged_from_ = 0, limit_ = 0;
   std::int32_t replay_ = 0, kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;
-  // by node: number of the last replay in which it ended
+  // one element per node: number of the last replay in which it ended
   std::vector<std::int32_t> ended_in_replay_;
   std::vector<NodeIndex> new_sequence_;
   std::vector<Snapshot> new_snapshots_;

@@ -11,7 +11,7 @@ namespace convoy::partition {
 
 // The result of slicing: disjoint paths of nodes, called clusters, that cover the graph.
 struct Slices {
-  // one per device: the critical path of the nodes left by those before
+  // one path per device: the critical path of the nodes that are in no path before it
   std::vector<std::vector<NodeIndex>> primary;
   std::vector<std::vector<NodeIndex>> secondary;  // paths of the remaining nodes, longest first
 };

@@ -25,7 +25,7 @@ class ScheduleMemory {
  private:
   // The copy of an output on another device.
   struct Copy {
-    Bytes bytes = -1;  // bytes of the peak; -1 if there is none
+    Bytes bytes = -1;  // -1 if there is no copy
     EdgeIndex edge = kNone;
     Nanoseconds start = 0, arrival = 0, until = 0;
   };

@@ -8,8 +8,9 @@
 namespace convoy::partition {
 namespace {
 
-// Keeps the graph in reversed topological order, with all out-edges in one array. The levels are
-// computed K + 1 times (for K devices), and on a large graph memory access dominates their cost.
+// Keeps the graph in reversed topological order, with all out-edges in one array. The bottom levels
+// (compute_levels()) are computed K + 1 times for K devices, and on a large graph memory access
+// dominates their cost.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)

@@ -199,8 +199,8 @@ void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now)
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
-// Prefetches the edges of the node that starts now, and the consumers of the node that started
-// before it, which are soon read. They are far apart in memory, so each would be a cache miss.
+// Prefetches what is soon read: the edges of the node that starts now, and the consumers of the node
+// that started before it. They are far apart in memory, so each read would be a cache miss.
 void EventLoop::fetch_ahead(NodeIndex node) {
   __builtin_prefetch(graph_.successors(node).data());
   __builtin_prefetch(cost_.transfer_times(node).data());
