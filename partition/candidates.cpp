@@ -88,9 +88,9 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Called if no candidate fits into memory. Looks for a proof that no placement fits. Without a proof
-// it repairs several placements: those of several algorithms, one that spreads memory over the
-// devices, and the candidate that exceeds the limits least. The returned one may still not fit.
+// Called if no candidate fits into memory. Looks for a proof that no placement fits. Without a
+// proof it repairs several placements: those of several algorithms, one that spreads memory over
+// the devices, and the candidate that exceeds the limits least. The returned one may still not fit.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);

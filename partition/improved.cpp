@@ -184,9 +184,9 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
 }
 
 // Searches on all devices, and on the first 2, 4, … devices if their schedule is not much longer.
-// This repeats the searches of machines with fewer devices, so that more devices never give a longer
-// schedule. Then goes on searching from the shortest result, with half of all work. Returns the end
-// of that search.
+// This repeats the searches of machines with fewer devices, so that more devices never give a
+// longer schedule. Then goes on searching from the shortest result, with half of all work. Returns
+// the end of that search.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();

@@ -61,8 +61,8 @@ Placement Partitioner::ordered(Placement placement) const {
 }
 
 // Returns limits below the machine's, under which a repair tries to make a placement fit. They are
-// memory_floor() × (1 + kRatio^number) for whole numbers, so that machines with different limits use
-// the same ones. Each is returned as a share of the machine's largest limit.
+// memory_floor() × (1 + kRatio^number) for whole numbers, so that machines with different limits
+// use the same ones. Each is returned as a share of the machine's largest limit.
 std::vector<double> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -138,7 +138,8 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
 // is empty if even the lowest rung is above the machine's limits.
 Placement Partitioner::down_and_up(const std::vector<double>& shares, const Placement& start,
                                    ImprovementCounts& counts) const {
-  // A search on the way down gets 1/12 of the work of a search without limits, one on the way up 1/6.
+  // A search on the way down gets 1/12 of the work of a search without limits, one on the way up
+  // 1/6.
   constexpr std::int64_t kPartsDown = 12, kPartsUp = 6;
   std::int64_t searches = 2 * std::ssize(shares);
   std::vector<Placement> down(shares.size());

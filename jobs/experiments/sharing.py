@@ -142,7 +142,7 @@ def main():
             flags = {"auto": [], "turns": ["--policy", "turns"], "together": ["--policy", "together"],
                      "limited": limit, "on-demand": [*limit, "--no-prefetch"]}[way]
             if flags[:1] == limit[:1] and len(jobs) < 3:
-                continue  # half is too little for one job next to the other's inputs
+                continue  # with two jobs, half the memory does not hold one job and the other's inputs
             result = runs.share(mix, jobs, shas, way, flags)
             if result is None:
                 continue

@@ -155,8 +155,8 @@ class TaskGraphBuilder {
   void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
-  // Checks ids and edges, and returns the graph. An error about cycles shows one of them. Leaves the
-  // builder empty.
+  // Checks ids and edges, and returns the graph. An error about cycles shows one of them. Leaves
+  // the builder empty.
   TaskGraph build();
   [[noreturn]] void fail(std::int64_t position, std::string what) const;
 
@@ -190,7 +190,7 @@ class TaskGraphBuilder {
   std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
-  std::vector<NodeIndex> dense_;  // the node of an id, if ids are dense
+  std::vector<NodeIndex> dense_;  // the node of each id, if ids are dense (few numbers are unused)
   // Pairs of id and node, sorted by id, if ids are sparse.
   std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;
   bool any_name_ = false, any_pin_ = false, any_group_ = false;

@@ -1,5 +1,6 @@
-// Lists the options of a block (step_blocks.h), which are the sets of tensors that it can keep: every
-// subset of its tensors or, if there are too many, a series in which each set has one tensor less.
+// Lists the options of a block (step_blocks.h), which are the sets of tensors that it can keep:
+// every subset of its tensors or, if there are too many, a series in which each set has one tensor
+// less.
 #include <algorithm>
 #include <limits>
 

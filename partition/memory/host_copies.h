@@ -37,8 +37,9 @@ std::int64_t host_bytes(const StepModel& model, const StepSchedule& schedule);
 // during other such times that are long enough.
 class HostCopies {
  public:
-  // A time without a reader. `written`, `last` and `next` are positions in the schedule: the run that
-  // writes the tensor, the last run that touches it before this time, and the next run that reads it.
+  // A time without a reader. `written`, `last` and `next` are positions in the schedule: the run
+  // that writes the tensor, the last run that touches it before this time, and the next run that
+  // reads it.
   struct Absence {
     int tensor, written, last, next;
     bool leaves;  // whether the tensor is copied out; otherwise its content is on the host already

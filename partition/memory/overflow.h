@@ -24,9 +24,9 @@ Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 //   4. On K devices, no two of the K + 1 largest nodes or groups fit together.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
-// Returns a limit below which nothing fits on equal devices. It is the larger of two sizes: the most
-// that one node needs (its group's parameters, its inputs and its output), and the resident bytes of
-// all nodes divided by the number of devices.
+// Returns a limit below which nothing fits on equal devices. It is the larger of two sizes: the
+// most that one node needs (its group's parameters, its inputs and its output), and the resident
+// bytes of all nodes divided by the number of devices.
 Bytes memory_floor(const CostModel& cost, const Units& units);
 
 struct OverflowResult {

@@ -5,7 +5,7 @@
 namespace convoy::partition {
 
 StepSchedule run_again(const StepModel& model, const std::vector<int>& operations) {
-  std::vector<int> maker(model.tensor_bytes.size(), -1);  // by dropped tensor: the operation that writes it
+  std::vector<int> maker(model.tensor_bytes.size(), -1);  // the operation that writes each dropped tensor
   for (const int operation : operations)
     for (const int tensor : model.operations[operation].again) maker[tensor] = operation;
   StepSchedule schedule;

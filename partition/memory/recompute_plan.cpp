@@ -112,8 +112,8 @@ std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> Recomp
 }
 
 // Fills the table of a stretch: for every amount of free memory, the least time of any choice. With
-// more memory neither this least time nor the time of one choice grows. So a choice can improve only
-// the beginning of the table, up to where the table is as short as the choice ever gets.
+// more memory neither this least time nor the time of one choice grows. So a choice can improve
+// only the beginning of the table, up to where the table is as short as the choice ever gets.
 void RecomputePlanner::fill(int first, int last) {
   Times times(static_cast<std::size_t>(most_ + 1), kNever);
   for_each_choice(first, last, [&](const Choice& choice) {
@@ -147,8 +147,8 @@ RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int 
   return best;
 }
 
-// Appends runs of the blocks [first, end) that make the input of block `end`. In a stretch that ends
-// at the network's last block, forward runs for the first time, so all operations run.
+// Appends runs of the blocks [first, end) that make the input of block `end`. In a stretch that
+// ends at the network's last block, forward runs for the first time, so all operations run.
 void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
                                       StepSchedule& to) const {
   for (int block = first; block < end; ++block) {
@@ -273,8 +273,8 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
     double ms;
     int operation, number;  // the number-th run of the operation
   };
-  // One element per tensor: the operations that write it. Each of them writes a slice, so if one did
-  // not run, the tensor would have a gap.
+  // One element per tensor: the operations that write it. Each of them writes a slice, so if one
+  // did not run, the tensor would have a gap.
   std::vector<std::vector<int>> writers(model_.tensor_bytes.size());
   for (int i = 0; i < std::ssize(model_.operations); ++i)
     for (const int tensor : model_.operations[i].outputs) writers[tensor].push_back(i);

@@ -72,7 +72,8 @@ class RecomputePlanner {
   const int blocks_;
   std::int64_t unit_ = 1;
   int most_ = 0;  // memory, in units of unit_ bytes, of a step that keeps every tensor
-  // One table for each first and last block of a stretch: the stretch's least times of repeated runs.
+  // One table for each first and last block of a stretch: the stretch's least times of repeated
+  // runs.
   std::vector<Times> tables_;
 };
 

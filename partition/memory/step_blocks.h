@@ -55,8 +55,8 @@ class StepBlocks {
   // Returns the tensors that blocks before `at` write and block `at` or a later one reads.
   const std::vector<int>& between(int at) const { return between_[static_cast<std::size_t>(at)]; }
 
-  // append_forward() appends the block's runs that make the tensors `wanted` from the available ones.
-  // append_backward() appends the runs of the block's backward. Both update `available`.
+  // append_forward() appends the block's runs that make the tensors `wanted` from the available
+  // ones. append_backward() appends the runs of the block's backward. Both update `available`.
   void append_forward(int block, const std::vector<int>& wanted, Available& available,
                       StepSchedule& to) const;
   void append_backward(int block, Available& available, StepSchedule& to) const;

@@ -55,16 +55,16 @@ using StepSchedule = std::vector<StepRun>;
 // Returns the schedule in which every operation runs once.
 StepSchedule single_runs(const StepModel& model);
 
-// Returns the milliseconds that repeated runs take: all runs of an operation but the first. Copies do
-// not count.
+// Returns the milliseconds that repeated runs take: all runs of an operation but the first. Copies
+// do not count.
 double repeated_ms(const StepModel& model, const StepSchedule& schedule);
 
-// Returns one number for each run of the schedule: the bytes of the buffers that are live during that
-// run, and of its workspace. An output gets a buffer of its own, which is live from the run that
-// writes it to the last run that reads it. There are two exceptions:
+// Returns one number for each run of the schedule: the bytes of the buffers that are live during
+// that run, and of its workspace. An output gets a buffer of its own, which is live from the run
+// that writes it to the last run that reads it. There are two exceptions:
 //   - An operation that updates one of its inputs writes into the buffer of that input.
-//   - The output of a pair in StepOperation::in_place takes over the buffer of the input if both have
-//     the same size and no later run reads the input.
+//   - The output of a pair in StepOperation::in_place takes over the buffer of the input if both
+//     have the same size and no later run reads the input.
 // The buffer of a tensor that is copied to host memory is live until that copy has ended. The copy
 // back begins with a new buffer.
 // Throws std::logic_error if a run reads what is not in memory, or writes a slice of a tensor that

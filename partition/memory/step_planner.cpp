@@ -58,8 +58,9 @@ StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> aw
 }
 
 // Returns tensors that bring the schedule's live bytes down to the limit while they wait on the
-// host. Chooses one tensor after another, each time the one that frees most per byte copied. A tensor
-// frees nothing before its copy has ended, so only as many are chosen as the link can copy in time.
+// host. Chooses one tensor after another, each time the one that frees most per byte copied. A
+// tensor frees nothing before its copy has ended, so only as many are chosen as the link can copy
+// in time.
 std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64_t limit) const {
   const std::int64_t smallest = std::ssize(model_.operations) > kManyOperations ? kSmallestOfMany : kSmallest;
   std::vector<int> candidates;

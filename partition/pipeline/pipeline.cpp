@@ -153,7 +153,8 @@ class Planner {
   std::vector<Bytes> weights_, exchanged_, outputs_;
   // One element per position: the time to receive the tensors of a stage that begins there.
   std::vector<Nanoseconds> receive_;
-  // best_[end][used]: the best last stage of a pipeline of the nodes before `end` on `used` devices.
+  // best_[end][used]: the best last stage of a pipeline of the nodes before `end` on `used`
+  // devices.
   std::vector<std::vector<Choice>> best_;
 };
 

@@ -104,14 +104,14 @@ class ContendedTimes {
   std::vector<DeviceIndex> device_of_;
   std::vector<NodeTimes> times_;
   std::vector<EdgeTimes> transfer_;
-  std::vector<EdgeIndex> in_begin_;  // by node: the slot of its first in-edge
-  // By edge: its slot. Slots number all edges by consumer, so that the in-edges of a node are next
-  // to each other in memory.
+  std::vector<EdgeIndex> in_begin_;  // the slot of each node's first in-edge
+  // The slot of each edge. Slots number all edges by consumer, so that the in-edges of a node are
+  // next to each other in memory.
   std::vector<EdgeIndex> slot_;
-  std::vector<NodeIndex> producer_;     // by slot: the producer of its edge
-  std::vector<Nanoseconds> arrival_;    // by slot: when the tensor arrives
-  std::vector<Nanoseconds> total_;      // by device: run time of all its nodes
-  std::vector<std::int32_t> position_;  // by node: its index in sequence_
+  std::vector<NodeIndex> producer_;     // the producer of each slot's edge
+  std::vector<Nanoseconds> arrival_;    // when the tensor of each slot's edge arrives
+  std::vector<Nanoseconds> total_;      // run time of all nodes of each device
+  std::vector<std::int32_t> position_;  // the index of each node in sequence_
   std::vector<NodeIndex> sequence_;     // the nodes in the order of their ends
   std::vector<DeviceState> device_;
   std::vector<Snapshot> snapshots_;

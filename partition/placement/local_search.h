@@ -97,12 +97,14 @@ class LocalSearch {
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;  // the nodes that the current move moves
   std::vector<NodeIndex> cluster_;
-  std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
-  std::vector<std::uint32_t> in_cluster_;  // by node: number of the last cluster that contained it
+  std::vector<NodeIndex> at_peak_;  // nodes that hold memory where a limit is exceeded most
+  std::vector<std::uint32_t>
+      in_cluster_;  // one element per node: number of the last cluster that contained it
   std::uint32_t cluster_number_ = 0;
-  // Number of moves since refresh(), and since the best schedule was found or the search was kicked.
+  // Number of moves since refresh(), and since the best schedule was found or the search was
+  // kicked.
   std::int64_t since_refresh_ = 0, since_best_ = 0;
-  std::int64_t work_ = 0;                            // work done (work.h), without that of state_
+  std::int64_t work_ = 0;  // work done (work.h), without that of state_
   std::int64_t work_at_listing_ = 0;
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;

@@ -40,7 +40,7 @@ class ScheduleMemory {
   std::optional<LiveBytes> live_;
   Peak worst_;  // peak of the device with the largest excess
   // Scratch of add_outputs().
-  std::vector<Copy> copies_;  // by device
+  std::vector<Copy> copies_;  // one element per device
   std::vector<DeviceIndex> receivers_;
 };
 

@@ -175,8 +175,8 @@ class ScheduleState {
   std::vector<Undo> log_;                      // what the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
-  // The largest key of a moved node, before or after the current move. The tails of nodes with larger
-  // keys are still right.
+  // The largest key of a moved node, before or after the current move. The tails of nodes with
+  // larger keys are still right.
   Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;

@@ -65,8 +65,8 @@ Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitte
 }
 
 // Returns the largest of the bounds for each engine alone. The compute engines count as one engine
-// that is `engines_` times as fast. The times of this engine are in units of 1 ns / engines_, so that
-// they stay whole numbers.
+// that is `engines_` times as fast. The times of this engine are in units of 1 ns / engines_, so
+// that they stay whole numbers.
 Nanoseconds Bound::one_engine_each() const {
   std::vector<Operation> in, compute, back;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {

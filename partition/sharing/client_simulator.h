@@ -147,7 +147,7 @@ class ClientSimulation {
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
   std::vector<Rank> idle_, out_;         // ranks of idle and of evicted clients, ascending
-  std::vector<Nanoseconds> engine_end_;  // by compute engine: end of its last kernel
+  std::vector<Nanoseconds> engine_end_;  // end of the last kernel of each compute engine
   // waiting_: whether the client admitted last still waits for its copy to the device
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;

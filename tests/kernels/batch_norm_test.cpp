@@ -13,8 +13,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands. dy, dy2 and dx2 have values even in samples that are not valid, so
-// that a kernel that reads those samples fails.
+// A layer with its operands (batch_norm.h describes them). The gradients dy, dy2 and dx2 have
+// values even in samples that are not valid, so that a kernel that reads those samples fails.
 struct Layer {
   BatchNormProblem problem = {};
   StepControl control = {};

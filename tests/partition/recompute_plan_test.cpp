@@ -329,7 +329,7 @@ TEST(RecomputePlan, ResidualBlocksTakeLittleTime) {
   expect_curve(residual_step(50), {{0.75, 3.5}, {0.5, 10.5}, {0.25, 22}, {0.15, 32}, {0.1, 46}});
 }
 
-// These are hard for the planner, because a dense block has no tensor on which all later operations
+// Dense blocks are hard for the planner, because they have no tensor on which all later operations
 // depend.
 TEST(RecomputePlan, DenseBlocksTakeLittleTime) {
   expect_curve(dense_step(4, 12), {{0.75, 2.8}, {0.5, 6.3}, {0.25, 13.5}, {0.15, 21}});

@@ -77,7 +77,8 @@ const std::vector<Case>& cases() {
       {"no eviction", {sleeper, guest}, {1, 10, kNever}, kOn, 39},
       // a is evicted 6-9; b: copied 9-10, runs 10-15; a returns 24-26
       {"eviction of a whole client", {sleeper, guest}, {1, 10, kWhole}, kOn, 33, 8},
-      // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; they return 25-26
+      // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; a's bytes return
+      // 25-26
       {"eviction of a part", {sleeper, guest}, {1, 10, kPartial}, kOn, 33, 4},
       // Evicting a and its return take 5, but its gap lasts 4. a: runs 2-6 and 10-14, copied back
       // 14-17; b: copied 17-18, runs 18-23

@@ -1,4 +1,5 @@
-// Tests which ranks share which processors, and how fast a stage runs while other stages run.
+// Tests which ranks share which processors, and how fast a stage (one rank's part of a partitioned
+// step) runs while other stages run.
 #include "app/model_parallel/shared_processors.h"
 
 #include <gtest/gtest.h>

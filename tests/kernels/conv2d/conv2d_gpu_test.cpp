@@ -1,5 +1,6 @@
-// Compares every plan of every engine with sums in double precision. The layers test the edges of
-// tiles, channel blocks, images and TMA windows. Outputs and workspaces start as NaN.
+// Compares every plan of every engine (a family of kernels, engines.h) with sums in double
+// precision. The layers test the edges of tiles, channel blocks, images and TMA windows. Outputs
+// and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
