@@ -9,11 +9,11 @@
 #
 # DATA.h5: CIFAR-10 with raw pixels (convoy data convert --encode raw). --quick: two widths and few
 # steps on drawn images, in less than a minute on a CPU; without DATA.h5.
-# BACKEND: cpu or cuda (cuda where nvidia-smi lists a GPU). PRECISION: that of a GPU (bf16). DEPTH:
-# that of the networks (10). WIDTHS ("1 2 4 8"). SEEDS: their number (16). RATES: learning rates, with
-# two seeds each. RATE: the learning rate of all seeds (0.1). STEPS (400). BATCH (128). IMAGES: number
-# of test images for the feature kernels (16). PYTHON: an interpreter with numpy, h5py and, for the
-# plots, matplotlib (/usr/bin/python3).
+# BACKEND: cpu or cuda (cuda where nvidia-smi lists a GPU). PRECISION: on a GPU (bf16). DEPTH: of
+# the networks (10). WIDTHS ("1 2 4 8"). SEEDS: how many (16). RATES: learning rates, two seeds
+# each. RATE: the learning rate of all seeds (0.1). STEPS (400). BATCH (128). IMAGES: number of test
+# images for the feature kernels (16). PYTHON: an interpreter with numpy, h5py and, for the plots,
+# matplotlib (/usr/bin/python3).
 # Papers: Yang, Hu et al., "Tensor Programs V", 2022 (arXiv 2203.03466); Bordelon and Pehlevan,
 # "Dynamics of Finite Width Kernel and Prediction Fluctuations in Mean Field Neural Networks", 2023
 # (arXiv 2304.03408), by whose theory the variances fall as 1/width.

@@ -97,15 +97,13 @@ class LocalSearch {
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;  // the nodes that the current move moves
   std::vector<NodeIndex> cluster_;
-  std::vector<NodeIndex> at_peak_;  // nodes that hold memory where a limit is exceeded most
-  std::vector<std::uint32_t>
-      in_cluster_;  // one element per node: number of the last cluster that contained it
+  std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
+  std::vector<std::uint32_t> in_cluster_;  // the last cluster of each node, by cluster_number_
   std::uint32_t cluster_number_ = 0;
-  // Number of moves since refresh(), and since the best schedule was found or the search was
-  // kicked.
+  // Number of moves since refresh(), and since a new best schedule or a kick().
   std::int64_t since_refresh_ = 0, since_best_ = 0;
-  std::int64_t work_ = 0;  // work done (work.h), without that of state_
-  std::int64_t work_at_listing_ = 0;
+  std::int64_t work_ = 0;             // work done (work.h), without that of state_
+  std::int64_t work_at_listing_ = 0;  // work() at the last reorder_by_list_scheduling()
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;
 };
