@@ -36,8 +36,8 @@ struct OverflowResult {
   bool proven = false;  // whether `reason` is a proof
 };
 
-// kQuick: the greedy and a short search. kThorough: all placements of a small graph (at most 2^20),
-// otherwise a search until the time is up.
+// kQuick runs the greedy algorithm and a short search. kThorough tries all placements of a small
+// graph (at most 2^20 placements); for other graphs it searches until the time is up.
 enum class Effort { kQuick, kThorough };
 
 // Moves units that are live at the peak of a device above its limit to devices with room, those

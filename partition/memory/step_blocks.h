@@ -42,9 +42,9 @@ using Available = std::vector<char>;
 
 class StepBlocks {
  public:
-  // `model` must outlive the blocks. The tensors `away` wait in host memory until a run reads them,
-  // so that no block keeps them. Throws std::invalid_argument if an operation of forward comes
-  // after one of backward.
+  // `model` must outlive this object. The tensors `away` wait in host memory until a run reads
+  // them, so that no block keeps them. Throws std::invalid_argument if an operation of forward
+  // comes after one of backward.
   explicit StepBlocks(const StepModel& model, const std::vector<int>& away = {});
 
   const std::vector<StepBlock>& blocks() const { return blocks_; }

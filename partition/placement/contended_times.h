@@ -50,7 +50,7 @@ class ContendedTimes {
 
  private:
   struct DeviceState {
-    // done: total run time of the nodes that have started.
+    // `done` is the total run time of the device's nodes that have started.
     Nanoseconds free_at = 0, next_event = 0, done = 0;
     Nanoseconds sends_until = 0, receives_until = 0;
     Nanoseconds ready = 0;     // when the inputs of `head` that were sent so far have arrived
@@ -124,17 +124,18 @@ class ContendedTimes {
   std::vector<Sent> sent_;          // scratch of send(): the transfer to each device
   std::vector<DeviceIndex> receivers_;
   std::vector<Nanoseconds> rest_;
-  // The state of the current replay(): what it will replace, and what it has computed.
+  // The state of the current replay(). The members new_… hold what it has computed, old_… what it
+  // has overwritten.
   Nanoseconds unchanged_from_ = 0, limit_ = 0;
   std::int32_t replay_ = 0, kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;
-  // one element per node: number of the last replay in which it ended
+  // For each node, the number of the last replay in which it ended.
   std::vector<std::int32_t> ended_in_replay_;
   std::vector<NodeIndex> new_sequence_;
   std::vector<Snapshot> new_snapshots_;
   std::vector<DeviceState> new_snapshot_devices_;
   std::vector<OldTimes> old_times_;
-  // earlier transfers of the nodes in new_sequence_, for undo()
+  // The transfers of the nodes in new_sequence_ before the replay, for undo().
   std::vector<OldTransfer> old_transfers_;
 };
 

@@ -1,5 +1,5 @@
-// The anytime improvement: a local search along the critical path of the schedule, which simulates
-// only what a move changes.
+// The anytime improvement, which can be stopped at any time: a local search along the critical path
+// of the schedule. It simulates only what a move changes.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 struct ImprovementLimits {
   Clock::time_point deadline = Clock::time_point::max();
   std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // most moves to try, for repeatable runs
-  // most work (work.h), also repeatable
+  // Most work to do (work.h), which also makes runs repeatable.
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
   Nanoseconds good_enough = 0;  // the search stops at a makespan of this or less
   // Until a schedule fits into memory, accept every schedule that exceeds the limits by less than

@@ -48,7 +48,7 @@ class LocalSearch {
 
   // The moves. Each function tries a change and decides whether to keep it:
   void try_node(NodeIndex node);  // moves the node to another device or place in the order
-  // moves the nodes before and after path_[at] that are on one device
+  // moves path_[at] with the nodes before and after it on the path that are on the same device
   void try_stretch(std::size_t at);
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
   void try_swap(NodeIndex node);     // swaps the node with one that runs at about the same time
@@ -100,7 +100,7 @@ class LocalSearch {
   std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
   std::vector<std::uint32_t> in_cluster_;  // the last cluster of each node, by cluster_number_
   std::uint32_t cluster_number_ = 0;
-  // Number of moves since refresh(), and since a new best schedule or a kick().
+  // Number of moves since refresh(), and since a new best schedule, a restart or a kick().
   std::int64_t since_refresh_ = 0, since_best_ = 0;
   std::int64_t work_ = 0;             // work done (work.h), without that of state_
   std::int64_t work_at_listing_ = 0;  // work() at the last reorder_by_list_scheduling()

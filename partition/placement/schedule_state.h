@@ -73,7 +73,7 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
-  // the order of nodes on each device
+  // Returns the order of nodes on each device.
   std::span<const std::vector<NodeIndex>> orders() const { return order_; }
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;

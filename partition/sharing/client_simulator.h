@@ -58,8 +58,8 @@ struct Progress {
   Nanoseconds now = 0;
   Nanoseconds compute = 0;    // remaining kernels of admitted clients, summed over engines
   Nanoseconds copy_back = 0;  // remaining copies of admitted clients to the host
-  // kernels and copies back that admitted clients with more than half of the memory
-  // (Workload::large) have not begun
+  // Time of the kernels and copies back that admitted clients have not begun, of clients only that
+  // need more than half of the memory (Workload::large()).
   Nanoseconds large_hold = 0;
 };
 
@@ -148,7 +148,7 @@ class ClientSimulation {
   Earliest<Departure> departures_;
   std::vector<Rank> idle_, out_;         // ranks of idle and of evicted clients, ascending
   std::vector<Nanoseconds> engine_end_;  // end of the last kernel of each compute engine
-  // waiting_: whether the client admitted last still waits for its copy to the device
+  // `waiting_` says whether the client admitted last still waits for its copy to the device.
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;
   Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host

@@ -43,7 +43,8 @@ class ShareJob : public TrainJob {
     const json all = report(name)["jobs"];
     return *std::find_if(all.begin(), all.end(), [&](const json& one) { return one["name"] == job; });
   }
-  // Trains each job alone, once, and returns its parameters' SHA-256.
+  // Returns the SHA-256 of the parameters after the training ran alone. Runs it only once for all
+  // tests.
   static std::string alone(const Training& one) {
     const std::string name = "alone-" + one.name;
     if (!fs::exists(fs::path(out(name)) / "summary.json")) {
