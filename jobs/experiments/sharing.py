@@ -74,7 +74,7 @@ class Runs:
     def alone(self, mix, jobs):
         seconds, shas = 0, {}
         for name, flags, steps in jobs:
-            for last in (False, True):  # the first run fills the tuning file
+            for last in (False, True):  # the first run fills the tuning file and is not timed
                 folder = self.folder(mix, "alone", name)
                 if self.train(flags, steps if last else 3, folder).wait() != 0:
                     sys.exit(f"{mix}: {name} alone failed")

@@ -159,7 +159,7 @@ class ClientSimulation {
   Schedule schedule_;
 };
 
-// `order` must contain each client once.
+// Simulates the clients, admitted in this order, which must contain each client once.
 Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
                   Detail detail = Detail::kTimes);
 

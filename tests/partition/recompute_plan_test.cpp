@@ -107,7 +107,7 @@ double exhaustive(const Chain& chain, std::int64_t limit) {
   return -1;
 }
 
-// Tries chains of three to five operations, at every limit at which a schedule exists.
+// Tries chains of three to five operations, at every memory limit at which a schedule exists.
 TEST(RecomputePlan, IsNearTheBestOfAllOnSmallChains) {
   double planned = 0, best = 0;
   int plans = 0, optimal = 0, missed = 0;
@@ -182,8 +182,8 @@ Chain sliced_chain(int length, std::uint64_t seed) {
   return chain;
 }
 
-// Slices of one tensor are kept or dropped together at first, but the plan that results may keep
-// some of them.
+// The planner first keeps or drops all slices of a tensor together. But if there is memory left,
+// its plan may keep some slices of a tensor that it otherwise drops.
 TEST(RecomputePlan, IsNearTheBestOfAllOnSlicesOfABatch) {
   double planned = 0, best = 0;
   int plans = 0, optimal = 0, missed = 0;
@@ -280,8 +280,8 @@ TEST(RecomputePlan, SlicesOfAWholeTensorRunAgainTogether) {
   EXPECT_THROW(live_peak(model, gap), std::logic_error);
 }
 
-// The last run of a block cannot write over a tensor that the block keeps, although the run may
-// share its buffer. Otherwise the plan would take more than the planner expects.
+// An operation whose output may share the buffer of its input cannot do so if the block keeps the
+// input. The planner must know this, or its plan would take more memory than it expects.
 TEST(RecomputePlan, KeptTensorsAreNotOverwritten) {
   StepModel model;
   model.tensor_bytes = {40, 40, 4, 1, 40, 40, 0};

@@ -1,5 +1,5 @@
-// Tests the orders of clients: rules against orders worked out by hand, searches against all
-// orders, and the bound against the searches.
+// Tests the orders in which clients (jobs that share a device) are admitted: compares rules with
+// orders worked out by hand, searches with all orders, and the bound with the searches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
