@@ -54,8 +54,8 @@ struct PartitionResult {
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0, one_device = 0;
-  // A lower bound on memory: no placement fits if every device has less than this. With this much,
-  // still none may fit.
+  // A lower bound on memory: no placement fits if every device has less than this. Even if every
+  // device has this much, there may be no placement that fits.
   Bytes memory_floor = 0;
   // The candidates that were made. None is made after one that is as short as the lower bound.
   std::vector<Candidate> candidates;

@@ -43,7 +43,7 @@ struct StepRun {
     copied_out,  // the copy has ended, and the content is only in host memory
     copy_back    // a copy back into a new buffer begins
   };
-  int operation = 0;         // operation of a run that computes
+  int operation = 0;         // the operation that runs; copies do not use this
   std::vector<int> outputs;  // the outputs of a run, or the tensor of a copy
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }

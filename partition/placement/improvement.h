@@ -19,8 +19,8 @@ struct ImprovementLimits {
   // Most work to do (work.h), which also makes runs repeatable.
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
   Nanoseconds good_enough = 0;  // the search stops at a makespan of this or less
-  // Until a schedule fits into memory, accept every schedule that exceeds the limits by less than
-  // the one before, however long it is.
+  // Whether the search accepts every schedule that exceeds the memory limits by less than the
+  // schedule before it, however long it is. It does so until a schedule fits.
   bool fit_at_any_cost = false;
   std::uint64_t seed = 1;
   // The temperature at the start, as a fraction of the makespan. A move that lengthens the schedule
