@@ -116,8 +116,9 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
     if (!placement.device_of.empty()) take(placement);
 }
 
-// Returns limits between the memory_floor() and `peak`, the peak of a placement that ignores limits,
-// as shares of the machine's limits. Their distances from the floor form a geometric series.
+// Returns limits between the memory_floor() and `peak`, the peak of a placement that ignores
+// limits, as shares of the machine's limits. Their distances from the floor form a geometric
+// series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
   constexpr int kRungs = 20;
   constexpr double kLeast = 0.01;  // distance of the tightest limit from the floor, as a share of the floor
@@ -171,9 +172,9 @@ Placement Partitioner::down_and_up(const std::vector<double>& shares, const Plac
   return best;
 }
 
-// Takes the best placement of a search without limits if it fits, and searches the ladder from it and
-// from the placement of METIS. Goes on under the machine's own limits if there is a time limit, or if
-// the ladder has found nothing.
+// Takes the best placement of a search without limits if it fits, and searches the ladder from it
+// and from the placement of METIS. Goes on under the machine's own limits if there is a time limit,
+// or if the ladder has found nothing.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();

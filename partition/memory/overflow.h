@@ -40,12 +40,12 @@ struct OverflowResult {
 // graph (at most 2^20 placements); for other graphs it searches until the time is up.
 enum class Effort { kQuick, kThorough };
 
-// Moves units that are live at the peak of a device above its limit to devices with room, those
-// with the least added cost per byte first (a greedy min-knapsack). Simulates and repeats this
-// until all devices fit. If that stalls, runs a local search on the excess. Ignores the makespan,
-// which the improvement reduces later.
-// `time` counts this thread's processor time, so that a busy machine finds what an idle one finds.
-// No step begins after `deadline`.
+// Repairs a placement. On each device above its limit, takes the units (units.h) that hold memory
+// at the device's peak and moves them to devices with room: first the units with the least added
+// cost per byte (a greedy min-knapsack). Simulates and repeats this until all devices fit. If the
+// excess no longer falls, runs a local search for less excess. Ignores the makespan, which the
+// improvement reduces later. `time` counts this thread's processor time, so that a busy machine
+// finds what an idle one finds. No step begins after `deadline`.
 OverflowResult fit_memory(
     const CostModel& cost, const Units& units, const Placement& placement, Effort effort,
     std::chrono::nanoseconds time,

@@ -68,7 +68,8 @@ class LocalSearch {
   double first_penalty() const;
   void adapt_penalty();
 
-  // Functions that save the best placement, or go on from it or another one:
+  // Functions that save the best placement, or let the search go on from it or from another
+  // placement:
   void save_best();
   void return_to_best();
   void reorder_by_list_scheduling();

@@ -130,8 +130,8 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
   }
 }
 
-// The activations fill nine tenths of the memory. No placement that is made for speed fits, but one
-// must be found.
+// The activations fill nine tenths of the memory. No placement that is made for speed fits, but a
+// placement that fits must be found.
 TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
   GeneratorOptions options;
   options.nodes = 1579;

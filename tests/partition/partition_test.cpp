@@ -145,7 +145,8 @@ TEST(Partition, GeneratedGraphsAtEveryWidth) {
     }
 }
 
-// Once a candidate is as short as the lower bound, no other is made. Otherwise all are made.
+// Once a candidate is as short as the lower bound, no other candidate may be made. Otherwise all
+// candidates must be made.
 TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   const Machine machine = Machine::uniform(2, testing::kFastLink);
   const TaskGraph apart = testing::graph_of({10, 10, 10, 10}, {});
