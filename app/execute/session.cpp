@@ -201,8 +201,8 @@ double Session::evaluated_batch_steps() const {
 
 std::int64_t Session::checkpoint_bytes() const {
   std::int64_t elements = 0;
-  for (const auto* tensors : {&memory_->parameters(), &memory_->states(), &memory_->optimizer_states(),
-                              &memory_->averages()})
+  for (const auto* tensors :
+       {&memory_->parameters(), &memory_->states(), &memory_->optimizer_states(), &memory_->averages()})
     for (const PersistentTensor& tensor : *tensors) elements += tensor.desc.shape.elements();
   return elements * members() * std::int64_t{sizeof(float)};
 }

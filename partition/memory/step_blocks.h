@@ -18,7 +18,7 @@ struct BlockOption {
   std::int64_t kept_bytes = 0;     // bytes of `kept` and of what later blocks read
   std::int64_t forward_peak = 0;   // most live bytes while the block runs forward
   std::int64_t backward_peak = 0;  // most live bytes while it runs backward, with its gradients
-  double forward_ms = 0;           // time to run forward once more, as far as needed
+  double forward_ms = 0;           // time to make `kept` and the block's outputs once more
   double repeated_ms = 0;          // time of the runs that backward repeats
 };
 

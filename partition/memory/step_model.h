@@ -77,8 +77,8 @@ std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);
 // peak is live, it is the one whose own tensors and workspace are largest.
 int neediest_run(const StepModel& model, const StepSchedule& schedule);
 
-// Removes repeated runs and outputs of repeated runs that nothing reads, from a schedule without
-// copies.
+// Removes what nothing reads from a schedule without copies: repeated runs, and single outputs of
+// repeated runs.
 void remove_unread(const StepModel& model, StepSchedule& schedule);
 
 // Computes the live bytes of a list of runs from the lifetimes of their buffers.
