@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains one network of several widths on one GPU, all widths in one run and one run after the
-# other. Prints a Markdown table of seconds, and fails unless every member has the bits of its run
-# alone.
+# Trains one network of several widths on one GPU: all widths as the members of one run, and one run
+# for each width. Prints a Markdown table of seconds, and fails unless every member has the bits of
+# its run alone.
 #
 #     jobs/compare_shapes.sh CONVOY DATA.h5 OUT
 #

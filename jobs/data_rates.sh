@@ -3,7 +3,7 @@
 # machine.
 # Usage: jobs/data_rates.sh OUT [MODEL:BATCH ...]
 #   OUT    a folder for the images, the stores and the logs; existing stores are used again
-# Models: resnet50:256. IMAGES: number of photographs to make (8192). STEPS: steps of each run
+# Default: resnet50:256. IMAGES: number of photographs to make (8192). STEPS: steps of each run
 # (150). RANKS: number of GPUs (1). PYTHON: an interpreter with Pillow and numpy (python3). CONVOY:
 # the program (build/cuda/convoy).
 set -euo pipefail

@@ -1,6 +1,6 @@
 // Makes the candidates: one placement by each algorithm. A candidate takes the algorithm's own
-// order of nodes or that of list scheduling, whichever gives the shorter schedule, and is repaired
-// if it exceeds the memory limits.
+// order of nodes or that of list scheduling (simulate(), simulator.h), whichever gives the shorter
+// schedule, and is repaired if it exceeds the memory limits.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -33,8 +33,8 @@ Placement Partitioner::place(Algorithm algorithm) const {
   return place_by_pardnn(cost_, units_);
 }
 
-// Keeps the order that the algorithm made, if it made one that is shorter than that of list
-// scheduling. Else takes the order of list scheduling.
+// Chooses the order of the nodes. Keeps the order that the algorithm made if there is one and it
+// gives a shorter schedule than list scheduling. Otherwise takes the order of list scheduling.
 void Partitioner::choose_order(Entry& entry) const {
   Simulation by_list =
       simulate(cost_, {entry.placement.devices, entry.placement.device_of, {}}, Detail::kTimes);
@@ -88,9 +88,9 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Called if no candidate fits into memory. Looks for a proof that no placement fits. Without one,
-// tries to make some fit: the placements of several algorithms, one that spreads memory over the
-// devices, and the candidate that came closest. The result may still not fit.
+// Called if no candidate fits into memory. Looks for a proof that no placement fits. Without a
+// proof it repairs several placements: those of several algorithms, one that spreads memory over
+// the devices, and the candidate that exceeds the limits least. The returned one may still not fit.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -105,7 +105,7 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
     ImprovementLimits limits;
     limits.deadline = deadline();
-    limits.work = most.count();  // a unit of work takes about a nanosecond
+    limits.work = most.count();  // a unit of work (work.h) takes about a nanosecond
     limits.fit_at_any_cost = true;
     // Stop at the first placement that fits.
     limits.good_enough = std::numeric_limits<Nanoseconds>::max();

@@ -94,8 +94,8 @@ ImprovementLimits Partitioner::search_limits() const {
   // left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  // Under contention one move delays many transfers. So start at a higher temperature, which
-  // accepts schedules that become that much longer.
+  // Under contention (machine.h) one move delays many transfers, so schedules become much longer
+  // before they become shorter. A higher temperature (improvement.h) lets the search accept them.
   if (cost_.machine().contention()) limits.temperature = 0.1;
   if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
   constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
@@ -184,8 +184,9 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
 }
 
 // Searches on all devices, and on the first 2, 4, … devices if their schedule is not much longer.
-// Searching also as a smaller machine would guarantees that more devices never give a longer
-// schedule. The shortest result is searched again, with half of all work.
+// This repeats the searches of machines with fewer devices, so that more devices never give a
+// longer schedule. Then goes on searching from the shortest result, with half of all work. Returns
+// the end of that search.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
@@ -232,7 +233,8 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   };
   const bool second = cost_.device_count() > 1 && small();
   ImprovementLimits limits = search_limits();
-  // Under contention a move takes ten times the work, because it delays many transfers.
+  // Under contention a move takes ten times the work, because it delays many transfers. So allow
+  // more work, although not ten times as much.
   constexpr std::int64_t kContention = 3;
   if (cost_.machine().contention() && small() && limits.work < std::numeric_limits<std::int64_t>::max())
     limits.work *= kContention;

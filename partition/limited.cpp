@@ -58,9 +58,9 @@ Placement Partitioner::ordered(Placement placement) const {
   return std::move(entry.placement);
 }
 
-// Returns the tighter limits for a repair: memory_floor() × (1 + kRatio^number) for whole numbers,
-// so that machines with different limits share them. Expresses them as shares of the machine's
-// limits.
+// Returns limits below the machine's, under which a repair tries to make a placement fit. They are
+// memory_floor() × (1 + kRatio^number) for whole numbers, so that machines with different limits
+// use the same ones. Each is returned as a share of the machine's largest limit.
 std::vector<double> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -76,7 +76,7 @@ std::vector<double> Partitioner::tighter_limits() const {
 }
 
 // Takes the placements of three algorithms and reduces their memory to each of the tighter limits
-// in turn, for at most `most` of time each. Returns the first one that then fits.
+// in turn, for at most the time `most` each. Returns the first placement that then fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   const std::vector<double> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {

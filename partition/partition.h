@@ -28,12 +28,12 @@ struct PartitionOptions {
   // edges, and more in proportion for larger ones, counted in work units (work.h).
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit =
-      // the most moves of the search; unlike a time, it makes results repeatable
+      // The most moves that the search tries. Unlike a limit on time, it makes results repeatable.
       std::numeric_limits<std::int64_t>::max();
   // Time to make a placement fit if no candidate fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
-  // Threads that make candidates, then run local searches. A small graph gets two searches; with a
-  // single thread they run one after the other.
+  // Number of threads that make candidates and then run local searches. A small graph gets two
+  // searches; with a single thread they run one after the other.
   unsigned threads = 2;
   std::uint64_t seed = 1;
 };
@@ -54,8 +54,8 @@ struct PartitionResult {
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0, one_device = 0;
-  // A lower bound on memory: no placement fits if every device has less than this. With this much,
-  // still none may fit.
+  // A lower bound on memory: no placement fits if every device has less than this. Even if every
+  // device has this much, there may be no placement that fits.
   Bytes memory_floor = 0;
   // The candidates that were made. None is made after one that is as short as the lower bound.
   std::vector<Candidate> candidates;

@@ -10,10 +10,10 @@
 # DATA.h5: CIFAR-10 with raw pixels (convoy data convert --encode raw). --quick: two widths and few
 # steps on drawn images, in less than a minute on a CPU; without DATA.h5.
 # BACKEND: cpu or cuda (cuda where nvidia-smi lists a GPU). PRECISION: on a GPU (bf16). DEPTH: of
-# the networks (10). WIDTHS ("1 2 4 8"). SEEDS (16). RATES: learning rates; the loss over rates is a
-# mean of two seeds. RATE: of the seeds' runs (0.1). STEPS (400). BATCH (128). IMAGES: test images
-# of the kernels (16). PYTHON: an interpreter with numpy, h5py and, for the plots, matplotlib
-# (/usr/bin/python3).
+# the networks (10). WIDTHS ("1 2 4 8"). SEEDS: how many (16). RATES: learning rates, two seeds
+# each. RATE: the learning rate of all seeds (0.1). STEPS (400). BATCH (128). IMAGES: number of test
+# images for the feature kernels (16). PYTHON: an interpreter with numpy, h5py and, for the plots,
+# matplotlib (/usr/bin/python3).
 # Papers: Yang, Hu et al., "Tensor Programs V", 2022 (arXiv 2203.03466); Bordelon and Pehlevan,
 # "Dynamics of Finite Width Kernel and Prediction Fluctuations in Mean Field Neural Networks", 2023
 # (arXiv 2304.03408), by whose theory the variances fall as 1/width.
@@ -52,7 +52,8 @@ flags=(--data "$data" --global-batch "$batch" --steps "$steps" --momentum 0.9 --
        --eval-every 0 --checkpoint-every-epochs 0 --keep-checkpoints 1 --log-every "$((steps < 10 ? 1 : 10))")
 [ "$backend" = cpu ] || flags+=(--data-on-device --precision "${PRECISION:-bf16}")
 
-# A member for each seed, and two more seeds for each other rate.
+# Write the members (trainings that one run computes together): one for each seed at the learning
+# rate $rate, and two seeds at each other learning rate.
 {
   for ((seed = 1; seed <= seeds; ++seed)); do printf '[[member]]\nseed = %d\nlearning-rate = %s\n' "$seed" "$rate"; done
   for other in $rates; do

@@ -24,7 +24,7 @@ k=$((3 * side * side))
 gpu=no
 if [ "$quick" = no ] && [ "${BACKEND:-}" != cpu ] && nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then gpu=yes; fi
 
-value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: of JSON objects on standard input
+value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: prints its value in the JSON objects on standard input
 first=''  # microseconds of plain loops
 row() { # DEVICE PRECISION RUNG MICROSECONDS CUBLAS: prints a row; CUBLAS is its time ÷ this time
   first=${first:-$4}

@@ -30,7 +30,7 @@ if [ "$quick" = yes ]; then
   networks=$(sed -E 's/:[0-9]+:(28|32):/:4:\1:/; s/:[0-9]+:224:/:1:224:/' <<<"$networks")
 fi
 
-value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: of JSON objects on standard input
+value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: prints its value in the JSON objects on standard input
 rate_of() { # SCHEDULE ROWS: images/s of the schedule's row
   grep -F "\"schedule\":\"$1\"" <<<"$2" | value images_per_second
 }

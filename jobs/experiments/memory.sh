@@ -6,7 +6,7 @@
 #     jobs/experiments/memory.sh CONVOY OUT
 #
 # MODELS: pairs of network and batch ("resnet50:256 vgg16:256"). STEPS: timed steps of a row (8).
-# FLAGS: what runs them ("--backend cuda --precision bf16").
+# FLAGS: flags of every row ("--backend cuda --precision bf16").
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "memory.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }

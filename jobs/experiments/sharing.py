@@ -74,7 +74,7 @@ class Runs:
     def alone(self, mix, jobs):
         seconds, shas = 0, {}
         for name, flags, steps in jobs:
-            for last in (False, True):  # the first run fills the tuning file
+            for last in (False, True):  # the first run fills the tuning file and is not timed
                 folder = self.folder(mix, "alone", name)
                 if self.train(flags, steps if last else 3, folder).wait() != 0:
                     sys.exit(f"{mix}: {name} alone failed")
@@ -142,7 +142,7 @@ def main():
             flags = {"auto": [], "turns": ["--policy", "turns"], "together": ["--policy", "together"],
                      "limited": limit, "on-demand": [*limit, "--no-prefetch"]}[way]
             if flags[:1] == limit[:1] and len(jobs) < 3:
-                continue  # half is too little for one job next to the other's inputs
+                continue  # with two jobs, half the memory does not hold one job and the other's inputs
             result = runs.share(mix, jobs, shas, way, flags)
             if result is None:
                 continue

@@ -12,7 +12,7 @@ namespace convoy::partition {
 // Receives the nodes and edges of a file. A name is a view into the text or, if it has escapes,
 // into storage that lives until read_dot returns.
 struct DotVisitor {
-  // called for each name in a statement
+  // Called for each name in a statement, also for both ends of an edge.
   std::function<void(std::int64_t line, std::string_view name)> node;
   std::function<void(std::int64_t line, std::string_view from, std::string_view to)> edge;
 };

@@ -18,8 +18,8 @@ namespace {
 
 using Op = StepBuilder::Op;
 
-// Chooses the number of units. Nodes grow linearly with units, so the sizes of two small graphs
-// tell how many units give the wanted size.
+// Returns a graph of about `wanted` nodes. The number of nodes grows linearly with the number of
+// units, so the sizes of two small graphs tell how many units to build.
 template <typename Build>
 TaskGraph of_size(NodeIndex wanted, const Build& build) {
   const NodeIndex one = build(1).node_count(), two = build(2).node_count();

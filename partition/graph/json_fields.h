@@ -15,17 +15,17 @@ enum Field : std::uint8_t {
   kOutputBytes,
   kParameterBytes,
   kPin,
-  kColocate,  // kTimeUs to kColocate: in our nodes
+  kColocate,  // the fields from kTimeUs to kColocate are in our nodes
   kFrom,
   kTo,
-  kBytes,  // kFrom to kBytes: in our edges
+  kBytes,  // the fields from kFrom to kBytes are in our edges
   kFpgaLatency,
   kColorClass,
-  kSupportedOnFpga,  // kFpgaLatency to kSupportedOnFpga: in Microsoft's nodes
+  kSupportedOnFpga,  // the fields from kFpgaLatency to kSupportedOnFpga are in Microsoft's nodes
   kSourceId,
   kDestId,
-  kCost,  // kSourceId to kCost: in Microsoft's edges
-  kSize,  // in Microsoft's nodes and edges
+  kCost,  // the fields from kSourceId to kCost are in Microsoft's edges
+  kSize,  // this field is in Microsoft's nodes and edges
   kFieldCount,
   kUnknown
 };

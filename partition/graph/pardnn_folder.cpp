@@ -75,8 +75,8 @@ std::int64_t value_or(const Values& values, std::string_view name, std::int64_t 
 
 bool is_terminal(std::string_view name) { return name == "src" || name == "snk"; }
 
-// Returns the first of the files that the folder has. Our name comes first, then the default name
-// of ParDNN's program.
+// Returns the first of the named files that the folder has. Our name comes first, then the default
+// name of ParDNN's program. Throws std::runtime_error if the folder has neither.
 std::filesystem::path file_of(const std::filesystem::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::filesystem::exists(folder / name)) return folder / name;

@@ -15,7 +15,8 @@
 
 namespace convoy::partition {
 
-// Throws std::runtime_error that names the file, and its line for a defect in a line.
+// Reads such a folder. Throws std::runtime_error that names the file and, if a line has a defect,
+// the line.
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder);
 
 }  // namespace convoy::partition

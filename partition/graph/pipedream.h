@@ -14,7 +14,8 @@
 
 namespace convoy::partition {
 
-// Throws std::runtime_error that begins with `where` and a line.
+// Reads a profile from its text. If the text has a defect, throws std::runtime_error that begins
+// with `where` (the file's name) and the number of the line.
 TaskGraph parse_pipedream_profile(std::string_view text, const std::string& where);
 
 }  // namespace convoy::partition

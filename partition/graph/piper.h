@@ -20,7 +20,8 @@
 
 namespace convoy::partition {
 
-// Throws std::runtime_error that begins with `where`.
+// Reads an input from its text. If the text has a defect, throws std::runtime_error that begins
+// with `where` (the file's name).
 TaskGraph parse_piper_input(std::string_view text, const std::string& where);
 
 }  // namespace convoy::partition

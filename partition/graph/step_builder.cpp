@@ -69,9 +69,9 @@ NodeIndex StepBuilder::sum(const std::string& name, Bytes bytes, const std::vect
   return gradients.size() == 1 ? gradients[0] : add("gradients/" + name + "/sum", 0, bytes, gradients);
 }
 
-// Adds the backward ops of one forward op. Forward ops come in reverse order. The op that owns a
-// variable comes before all ops that share it, so the variable's gradients are complete when it is
-// reached.
+// Adds the backward ops of one forward op. finish() passes the forward ops in reverse order. So an
+// op that owns a variable comes after all ops that share it, and the gradients of the variable are
+// complete by then.
 void StepBuilder::add_backward(ForwardOp& op) {
   const NodeIndex gradient = sum(op.name, op.output_bytes, op.gradients);
   std::vector<NodeIndex> kept = {gradient};

@@ -23,8 +23,9 @@ class StepBuilder {
                     Op owner);
 
   // Adds a loss that reads all ops without consumers, then a backward op for each op in reverse
-  // order. It reads the op's inputs and the sum of the gradients that the op's consumers return.
-  // An op that uses a variable also gets a weight gradient, and an op that owns one gets an update.
+  // order. A backward op reads the inputs of its forward op and the sum of the gradients that the
+  // forward op's consumers return. An op that uses a variable also gets a weight gradient, and an
+  // op that owns a variable gets an update. Returns the graph.
   TaskGraph finish();
 
  private:

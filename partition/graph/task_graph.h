@@ -52,7 +52,7 @@ class TaskGraph {
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
   // The kinds of devices for which some node has a time. Most graphs have none.
   const std::vector<std::string>& kinds() const { return kinds_; }
-  // Returns the time on a device of that kind; kNone if the node has none for it.
+  // Returns the node's time on a device of kinds()[kind]; kNone if it has no time for this kind.
   Nanoseconds time(NodeIndex node, std::size_t kind) const {
     return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
   }
@@ -97,7 +97,7 @@ class TaskGraph {
   std::span<const NodeIndex> topological_order() const { return order_; }
   Nanoseconds total_time() const { return total_time_; }
   // The greatest common divisor of all times; 0 if all times are 0. The busy time of a device is a
-  // multiple of it, so a lower bound may be rounded up to one.
+  // multiple of this divisor, so a lower bound may be rounded up to a multiple of it.
   Nanoseconds time_divisor() const { return time_divisor_; }
   Bytes total_resident_bytes() const { return total_resident_; }
 
@@ -140,12 +140,13 @@ class TaskGraphBuilder {
   // `position` tells where the node stands in its file. `line_of` turns it into a line number if
   // there is an error.
   NodeIndex add_node(const TaskNode& node, std::int64_t position = kNone);
-  // Edges name ids of nodes, which may be added later. kOutputBytes stands for the producer's
-  // output.
+  // Adds an edge between the nodes with these ids, which may be added later. kOutputBytes says that
+  // the edge moves the producer's whole output.
   static constexpr Bytes kOutputBytes = -1;
   void add_edge(std::int64_t from, std::int64_t to, Bytes bytes = kOutputBytes,
                 std::int64_t position = kNone);
-  // All edges must carry a transfer time, or none.
+  // Adds an edge with a transfer time (has_transfer_times()). All edges of a graph must have such a
+  // time, or none of them.
   void add_timed_edge(std::int64_t from, std::int64_t to, Bytes bytes, Nanoseconds transfer,
                       std::int64_t position = kNone);
   void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
@@ -154,7 +155,8 @@ class TaskGraphBuilder {
   void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
-  // Checks ids, edges and cycles. An error about a cycle prints one. Leaves the builder empty.
+  // Checks ids and edges, and returns the graph. An error about cycles shows one of them. Leaves
+  // the builder empty.
   TaskGraph build();
   [[noreturn]] void fail(std::int64_t position, std::string what) const;
 
@@ -188,8 +190,8 @@ class TaskGraphBuilder {
   std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
-  std::vector<NodeIndex> dense_;  // the node of an id, if ids are dense
-  // Ids with their nodes, if ids are sparse.
+  std::vector<NodeIndex> dense_;  // the node of each id, if ids are dense (few numbers are unused)
+  // Pairs of id and node, sorted by id, if ids are sparse.
   std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;
   bool any_name_ = false, any_pin_ = false, any_group_ = false;
 };

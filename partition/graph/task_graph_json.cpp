@@ -110,7 +110,8 @@ class Reader {
   const char* reached_;
   TaskGraphBuilder builder_;
   const bool color_classes_;
-  // how deep the parser is nested; and at which depth an ignored value began, 0 if in none
+  // depth_: in how many objects and arrays the parser is. skipping_: the depth at which an ignored
+  // value began; 0 if the parser is in no ignored value.
   int depth_ = 0, skipping_ = 0;
   Section section_ = Section::kRoot;
   Format format_ = Format::kUndecided;

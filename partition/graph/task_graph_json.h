@@ -38,7 +38,8 @@ struct ReadOptions {
   bool color_classes = false;
 };
 
-// Throws std::runtime_error that begins with `where` and a line.
+// Reads a graph in either format from its text. If the text has a defect, throws std::runtime_error
+// that begins with `where` (the file's name) and the number of the line.
 TaskGraph parse_task_graph_json(std::string_view text, const std::string& where,
                                 const ReadOptions& options = {});
 

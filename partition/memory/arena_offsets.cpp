@@ -62,8 +62,8 @@ class Packer {
 
   bool done() const { return result_.bytes <= reachable_; }
 
-  // Gives each buffer the smallest gap between the buffers that are live with it, or the space
-  // above them.
+  // Places the buffers in this order. Gives each buffer the smallest sufficient gap between the
+  // buffers that are live with it, or else the space above them.
   void try_order(const Order& order) {
     if (done()) return;
     std::vector<std::int64_t> offset(buffers_.size(), 0);

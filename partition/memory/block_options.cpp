@@ -1,4 +1,6 @@
-// Lists what a block can keep: every subset of its tensors, or a path of subsets if there are many.
+// Lists the options of a block (step_blocks.h), which are the sets of tensors that it can keep:
+// every subset of its tensors or, if there are too many, a series in which each set has one tensor
+// less.
 #include <algorithm>
 #include <limits>
 
@@ -122,8 +124,8 @@ BlockOption StepBlocks::evaluate(int block, const std::vector<int>& kept, bool l
 std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int>& initial,
                                  const std::vector<int>& final, bool backward) const {
   if (runs.empty()) return 0;
-  // After the runs comes the time of the tensors `final`, so that the last run shares none of their
-  // buffers.
+  // The tensors `final` are still read at the time `end`, after all runs. So no output of the last
+  // run takes over one of their buffers.
   const int end = static_cast<int>(runs.size());
   BufferLives lives(end + 1, model_.alignment);
   std::vector<int> newest(droppable_.size(), -1);

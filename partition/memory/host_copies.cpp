@@ -6,8 +6,10 @@
 namespace convoy::partition {
 namespace {
 
-constexpr double kReserve = 1.15;  // begins a copy back this much earlier, because times are estimates
-constexpr double kWorthwhile = 4;  // a tensor leaves again only for this many times its copy's time
+// A copy back begins earlier than its time demands, by this factor, because times are estimates.
+constexpr double kReserve = 1.15;
+// A tensor leaves a second time only if it then stays away for this many times its copy's time.
+constexpr double kWorthwhile = 4;
 
 }  // namespace
 
@@ -49,9 +51,9 @@ HostCopies::HostCopies(const StepModel& model, const StepSchedule& schedule, con
     : model_(model), schedule_(schedule), link_(link) {
   double ms = 0;
   for (const StepRun& run : schedule) end_.push_back(ms += model.operations[run.operation].ms);
-  std::vector<int> number(model.tensor_bytes.size(), -1);  // by tensor: its index in `tensors`
+  std::vector<int> number(model.tensor_bytes.size(), -1);  // the index of each tensor in `tensors`
   for (int i = 0; i < std::ssize(tensors); ++i) number[tensors[i]] = i;
-  std::vector<std::vector<int>> touched(tensors.size());  // by tensor: the runs that write or read it
+  std::vector<std::vector<int>> touched(tensors.size());  // the runs that write or read each tensor
   for (int at = 0; at < std::ssize(schedule); ++at)
     for (const auto* operands : {&schedule[at].outputs, &model.operations[schedule[at].operation].inputs})
       for (const int tensor : *operands)
@@ -85,7 +87,7 @@ std::int64_t HostCopies::bytes_of(const Absence& absence) const {
 
 StepSchedule HostCopies::with(const std::vector<Absence>& absences) const {
   using Kind = StepRun::Kind;
-  std::vector<StepSchedule> after(schedule_.size() + 1);  // by position: the copies right before it
+  std::vector<StepSchedule> after(schedule_.size() + 1);  // the copies right before each run
   for (const Absence& of : absences)
     if (of.leaves) after[of.written + 1].push_back({0, {of.tensor}, Kind::copy_out});
   for (const Absence& of : absences)
@@ -127,7 +129,9 @@ StepSchedule HostCopies::hidden(std::int64_t limit) const {
   return with(apart.absences_);
 }
 
-// If a copy must end early, operations wait for it, and all later operations are late by as much.
+// Lets each copy to the host take as long as it needs, as far as the live bytes stay within the
+// limit. If a copy must end earlier, operations wait for it, and all later operations are late by
+// as much.
 void HostCopies::extend_out(std::vector<std::int64_t>& live, std::int64_t limit) {
   double out = 0, late = 0;
   for (Absence& of : absences_) {

@@ -32,12 +32,14 @@ double expected_ms(const StepModel& model, const StepSchedule& schedule, const H
 // Returns the bytes of host memory that the schedule's copies take.
 std::int64_t host_bytes(const StepModel& model, const StepSchedule& schedule);
 
-// Inserts copies of tensors into a schedule that has none. A tensor leaves after its first run. It
-// comes back after its longest time without a reader, and after other times that are long enough.
+// Inserts copies of tensors into a schedule that has none. A tensor is copied to the host after the
+// run that writes it. It is away from the device during its longest time without a reader, and
+// during other such times that are long enough.
 class HostCopies {
  public:
-  // A time without a reader, as positions in the schedule: `last` touches the tensor, `next` reads
-  // it again.
+  // A time without a reader. `written`, `last` and `next` are positions in the schedule: the run
+  // that writes the tensor, the last run that touches it before this time, and the next run that
+  // reads it.
   struct Absence {
     int tensor, written, last, next;
     bool leaves;  // whether the tensor is copied out; otherwise its content is on the host already
@@ -51,14 +53,14 @@ class HostCopies {
 
   const std::vector<Absence>& absences() const { return absences_; }
 
-  // Frees a buffer right after its last reader, and begins the copy back right before the next
-  // reader.
+  // Returns the schedule with copies on demand: frees a buffer right after the last reader before
+  // each absence, and begins the copy back right before the next reader.
   StepSchedule on_demand() const;
-  // Does the same, but begins each copy back earlier: so that `ahead` runs of the given operations
-  // come between it and the reader.
+  // Returns the same schedule, but with earlier copies back: `ahead` runs of the given operations
+  // come between the begin of a copy and the reader. `operations` has one flag per operation.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
-  // Lets copies begin and end so that no operation waits for them, as far as the live bytes stay
-  // within `limit`.
+  // Returns a schedule in which copies begin and end so that no operation waits for them, as far as
+  // the live bytes stay within `limit`.
   StepSchedule hidden(std::int64_t limit) const;
 
  private:

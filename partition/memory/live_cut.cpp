@@ -9,8 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// Returns, by node, the bytes that are live while it runs if all nodes run on one device in
-// topological order.
+// Returns one number per node: the bytes that are live while the node runs, if all nodes run on one
+// device in topological order.
 std::vector<Bytes> live_in_order(const TaskGraph& graph) {
   const auto order = graph.topological_order();
   std::vector<std::size_t> position(order.size());
@@ -119,11 +119,12 @@ Bytes all_limits(const Machine& machine) {
   return sum;
 }
 
-// Returns a topological order in which nodes before the cut come right before their first reader,
-// so that a layer stays together with its parameters. The other nodes follow.
+// Returns a topological order in which nodes before the cut (the node LiveCut::node) come right
+// before their first reader, so that a layer stays together with its parameters. The other nodes
+// follow.
 std::vector<NodeIndex> near_readers(const TaskGraph& graph, NodeIndex cut) {
   std::vector<NodeIndex> order;
-  // By node: the next input to look at.
+  // The next input to look at, for each node.
   std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);
   std::vector<bool> seen(next.size(), false);
   std::vector<NodeIndex> path;

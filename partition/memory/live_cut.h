@@ -17,7 +17,7 @@ struct LiveCut {
   // The node of the cut; kNone if no node has both ancestors and descendants.
   NodeIndex node = kNone;
   Bytes bytes = 0;          // bytes that are live while `node` runs, without resident bytes
-  std::vector<Bytes> kept;  // by node: the bytes of its output that are live then
+  std::vector<Bytes> kept;  // one element per node: bytes of its output that are live while `node` runs
 };
 
 // Returns the largest cut found. Tries the nodes at which most bytes are live in one order, and

@@ -1,5 +1,5 @@
-// Repairs placements that exceed memory limits: a greedy, a search, and all placements of small
-// graphs.
+// Repairs placements that exceed memory limits (overflow.h): by a greedy algorithm, by a search
+// and, for small graphs, by trying all placements.
 #include "partition/memory/overflow.h"
 
 #include <fmt/format.h>
@@ -73,10 +73,12 @@ class Fitter {
   const TaskGraph& graph_;
   const Machine& machine_;
   const Units& units_;
-  const std::chrono::nanoseconds last_;  // end of the repair, in worked() time
+  const std::chrono::nanoseconds last_;  // value of worked() at which the repair must end
   const std::chrono::steady_clock::time_point deadline_;
   const std::vector<Nanoseconds> depth_first_;
-  std::vector<int> moved_;  // by unit: how often it was evicted; a frequent unit costs more
+  // One element per unit (units.h): how often it was evicted. A unit that was evicted often costs
+  // more.
+  std::vector<int> moved_;
   Random random_;
 };
 
@@ -105,8 +107,9 @@ std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
   return priority;
 }
 
-// Tries the order of bottom levels. If that does not fit, tries depth first, which holds fewer
-// tensors at a time.
+// Tries these devices with the order of list scheduling by bottom levels (simulator.h). If that
+// does not fit, tries the depth-first order, which holds fewer tensors at a time. Returns the
+// attempt that exceeds the limits less.
 Attempt Fitter::judge_devices(std::vector<DeviceIndex> device_of) const {
   Attempt attempt = judge({cost_.device_count(), std::move(device_of), {}});
   if (attempt.overflow == 0) return attempt;
@@ -181,7 +184,8 @@ DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
   return best;
 }
 
-// Makes one pass over the devices above their limits. Returns whether the excess fell.
+// Moves units away from each device that exceeds its limit, until enough bytes should be free
+// there. Keeps the moves, and returns true, if the bytes above all limits became fewer.
 bool Fitter::greedy_round(Attempt& best) {
   std::vector<DeviceIndex> device_of = best.placement.device_of;
   std::vector<Bytes> added(machine_.device_count(), 0);

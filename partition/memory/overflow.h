@@ -24,8 +24,9 @@ Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 //   4. On K devices, no two of the K + 1 largest nodes or groups fit together.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
-// Returns a limit below which nothing fits on equal devices: the largest need of a node, or the
-// resident bytes divided evenly.
+// Returns a limit below which nothing fits on equal devices. It is the larger of two sizes: the
+// most that one node needs (its group's parameters, its inputs and its output), and the resident
+// bytes of all nodes divided by the number of devices.
 Bytes memory_floor(const CostModel& cost, const Units& units);
 
 struct OverflowResult {
@@ -35,16 +36,16 @@ struct OverflowResult {
   bool proven = false;  // whether `reason` is a proof
 };
 
-// kQuick: the greedy and a short search. kThorough: all placements of a small graph (at most 2^20),
-// otherwise a search until the time is up.
+// kQuick runs the greedy algorithm and a short search. kThorough tries all placements of a small
+// graph (at most 2^20 placements); for other graphs it searches until the time is up.
 enum class Effort { kQuick, kThorough };
 
-// Moves units that are live at the peak of a device above its limit to devices with room, those
-// with the least added cost per byte first (a greedy min-knapsack). Simulates and repeats this
-// until all devices fit. If that stalls, runs a local search on the excess. Ignores the makespan,
-// which the improvement reduces later.
-// `time` counts this thread's processor time, so that a busy machine finds what an idle one finds.
-// No step begins after `deadline`.
+// Repairs a placement. On each device above its limit, takes the units (units.h) that hold memory
+// at the device's peak and moves them to devices with room: first the units with the least added
+// cost per byte (a greedy min-knapsack). Simulates and repeats this until all devices fit. If the
+// excess no longer falls, runs a local search for less excess. Ignores the makespan, which the
+// improvement reduces later. `time` counts this thread's processor time, so that a busy machine
+// finds what an idle one finds. No step begins after `deadline`.
 OverflowResult fit_memory(
     const CostModel& cost, const Units& units, const Placement& placement, Effort effort,
     std::chrono::nanoseconds time,

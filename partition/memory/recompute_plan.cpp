@@ -24,7 +24,8 @@ struct RecomputePlanner::Choice {
   const BlockOption* option = nullptr;  // otherwise: the tensors that the first block keeps
   std::int64_t peak = 0;                // least bytes that the stretch needs
   std::int64_t kept = 0;                // bytes that stay while the later blocks run
-  double ms = 0;                        // time of repeated runs outside of the inner stretches
+  // Time of repeated runs, without those in the stretches into which the choice divides this one.
+  double ms = 0;
 };
 
 RecomputePlanner::RecomputePlanner(StepModel model, std::vector<int> away, const HostLink& link)
@@ -57,8 +58,8 @@ std::int64_t RecomputePlanner::forward_peak(int first, int end) const {
   return peak;
 }
 
-// Returns the bytes that are live when a stretch of blocks begins, without those of its input:
-// gradients, and outputs that the backward of its last block `last` needs.
+// Returns the bytes that are live when a stretch of blocks begins, apart from the stretch's input:
+// gradients, and outputs that the backward of the stretch's last block `last` needs.
 std::int64_t RecomputePlanner::entry_bytes(int last) const {
   if (last == blocks_ - 1) return 0;
   std::int64_t bytes = step_.blocks()[last].gradient_bytes;
@@ -101,17 +102,18 @@ void RecomputePlanner::for_each_choice(int first, int last, Visit visit) const {
                  forward_ms(first, last, cut)});
 }
 
-// Returns the tables of the two stretches into which a choice divides this one: that of the later
-// blocks, which runs backward first, and that of the blocks which run again. Null if there is no
-// such stretch.
+// Returns the tables of the two stretches into which a choice divides this one. The first table is
+// that of the later blocks, which run backward first. The second is that of the blocks that run
+// forward again. A table is null if the choice makes no such stretch.
 std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> RecomputePlanner::tables_of(
     const Choice& choice, int first, int last) const {
   if (choice.cut > 0) return {&table(choice.cut, last), &table(first, choice.cut - 1)};
   return {first < last ? &table(first + 1, last) : nullptr, nullptr};
 }
 
-// Times never grow with memory, those of a choice and the least of all. So a choice can shorten the
-// table only where it is not yet as short as the choice ever gets, and that is at its beginning.
+// Fills the table of a stretch: for every amount of free memory, the least time of any choice. With
+// more memory neither this least time nor the time of one choice grows. So a choice can improve
+// only the beginning of the table, up to where the table is as short as the choice ever gets.
 void RecomputePlanner::fill(int first, int last) {
   Times times(static_cast<std::size_t>(most_ + 1), kNever);
   for_each_choice(first, last, [&](const Choice& choice) {
@@ -145,8 +147,8 @@ RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int 
   return best;
 }
 
-// Appends runs of the blocks [first, end) that make the input of block `end`. In the stretch up to
-// the last block of all forward runs for the first time, so all operations run.
+// Appends runs of the blocks [first, end) that make the input of block `end`. In a stretch that
+// ends at the network's last block, forward runs for the first time, so all operations run.
 void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
                                       StepSchedule& to) const {
   for (int block = first; block < end; ++block) {
@@ -160,8 +162,9 @@ void RecomputePlanner::append_forward(int first, int end, int last, Available& a
   }
 }
 
-// Appends the runs of a stretch of blocks. `available`: the stretch's input, the outputs that the
-// last block's backward needs, and all that stays in memory.
+// Appends the runs of a stretch of blocks, forward and backward, within `free` units of memory.
+// `available` has the stretch's input, the outputs that the last block's backward needs, and all
+// tensors that stay in memory.
 void RecomputePlanner::append(int first, int last, int free, Available available, StepSchedule& to) const {
   const Choice choice = best_choice(first, last, free);
   if (choice.cut > 0) {
@@ -184,8 +187,8 @@ void RecomputePlanner::append(int first, int last, int free, Available available
   step_.append_backward(first, available, to);
 }
 
-// Appends the runs of a block that make the option's tensors and, unless it is the last, its
-// outputs.
+// Appends the runs of a block that make the option's tensors. If the block is not the last of its
+// stretch, they also make the block's outputs.
 void RecomputePlanner::append_kept(int block, int last, const BlockOption& option, Available& available,
                                    StepSchedule& to) const {
   Available inner = available;
@@ -270,8 +273,8 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
     double ms;
     int operation, number;  // the number-th run of the operation
   };
-  // By tensor: the operations that write it. Each writes a slice, so without one of their runs the
-  // tensor would have a gap.
+  // One element per tensor: the operations that write it. Each of them writes a slice, so if one
+  // did not run, the tensor would have a gap.
   std::vector<std::vector<int>> writers(model_.tensor_bytes.size());
   for (int i = 0; i < std::ssize(model_.operations); ++i)
     for (const int tensor : model_.operations[i].outputs) writers[tensor].push_back(i);

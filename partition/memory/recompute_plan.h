@@ -28,7 +28,7 @@ struct RecomputePlan {
 class RecomputePlanner {
  public:
   // The tensors `away` leave for host memory and come back on demand, so that they need no bytes in
-  // between. Other plans decide when these copies run (step_planner.h).
+  // between. The StepPlanner (step_planner.h) decides later when these copies run.
   explicit RecomputePlanner(StepModel model, std::vector<int> away = {}, const HostLink& link = {});
   RecomputePlanner(const RecomputePlanner&) = delete;
   RecomputePlanner& operator=(const RecomputePlanner&) = delete;
@@ -41,7 +41,7 @@ class RecomputePlanner {
   RecomputePlan least() const;
 
  private:
-  using Times = std::vector<float>;  // milliseconds, by units of free memory
+  using Times = std::vector<float>;  // one element per number of free units of memory: milliseconds
   struct Choice;
 
   void fill_tables();
@@ -71,8 +71,9 @@ class RecomputePlanner {
   const StepBlocks step_;
   const int blocks_;
   std::int64_t unit_ = 1;
-  int most_ = 0;  // units of a step that keeps every tensor
-  // By the first and the last block of a stretch: its least time of repeated runs.
+  int most_ = 0;  // memory, in units of unit_ bytes, of a step that keeps every tensor
+  // One table for each first and last block of a stretch: the stretch's least times of repeated
+  // runs.
   std::vector<Times> tables_;
 };
 

@@ -30,8 +30,8 @@ void StepBlocks::find_tensors() {
   writer_.assign(tensors, -1);
   last_forward_read_ = first_backward_read_ = last_read_ = writer_;
   droppable_.assign(tensors, 0);
-  // By tensor: how many operations write it, and how many of these can write it again. Each but the
-  // first must update what the earlier ones wrote.
+  // One element per tensor: how many operations write it, and how many of these can write it again.
+  // Each of these operations but the first must update what the earlier ones wrote.
   std::vector<int> writes(tensors, 0), repeatable(tensors, 0);
   const auto& operations = model_.operations;
   for (int i = 0; i < std::ssize(operations); ++i) {
@@ -73,11 +73,11 @@ std::vector<int> StepBlocks::crossing(int position) const {
   return found;
 }
 
-// Returns the tensors of operations [first, end) that backward reads and no later block reads. The
-// slices of a tensor are together.
+// Returns the tensors of operations [first, end) that backward reads and no later block reads. An
+// element is one tensor, or all slices of one tensor.
 std::vector<std::vector<int>> StepBlocks::candidates_between(int first, int end) const {
   std::vector<std::vector<int>> candidates;
-  std::map<int, std::size_t> position;  // by family
+  std::map<int, std::size_t> position;  // index in `candidates` of each family (step_model.h)
   for (int i = first; i < end; ++i)
     for (const int tensor : model_.operations[i].outputs) {
       if (!droppable_[tensor] || writer_[tensor] != i) continue;
@@ -90,7 +90,8 @@ std::vector<std::vector<int>> StepBlocks::candidates_between(int first, int end)
   return candidates;
 }
 
-// Returns the ends of the blocks.
+// Divides the operations of forward into blocks. Returns for each block the index after its last
+// operation.
 std::vector<int> StepBlocks::cuts() const {
   std::vector<int> ends;
   std::vector<int> before;
@@ -114,7 +115,8 @@ std::vector<int> StepBlocks::cuts() const {
   return ends;
 }
 
-// Appends the end of a block. Splits the block first if it has too many tensors to choose from.
+// Appends the end of the block [first, end) to `ends`. If the block has too many tensors to choose
+// from, splits it and appends the end of each part.
 void StepBlocks::split(int first, int end, std::vector<int>& ends) const {
   int best = -1;
   std::int64_t least = 0;

@@ -18,7 +18,7 @@ struct BlockOption {
   std::int64_t kept_bytes = 0;     // bytes of `kept` and of what later blocks read
   std::int64_t forward_peak = 0;   // most live bytes while the block runs forward
   std::int64_t backward_peak = 0;  // most live bytes while it runs backward, with its gradients
-  double forward_ms = 0;           // time to run forward once more, as far as needed
+  double forward_ms = 0;           // time to make `kept` and the block's outputs once more
   double repeated_ms = 0;          // time of the runs that backward repeats
 };
 
@@ -26,37 +26,37 @@ struct StepBlock {
   int first = 0, end = 0;                    // range of operations of forward
   int backward_first = 0, backward_end = 0;  // range of operations of backward
   std::vector<int> outputs;                  // tensors that any later block reads
-  std::vector<int> own_outputs;              // those of `outputs` that this block's backward needs
+  std::vector<int> own_outputs;              // elements of `outputs` that this block's backward needs
   // Bytes of gradients that are live when the block's backward begins.
   std::int64_t gradient_bytes = 0;
   double forward_ms = 0;             // time to make `outputs` again from the block's input
-  std::int64_t forward_peak = 0;     // most live bytes while it makes them
-  std::vector<BlockOption> options;  // none is worse than another in every respect
+  std::int64_t forward_peak = 0;     // most live bytes while the block makes `outputs`
+  std::vector<BlockOption> options;  // no option is worse than another in every respect
   // An option that keeps nothing. The block does not run forward again first: its backward makes
   // what it needs.
   BlockOption late;
 };
 
-// By tensor: whether its content is in memory.
+// One element per tensor: whether its content is in memory.
 using Available = std::vector<char>;
 
 class StepBlocks {
  public:
-  // `model` must outlive the blocks. The tensors `away` wait in host memory until a run reads them,
-  // so that no block keeps them. Throws std::invalid_argument if an operation of forward comes
-  // after one of backward.
+  // `model` must outlive this object. The tensors `away` wait in host memory until a run reads
+  // them, so that no block keeps them. Throws std::invalid_argument if an operation of forward
+  // comes after one of backward.
   explicit StepBlocks(const StepModel& model, const std::vector<int>& away = {});
 
   const std::vector<StepBlock>& blocks() const { return blocks_; }
-  // Returns the bytes of the tensors that backward reads of forward and that no run can make again.
+  // Returns the bytes of the tensors that forward writes, backward reads and no run can make again.
   std::int64_t fixed_bytes() const { return fixed_bytes_; }
-  // Returns the bytes of the tensors between block `at` - 1 and block `at`, without those between
-  // `base` - 1 and `base`.
+  // Returns the bytes of the tensors between(at) that are not in between(base), too.
   std::int64_t bytes_between(int at, int base) const;
+  // Returns the tensors that blocks before `at` write and block `at` or a later one reads.
   const std::vector<int>& between(int at) const { return between_[static_cast<std::size_t>(at)]; }
 
-  // Append the runs that make `wanted`, or those of the block's backward, from the available
-  // tensors. Both update `available`.
+  // append_forward() appends the block's runs that make the tensors `wanted` from the available
+  // ones. append_backward() appends the runs of the block's backward. Both update `available`.
   void append_forward(int block, const std::vector<int>& wanted, Available& available,
                       StepSchedule& to) const;
   void append_backward(int block, Available& available, StepSchedule& to) const;
@@ -80,13 +80,13 @@ class StepBlocks {
 
   const StepModel& model_;
   int forward_ = 0;                                   // number of operations of forward
-  std::vector<int> writer_, last_forward_read_;       // operation by tensor; -1 if there is none
-  std::vector<int> first_backward_read_, last_read_;  // operation by tensor; -1 if there is none
-  // By tensor: whether it may be dropped, and whether it waits on the host.
+  std::vector<int> writer_, last_forward_read_;       // an operation per tensor; -1 if there is none
+  std::vector<int> first_backward_read_, last_read_;  // an operation per tensor; -1 if there is none
+  // One element per tensor: whether it may be dropped, and whether it waits on the host.
   std::vector<char> droppable_, away_;
   std::vector<int> block_of_;  // block of each operation of forward
   std::vector<StepBlock> blocks_;
-  std::vector<std::vector<int>> between_;  // by block: tensors that come from earlier blocks
+  std::vector<std::vector<int>> between_;  // between() of each block
   std::vector<int> gradients_;             // tensors that backward writes
   std::int64_t fixed_bytes_ = 0;
 };

@@ -77,7 +77,7 @@ class WrittenSlices {
   void write(int tensor, int operation, bool updates) {
     if (count_[tensor] < 2) return;
     const int place = place_.at({operation, tensor});
-    // A slice may be written again in a tensor that has all of them.
+    // A slice may be written again in a tensor that has all its slices.
     if (updates && written_[tensor] == count_[tensor]) return;
     if (updates && place != written_[tensor])
       throw std::logic_error(fmt::format("operation {} writes tensor {} after a gap", operation, tensor));
@@ -85,15 +85,17 @@ class WrittenSlices {
   }
 
  private:
-  std::vector<int> count_, written_;          // by tensor: its writers, and how many of them have run
-  std::map<std::pair<int, int>, int> place_;  // by operation and tensor: which of its writers it is
+  // One element per tensor: the number of its writers, and how many of them have run.
+  std::vector<int> count_, written_;
+  // For an operation and a tensor: which of the tensor's writers the operation is.
+  std::map<std::pair<int, int>, int> place_;
 };
 
 }  // namespace
 
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule) {
   BufferLives lives(static_cast<int>(schedule.size()), model.alignment);
-  // By tensor: the buffer of its newest content.
+  // One element per tensor: the buffer of its newest content.
   std::vector<int> newest(model.tensor_bytes.size(), -1);
   std::vector<bool> ran(model.operations.size(), false);
   std::vector<std::pair<int, int>> written;  // tensors that the current run writes, and their buffers
@@ -164,7 +166,7 @@ int neediest_run(const StepModel& model, const StepSchedule& schedule) {
 void remove_unread(const StepModel& model, StepSchedule& schedule) {
   std::vector<int> runs(model.operations.size(), 0);
   for (const StepRun& run : schedule) ++runs[run.operation];
-  // By tensor: whether a later run reads what the current run writes.
+  // One element per tensor: whether a later run reads what the current run writes.
   std::vector<bool> wanted(model.tensor_bytes.size(), false);
   for (StepRun& run : schedule | std::views::reverse) {
     const bool repeated = --runs[run.operation] > 0;

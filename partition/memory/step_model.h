@@ -25,9 +25,10 @@ struct StepModel {
   std::vector<StepOperation> operations;  // operations of forward, then of backward
   // Bytes of each tensor; 0 if it is not in the step's memory.
   std::vector<std::int64_t> tensor_bytes;
-  std::vector<char> copyable;  // by tensor: whether it may wait in host memory; empty if none may
-  // By tensor: a number that the slices of one tensor share, which are kept or dropped together;
-  // empty if each tensor stands alone.
+  // One element per tensor: whether it may wait in host memory; empty if none may.
+  std::vector<char> copyable;
+  // One element per tensor: its family. Slices of the same tensor have the same family and are kept
+  // or dropped together. Empty if no tensors are slices.
   std::vector<int> family;
   std::int64_t alignment = 1;  // sizes of buffers are rounded up to multiples of it
 };
@@ -42,7 +43,7 @@ struct StepRun {
     copied_out,  // the copy has ended, and the content is only in host memory
     copy_back    // a copy back into a new buffer begins
   };
-  int operation = 0;         // operation of a run that computes
+  int operation = 0;         // the operation that runs; copies do not use this
   std::vector<int> outputs;  // the outputs of a run, or the tensor of a copy
   Kind kind = Kind::compute;
   bool computes() const { return kind == Kind::compute; }
@@ -54,13 +55,18 @@ using StepSchedule = std::vector<StepRun>;
 // Returns the schedule in which every operation runs once.
 StepSchedule single_runs(const StepModel& model);
 
-// Returns milliseconds of all runs but the first of each operation, without copies.
+// Returns the milliseconds that repeated runs take: all runs of an operation but the first. Copies
+// do not count.
 double repeated_ms(const StepModel& model, const StepSchedule& schedule);
 
-// Returns the bytes that are live during every run. An output has a buffer of its own, from the run
-// that writes it to the last that reads it, or takes over that of an input which may share and
-// which no later run reads. A buffer that is copied out is live until its copy has ended, and the
-// next one from the run that begins the copy back.
+// Returns one number for each run of the schedule: the bytes of the buffers that are live during
+// that run, and of its workspace. An output gets a buffer of its own, which is live from the run
+// that writes it to the last run that reads it. There are two exceptions:
+//   - An operation that updates one of its inputs writes into the buffer of that input.
+//   - The output of a pair in StepOperation::in_place takes over the buffer of the input if both
+//     have the same size and no later run reads the input.
+// The buffer of a tensor that is copied to host memory is live until that copy has ended. The copy
+// back begins with a new buffer.
 // Throws std::logic_error if a run reads what is not in memory, or writes a slice of a tensor that
 // lacks an earlier slice.
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule);
@@ -71,8 +77,8 @@ std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);
 // peak is live, it is the one whose own tensors and workspace are largest.
 int neediest_run(const StepModel& model, const StepSchedule& schedule);
 
-// Removes repeated runs and outputs of repeated runs that nothing reads, from a schedule without
-// copies.
+// Removes what nothing reads from a schedule without copies: repeated runs, and single outputs of
+// repeated runs.
 void remove_unread(const StepModel& model, StepSchedule& schedule);
 
 // Computes the live bytes of a list of runs from the lifetimes of their buffers.

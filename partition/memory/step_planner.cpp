@@ -58,8 +58,9 @@ StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> aw
 }
 
 // Returns tensors that bring the schedule's live bytes down to the limit while they wait on the
-// host. Each time takes the tensor with the most relief per byte. A tensor gives no relief before
-// its copy has ended, so only as many are taken as the link can copy in time.
+// host. Chooses one tensor after another, each time the one that frees most per byte copied. A
+// tensor frees nothing before its copy has ended, so only as many are chosen as the link can copy
+// in time.
 std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64_t limit) const {
   const std::int64_t smallest = std::ssize(model_.operations) > kManyOperations ? kSmallestOfMany : kSmallest;
   std::vector<int> candidates;
@@ -117,8 +118,8 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   return tensors;
 }
 
-// Returns all tensors that may wait in host memory, as far as it has space. The largest are taken
-// first.
+// Returns all tensors that may wait in host memory, as far as host memory has space. Takes the
+// largest tensors first.
 std::vector<int> StepPlanner::all_that_wait() const {
   std::vector<int> tensors;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)

@@ -147,13 +147,14 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  // By position in the order: the sum of the times of all nodes before it. The next three vectors
-  // are such sums of other values.
+  // One element per position in the topological order: the sum of the times of all nodes before it.
+  // weights_, exchanged_ and outputs_ are such sums of bytes.
   std::vector<Nanoseconds> work_;
   std::vector<Bytes> weights_, exchanged_, outputs_;
-  std::vector<Nanoseconds> receive_;  // time to receive, by the position at which a stage begins
-  // The best last stage, by where it ends in the order and by how many devices are used up to
-  // there.
+  // One element per position: the time to receive the tensors of a stage that begins there.
+  std::vector<Nanoseconds> receive_;
+  // best_[end][used]: the best last stage of a pipeline of the nodes before `end` on `used`
+  // devices.
   std::vector<std::vector<Choice>> best_;
 };
 

@@ -14,19 +14,21 @@ Placement place_on_one_device(const CostModel& cost, const Units& units);
 // Cuts a topological order into K stretches of equal work.
 Placement place_contiguously(const CostModel& cost, const Units& units);
 
-// Heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002). The first node
-// of a colocation group chooses the device of the group. `transfer_weight` scales transfers in the
-// upward ranks. With 1, and with insertion, this is the published algorithm.
+// Places by HEFT, heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3),
+// 2002): nodes in the order of their upward ranks, the longest paths from a node to the end. The
+// first node of a colocation group chooses the device of the group. `transfer_weight` scales
+// transfers in the upward ranks. With 1, and with insertion, this is the published algorithm.
 Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1,
                         bool insertion = true);
 
-// Earliest task first (Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989) in the form of
-// Baechi's m-ETF (Jeon et al., SoCC 2020). A device whose resident bytes would exceed its limit is
-// not used while another has space.
+// Places by ETF, earliest task first (Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989), in the
+// form of Baechi's m-ETF (Jeon et al., SoCC 2020). A device whose resident bytes would exceed its
+// limit is not used while another device has space.
 Placement place_by_etf(const CostModel& cost, const Units& units);
 
-// Multilevel k-way partition of the undirected graph by the METIS library (Karypis, Kumar, SIAM J.
-// Sci. Comput. 20(1), 1998): balances work and minimises the transfer time of cut edges.
+// Places by a multilevel k-way partition of the undirected graph, made by the METIS library
+// (Karypis, Kumar, SIAM J. Sci. Comput. 20(1), 1998). It balances work and minimises the transfer
+// time of the edges between devices.
 Placement place_by_metis(const CostModel& cost, const Units& units);
 
 }  // namespace convoy::partition

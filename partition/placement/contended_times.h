@@ -50,10 +50,10 @@ class ContendedTimes {
 
  private:
   struct DeviceState {
-    // done: total run time of the nodes that have started.
+    // `done` is the total run time of the device's nodes that have started.
     Nanoseconds free_at = 0, next_event = 0, done = 0;
     Nanoseconds sends_until = 0, receives_until = 0;
-    Nanoseconds ready = 0;     // when those inputs of `head` arrive that were sent
+    Nanoseconds ready = 0;     // when the inputs of `head` that were sent so far have arrived
     std::int32_t next = 0;     // index of the next node in the device's order
     std::int32_t missing = 0;  // producers of `head` that have not ended
     NodeIndex running = kNone;
@@ -68,7 +68,7 @@ class ContendedTimes {
     Nanoseconds start = 0;
     EdgeIndex waited_for = kNone;
   };
-  // The times before the current replay().
+  // Times that the current replay() has overwritten, for undo().
   struct OldTimes {
     NodeIndex node;
     NodeTimes times;
@@ -104,14 +104,14 @@ class ContendedTimes {
   std::vector<DeviceIndex> device_of_;
   std::vector<NodeTimes> times_;
   std::vector<EdgeTimes> transfer_;
-  std::vector<EdgeIndex> in_begin_;  // by node: the slot of its first in-edge
-  // By edge: its slot. Slots number all edges by consumer, so that the in-edges of a node are next
-  // to each other in memory.
+  std::vector<EdgeIndex> in_begin_;  // the slot of each node's first in-edge
+  // The slot of each edge. Slots number all edges by consumer, so that the in-edges of a node are
+  // next to each other in memory.
   std::vector<EdgeIndex> slot_;
-  std::vector<NodeIndex> producer_;     // by slot: the producer of its edge
-  std::vector<Nanoseconds> arrival_;    // by slot: when the tensor arrives
-  std::vector<Nanoseconds> total_;      // by device: run time of all its nodes
-  std::vector<std::int32_t> position_;  // by node: its index in sequence_
+  std::vector<NodeIndex> producer_;     // the producer of each slot's edge
+  std::vector<Nanoseconds> arrival_;    // when the tensor of each slot's edge arrives
+  std::vector<Nanoseconds> total_;      // run time of all nodes of each device
+  std::vector<std::int32_t> position_;  // the index of each node in sequence_
   std::vector<NodeIndex> sequence_;     // the nodes in the order of their ends
   std::vector<DeviceState> device_;
   std::vector<Snapshot> snapshots_;
@@ -124,17 +124,18 @@ class ContendedTimes {
   std::vector<Sent> sent_;          // scratch of send(): the transfer to each device
   std::vector<DeviceIndex> receivers_;
   std::vector<Nanoseconds> rest_;
-  // The state of the current replay(): what it will replace, and what it has computed.
+  // The state of the current replay(). The members new_… hold what it has computed, old_… what it
+  // has overwritten.
   Nanoseconds unchanged_from_ = 0, limit_ = 0;
   std::int32_t replay_ = 0, kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;
-  // by node: number of the last replay in which it ended
+  // For each node, the number of the last replay in which it ended.
   std::vector<std::int32_t> ended_in_replay_;
   std::vector<NodeIndex> new_sequence_;
   std::vector<Snapshot> new_snapshots_;
   std::vector<DeviceState> new_snapshot_devices_;
   std::vector<OldTimes> old_times_;
-  // earlier transfers of the nodes in new_sequence_, for undo()
+  // The transfers of the nodes in new_sequence_ before the replay, for undo().
   std::vector<OldTransfer> old_transfers_;
 };
 

@@ -17,9 +17,9 @@ class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
 
-  // Returns the first node that passes `keep`, and its start: `free`, when the device is free, or
-  // later. Returns kNone if there is none. Drops nodes that do not pass. `free` must never
-  // decrease.
+  // Returns the first node that passes `keep`, and the earliest time at which it can start if the
+  // device is free from `free` on. Returns kNone if no node passes. Drops nodes that do not pass.
+  // `free` must not decrease from call to call.
   template <typename Level, typename Keep>
   std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const Level& level, const Keep& keep) {
     for (;;) {

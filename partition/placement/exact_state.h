@@ -44,7 +44,7 @@ class ExactState {
   struct DeviceState {
     NodeIndex running = kNone, chosen = kNone;
     Nanoseconds free_at = 0, next_event = kNever;
-    // left: total run time of the device's nodes that have not started.
+    // `left` is the total run time of the device's nodes that have not started.
     Nanoseconds sends_until = 0, receives_until = 0, left = 0;
     std::int16_t nodes_left = 0;
     bool dirty = true;
@@ -57,7 +57,7 @@ class ExactState {
   bool try_start(DeviceIndex device);  // returns false if the caller must first choose a node
   void end(DeviceIndex device);
   void send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes bytes);
-  // when the node's inputs have arrived; kNever while a producer runs
+  // Returns when all inputs of the node have arrived; kNever while a producer runs.
   Nanoseconds inputs_at(NodeIndex node) const;
   Bytes live(DeviceIndex device, Nanoseconds time) const;
   Nanoseconds last_use(NodeIndex producer, DeviceIndex device) const;

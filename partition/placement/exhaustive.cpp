@@ -1,5 +1,5 @@
-// Counts through all placements like a number in base K (the devices) with one digit per unit that
-// is not pinned.
+// Counts through all placements like a number in base K, for K devices. The number has one digit
+// for each unit (units.h) that is not pinned: the unit's device.
 #include "partition/placement/exhaustive.h"
 
 #include <cmath>

@@ -61,7 +61,7 @@ void LocalSearch::adapt_penalty() {
 void LocalSearch::set_temperature() {
   constexpr double kLast = 1e-4;  // final temperature as a fraction of the makespan
   constexpr double kCoolest = 0.03, kKnown = 0.01;
-  // moves per node that allow the full temperature
+  // With at least this many moves per node the search starts at the full temperature.
   const double many = cost_.machine().contention() ? 400 : 200;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));

@@ -1,5 +1,5 @@
-// The anytime improvement: a local search along the critical path of the schedule, which simulates
-// only what a move changes.
+// The anytime improvement, which can be stopped at any time: a local search along the critical path
+// of the schedule. It simulates only what a move changes.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,11 @@ using Clock = std::chrono::steady_clock;
 struct ImprovementLimits {
   Clock::time_point deadline = Clock::time_point::max();
   std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // most moves to try, for repeatable runs
-  // most work (work.h), also repeatable
+  // Most work to do (work.h), which also makes runs repeatable.
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
   Nanoseconds good_enough = 0;  // the search stops at a makespan of this or less
-  // Until a schedule fits into memory, accept every schedule that exceeds the limits by less than
-  // the one before, however long it is.
+  // Whether the search accepts every schedule that exceeds the memory limits by less than the
+  // schedule before it, however long it is. It does so until a schedule fits.
   bool fit_at_any_cost = false;
   std::uint64_t seed = 1;
   // The temperature at the start, as a fraction of the makespan. A move that lengthens the schedule

@@ -48,7 +48,7 @@ class LocalSearch {
 
   // The moves. Each function tries a change and decides whether to keep it:
   void try_node(NodeIndex node);  // moves the node to another device or place in the order
-  // moves the nodes before and after path_[at] that are on one device
+  // moves path_[at] with the nodes before and after it on the path that are on the same device
   void try_stretch(std::size_t at);
   void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
   void try_swap(NodeIndex node);     // swaps the node with one that runs at about the same time
@@ -68,7 +68,8 @@ class LocalSearch {
   double first_penalty() const;
   void adapt_penalty();
 
-  // Functions that save the best placement, or go on from it or another one:
+  // Functions that save the best placement, or let the search go on from it or from another
+  // placement:
   void save_best();
   void return_to_best();
   void reorder_by_list_scheduling();
@@ -98,11 +99,12 @@ class LocalSearch {
   std::vector<Reassignment> moves_;  // the nodes that the current move moves
   std::vector<NodeIndex> cluster_;
   std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
-  std::vector<std::uint32_t> in_cluster_;  // by node: number of the last cluster that contained it
+  std::vector<std::uint32_t> in_cluster_;  // the last cluster of each node, by cluster_number_
   std::uint32_t cluster_number_ = 0;
-  std::int64_t since_refresh_ = 0, since_best_ = 0;  // number of moves since then
-  std::int64_t work_ = 0;                            // work done (work.h), without that of state_
-  std::int64_t work_at_listing_ = 0;
+  // Number of moves since refresh(), and since a new best schedule, a restart or a kick().
+  std::int64_t since_refresh_ = 0, since_best_ = 0;
+  std::int64_t work_ = 0;             // work done (work.h), without that of state_
+  std::int64_t work_at_listing_ = 0;  // work() at the last reorder_by_list_scheduling()
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;
 };

@@ -113,7 +113,8 @@ class Mapper {
   const TaskGraph& graph_;
   UnitDevices given_;
   const std::vector<Nanoseconds> bottom_;
-  // By node: its earliest start on a machine with any number of devices and free communication.
+  // One element per node: its earliest start on a machine with any number of devices and free
+  // communication.
   std::vector<Nanoseconds> earliest_;
   const Nanoseconds length_;
   std::vector<LoadProfile> profile_;

@@ -1,7 +1,7 @@
-// ParDNN (Qararyah, Wahib, Dikbayır, Belviranli, Unat, "A Computational-Graph Partitioning Method
-// for Training Memory-Constrained DNNs", arXiv 2008.08636), step 1: slicing, mapping and
-// refinement. Step 2, memory, is in partition/memory. Near-linear in nodes and edges for a fixed
-// number of devices.
+// Step 1 of ParDNN (Qararyah, Wahib, Dikbayır, Belviranli, Unat, "A Computational-Graph
+// Partitioning Method for Training Memory-Constrained DNNs", arXiv 2008.08636): slicing, mapping
+// and refinement. Step 2, which makes the result fit into memory, is in partition/memory. The time
+// is near-linear in nodes and edges for a fixed number of devices.
 #pragma once
 
 #include "partition/placement/units.h"
@@ -11,16 +11,17 @@ namespace convoy::partition {
 
 // The result of slicing: disjoint paths of nodes, called clusters, that cover the graph.
 struct Slices {
-  // one per device: the critical path of the nodes left by those before
+  // One path per device: the critical path of the nodes that are in no path before it.
   std::vector<std::vector<NodeIndex>> primary;
   std::vector<std::vector<NodeIndex>> secondary;  // paths of the remaining nodes, longest first
 };
 Slices slice(const CostModel& cost);
 
 // Puts primary cluster k on device k. A secondary cluster goes to the device with the least load in
-// the cluster's span of time, counting communication that slack cannot hide. So it joins the
-// cluster with which it communicates if running in parallel gains less than the communication
-// costs. Returns a placement without an order.
+// the span of time in which the cluster can run. Communication with other devices counts as load,
+// as far as slack cannot hide it. So the cluster joins the one with which it communicates if
+// running in parallel gains less than the communication costs. Returns a placement without an
+// order.
 Placement map_clusters(const CostModel& cost, const Units& units, const Slices& slices);
 
 // Shortens a placement along the critical path of its schedule: gives single nodes other devices,

@@ -6,8 +6,9 @@
 
 namespace convoy::partition {
 
-// Called before the node leaves its device. Sets the time of the first event that can change: the
-// node's start, when its device is free instead, or the end of a producer, whose transfers change.
+// Called before the node leaves its device. Sets replay_from_ to the first event that can change:
+// the node's start, at which its device is free instead, or the end of a producer, whose transfers
+// change.
 void ScheduleState::replay_from_inputs_of(NodeIndex node) {
   replay_from_ = std::min(replay_from_, node_[node].start);
   replay_until_ = std::max(replay_until_, node_[node].finish);

@@ -25,7 +25,7 @@ class ScheduleMemory {
  private:
   // The copy of an output on another device.
   struct Copy {
-    Bytes bytes = -1;  // bytes of the peak; -1 if there is none
+    Bytes bytes = -1;  // -1 if there is no copy
     EdgeIndex edge = kNone;
     Nanoseconds start = 0, arrival = 0, until = 0;
   };
@@ -40,7 +40,7 @@ class ScheduleMemory {
   std::optional<LiveBytes> live_;
   Peak worst_;  // peak of the device with the largest excess
   // Scratch of add_outputs().
-  std::vector<Copy> copies_;  // by device
+  std::vector<Copy> copies_;  // one element per device
   std::vector<DeviceIndex> receivers_;
 };
 

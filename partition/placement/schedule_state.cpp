@@ -58,7 +58,7 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     copy_replayed_times();
     commit_replay();
   } else {
-    // Compute all times anew. The simulation's may differ from them, because it sends only the
+    // Compute all times anew. The times of the simulation may differ, because it sends only the
     // largest of a producer's tensors to a device.
     for (const Place& place : sequence) {
       NodeState& state = node_[place.node];

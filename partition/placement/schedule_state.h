@@ -73,7 +73,7 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
-  // the order of nodes on each device
+  // Returns the order of nodes on each device.
   std::span<const std::vector<NodeIndex>> orders() const { return order_; }
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
@@ -175,8 +175,8 @@ class ScheduleState {
   std::vector<Undo> log_;                      // what the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
-  // The largest key of a moved node, before or after the current move. Tails of later nodes still
-  // hold.
+  // The largest key of a moved node, before or after the current move. The tails of nodes with
+  // larger keys are still right.
   Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;

@@ -22,7 +22,8 @@ Nanoseconds ScheduleState::tail_of(NodeIndex node) const {
   return state.next == kNone ? tail : std::max(tail, length(state.next) + node_[state.next].tail);
 }
 
-// Visits nodes by descending key, so that the tails of all later nodes are known.
+// Visits nodes by descending key (schedule_state.h), so that the tails of all later nodes are
+// known.
 void ScheduleState::update_tails() {
   ++pass_;
   const auto queue_earlier = [&](NodeIndex node) {

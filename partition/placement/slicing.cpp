@@ -8,8 +8,9 @@
 namespace convoy::partition {
 namespace {
 
-// Keeps the graph in reversed topological order, with all out-edges in one array. The levels are
-// computed K + 1 times (for K devices), and on a large graph memory access dominates their cost.
+// Keeps the graph in reversed topological order, with all out-edges in one array. The bottom levels
+// (compute_levels()) are computed K + 1 times for K devices, and on a large graph memory access
+// dominates their cost.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)
@@ -37,8 +38,8 @@ class Slicer {
     }
     compute_levels();
     // Take all secondary paths in the order of these levels, longest first. Each path lowers the
-    // levels of nodes before it, but computing them again is expensive, and the old ones remain
-    // upper bounds.
+    // levels of nodes before it. But computing the levels again is expensive, and the old levels
+    // remain upper bounds.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));

@@ -1,4 +1,4 @@
-// Groups nodes into units.
+// Groups nodes into units, the sets of nodes that must be on one device.
 #include "partition/placement/units.h"
 
 #include <fmt/format.h>

@@ -64,9 +64,9 @@ Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitte
                    memory(progress, admitted)});
 }
 
-// Returns the largest of the bounds for each engine alone. The compute engines count as one that is
-// `engines_` times as fast. Its times are in units of 1 ns / engines_, so that they stay whole
-// numbers.
+// Returns the largest of the bounds for each engine alone. The compute engines count as one engine
+// that is `engines_` times as fast. The times of this engine are in units of 1 ns / engines_, so
+// that they stay whole numbers.
 Nanoseconds Bound::one_engine_each() const {
   std::vector<Operation> in, compute, back;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {
@@ -99,8 +99,8 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// Returns a bound from kernels and the copies back after them. Of clients admitted so far it counts
-// only the copies back, before all others, so that no schedule is shorter.
+// Returns a bound from kernels and the copies back after them. Clients that were admitted so far
+// count only with their copies back, which come before all others. So no schedule is shorter.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();

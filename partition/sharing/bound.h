@@ -21,8 +21,8 @@ class Bound {
   explicit Bound(const Workload& workload);
 
   Nanoseconds at_start() const;
-  // Returns a lower bound on the makespan of a simulation with this progress, whose copy engine is
-  // free. `admitted`: for each client, whether it has been given to the copy engine.
+  // Returns a lower bound on the makespan of a simulation with this progress (client_simulator.h),
+  // whose copy engine is free. `admitted`: for each client, whether the copy engine has got it.
   Nanoseconds of(const Progress& progress, const std::vector<bool>& admitted) const;
 
  private:

@@ -58,8 +58,8 @@ struct Progress {
   Nanoseconds now = 0;
   Nanoseconds compute = 0;    // remaining kernels of admitted clients, summed over engines
   Nanoseconds copy_back = 0;  // remaining copies of admitted clients to the host
-  // kernels and copies back that admitted clients with more than half of the memory
-  // (Workload::large) have not begun
+  // Time of the kernels and copies back that admitted clients have not begun, of clients only that
+  // need more than half of the memory (Workload::large()).
   Nanoseconds large_hold = 0;
 };
 
@@ -147,19 +147,19 @@ class ClientSimulation {
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
   std::vector<Rank> idle_, out_;         // ranks of idle and of evicted clients, ascending
-  std::vector<Nanoseconds> engine_end_;  // by compute engine: end of its last kernel
-  // waiting_: the client admitted last waits for its copy
+  std::vector<Nanoseconds> engine_end_;  // end of the last kernel of each compute engine
+  // `waiting_` says whether the client admitted last still waits for its copy to the device.
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;
   Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host
-  // Total times of the kernels and copies back that admitted clients have not begun; large_left_:
-  // of clients that need more than half of the memory.
+  // Total times of the kernels and of the copies back that admitted clients have not begun.
+  // large_left_: both times of the clients that need more than half of the memory.
   Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;
 };
 
-// `order` must contain each client once.
+// Simulates the clients, admitted in this order, which must contain each client once.
 Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
                   Detail detail = Detail::kTimes);
 

@@ -13,9 +13,9 @@ struct ExactOrder {
   bool complete = false;
 };
 
-// Branch and bound over the next client each time that the copy engine is free, by the simulator's
-// own rules. Starts with the shortest of the given orders. Throws std::runtime_error for more than
-// kMostExactClients.
+// Searches by branch and bound: each time that the copy engine is free it tries every client as the
+// next one, by the simulator's own rules. Starts with the shortest of the orders `seeds`. Throws
+// std::runtime_error for more than kMostExactClients.
 ExactOrder search_exactly(const Workload& workload, const std::vector<Order>& seeds,
                           std::chrono::duration<double> time);
 

@@ -62,8 +62,8 @@ class GeneticSearch {
     return simulate(workload_, order, Prefetch::kOn).makespan;
   }
 
-  // Inserts an order. It replaces an order of equal length, so that the population stays varied but
-  // still changes.
+  // Inserts an order. It replaces an order of equal makespan if there is one, so that the
+  // population stays varied but still changes.
   void add(Order order) {
     const Nanoseconds length = makespan(order);
     const auto at = std::ranges::lower_bound(population_, length, {}, &Individual::makespan);

@@ -26,7 +26,7 @@ Order order_of_arrived(const Workload& workload, const Order& priority) {
   std::vector<ClientIndex> place(priority.size());
   for (std::size_t i = 0; i < priority.size(); ++i) place[priority[i]] = static_cast<ClientIndex>(i);
   const Order coming = order_by_arrival(workload);
-  // clients that have arrived, as positions in `priority`
+  // The clients that have arrived and are not copied yet, as positions in `priority`.
   std::priority_queue<ClientIndex, Order, std::greater<>> waiting;
   Order order;
   Nanoseconds clock = 0;
@@ -41,7 +41,7 @@ Order order_of_arrived(const Workload& workload, const Order& priority) {
 }
 
 // Returns the client's weight (order_by_weight()) without its last division by the window's total
-// time. That is the same for all clients of a window, so it does not change their order.
+// time. This total is the same for all clients of a window, so it does not change their order.
 double weight_of(const Workload& workload, ClientIndex client) {
   const Nanoseconds copy = workload.client(client).copy_in;
   return copy == 0 ? std::numeric_limits<double>::infinity()

@@ -63,8 +63,8 @@ class Bound {
     return least;
   }
 
-  // Returns the earliest time at which a node can begin, whose producers are in near_. In the pass
-  // from the end of the graph backwards, near_ holds the node's consumers, and time counts
+  // Returns the earliest time at which a node can begin. Its producers are in near_. In the pass
+  // from the end of the graph backwards, near_ holds the node's consumers instead, and time counts
   // backwards.
   Nanoseconds earliest() {
     std::sort(near_.begin(), near_.end(),

@@ -201,7 +201,7 @@ Nanoseconds balanced_work(const CostModel& cost) {
     for (NodeIndex node = 0; node < cost.graph().node_count(); ++node) sum += least_time(cost, node);
     return (sum + cost.device_count() - 1) / cost.device_count();
   }
-  // every different speed, with one device that has it
+  // Every different speed, with one device that has it.
   std::vector<std::pair<double, DeviceIndex>> speeds;
   double sum = 0, work = 0;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {

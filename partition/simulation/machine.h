@@ -137,7 +137,7 @@ class CostModel {
   const Machine& machine_;
   bool same_speeds_, all_one_size_ = true;
   double average_slowness_ = 1;
-  std::vector<double> speed_;      // by device
+  std::vector<double> speed_;      // speed() of each device
   std::vector<std::size_t> kind_;  // kind of each device, if the graph has times by kind
   // Average time of each node, if the graph has times by kind.
   std::vector<Nanoseconds> average_time_;

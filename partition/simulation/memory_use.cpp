@@ -52,7 +52,7 @@ class Sweep {
 void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_of, Simulation& result) {
   const std::size_t devices = result.use.size();
   Sweep sweep(devices);
-  std::vector<Nanoseconds> sent(result.finish);  // by node: its end, or the arrival of its last send
+  std::vector<Nanoseconds> sent(result.finish);  // the end of each node, or the arrival of its last send
   // A copy lives until its arrival and the end of its last consumer on that device.
   for (const Transfer& transfer : result.transfers) {
     sent[transfer.producer] = std::max(sent[transfer.producer], transfer.arrival);

@@ -5,8 +5,8 @@
 
 namespace convoy::partition {
 
-// Fills the result's use[].resident_bytes, use[].peak_bytes and memory from its start, finish and
-// transfers.
+// Computes use[].resident_bytes, use[].peak_bytes and `memory` of the result from its `start`,
+// `finish` and `transfers`.
 void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_of, Simulation& result);
 
 }  // namespace convoy::partition

@@ -104,7 +104,7 @@ void PlacementReader::read_order(const Json& order) {
 
 Placement PlacementReader::read(std::string_view text) {
   Json document;
-  // keys so far; nlohmann::json would accept repeated ones
+  // The keys that were read so far. Refuse repeated keys here, because nlohmann::json accepts them.
   std::set<std::pair<int, std::string>> keys;
   std::string section;
   const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {

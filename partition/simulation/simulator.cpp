@@ -92,15 +92,17 @@ class EventLoop {
   const bool keep_transfers_;
   const DeviceIndex devices_;
   std::vector<DeviceState> device_;
-  // By device: the end of its running node; if it is idle, when its next known node becomes ready.
+  // One element per device: the end of its running node or, if it is idle, when its next known node
+  // becomes ready.
   std::vector<Nanoseconds> next_event_;
-  std::vector<char> dirty_;  // by device: whether it may be able to start a node
+  std::vector<char> dirty_;  // one element per device: whether it may be able to start a node
   std::vector<NodeState> node_;
   std::vector<Nanoseconds> exposed_from_;
   NodeIndex last_started_ = kNone;
-  std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
-  // Scratch of send(), by device: the edge with the longest transfer, and the most bytes of any
-  // edge. These are different edges if the file gives transfer times.
+  std::vector<Nanoseconds> arrival_;  // scratch of send(), one element per device
+  // Scratch of send(). One element per device to which it sends: the edge with the longest
+  // transfer, and the most bytes of any edge. These are different edges if the file gives transfer
+  // times.
   std::vector<EdgeIndex> slowest_;
   std::vector<Bytes> most_bytes_;
   std::vector<DeviceIndex> receivers_;
@@ -199,8 +201,8 @@ void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now)
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
-// Prefetches the edges of the node that starts now, and the consumers of the node that started
-// before it, which are soon read. They are far apart in memory, so each would be a cache miss.
+// Prefetches what is soon read: the edges of the node that starts now, and the consumers of the
+// node that started before it. They are far apart in memory, so each read would be a cache miss.
 void EventLoop::fetch_ahead(NodeIndex node) {
   __builtin_prefetch(graph_.successors(node).data());
   __builtin_prefetch(cost_.transfer_times(node).data());

@@ -42,7 +42,7 @@ struct DeviceUse {
 struct Simulation {
   Nanoseconds makespan = 0;
   std::vector<Nanoseconds> start, finish;         // times of each node
-  std::vector<std::vector<NodeIndex>> order;      // by device: its nodes in the order in which they ran
+  std::vector<std::vector<NodeIndex>> order;      // nodes of each device in the order in which they ran
   std::vector<Transfer> transfers;                // transfers sorted by start
   std::vector<DeviceUse> use;                     // use of each device
   std::vector<std::vector<MemorySample>> memory;  // samples of each device by ascending time

@@ -38,8 +38,8 @@ TEST(BucketPlan, CoversEveryElementOnceAndWaitsForItsSegments) {
       EXPECT_GT(bucket.count, 0);
       EXPECT_LE(bucket.count * 4, std::max(sizes.bytes, sizes.edge_bytes));
       for (std::int64_t i = bucket.offset; i < end; ++i) ++covered[static_cast<std::size_t>(i)];
-      // A bucket is sent when its segments are finished. So it must not reach beyond them, where
-      // gradients may be unfinished.
+      // A bucket is sent when its segments (the gradients of its parameters) are finished. So it
+      // must not reach beyond these segments, where gradients may be unfinished.
       const auto& first = segments[static_cast<std::size_t>(bucket.first_segment)];
       const auto& last = segments[static_cast<std::size_t>(bucket.last_segment)];
       EXPECT_GE(bucket.offset, first.offset);

@@ -1,4 +1,5 @@
-// Compares gradient buckets on host memory with plain collectives and serial sums.
+// Compares gradient buckets (gradients of several parameters that the ranks sum in one operation)
+// on host memory with plain collectives and serial sums.
 #include <gtest/gtest.h>
 #include <sched.h>
 

@@ -99,7 +99,8 @@ TYPED_TEST(Movement, EqualsTheSerialOne) {
     world().broadcast(std::span<T>(data), root, "test");
     EXPECT_EQ(data, data_of<T>(root, size));
 
-    // all: every rank's data; uneven: parts of it of different lengths, with none for rank 1.
+    // `all` holds the data of every rank. `uneven` holds parts of these data, with a different
+    // length for each rank and nothing of rank 1.
     std::vector<T> all, uneven;
     std::vector<std::int64_t> counts;
     for (int r = 0; r < ranks; ++r) {

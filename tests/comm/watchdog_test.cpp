@@ -374,8 +374,8 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// The hub's welcome ends the connecting. Messages after it must stay unread, because they are for
-// the watchdog, which does not exist yet.
+// The welcome message of the hub is the last one that connecting reads. Messages after it must stay
+// unread, because they are for the watchdog, which does not exist yet.
 TEST(Wire, LeavesLaterMessagesUnread) {
   auto [here, there] = connected_pair();
   there.send({FrameKind::welcome, {}});

@@ -42,8 +42,8 @@ std::vector<std::int64_t> marked() {
   return {0, 1, 63, 64, 4095, 65536, 1'000'000, kImages - 2, kImages - 1};
 }
 
-// Writes a dataset with one image per chunk. All chunks are allocated from the start, so that only
-// the marked images are written.
+// Writes a dataset with one image per chunk. The file has space for all chunks from the start, so
+// it is enough to write the marked images.
 void write_pixels(hid_t file, bool unlimited) {
   const hsize_t extents[4] = {kImages, 2, 2, 3}, chunk[4] = {1, 2, 2, 3};
   const hsize_t most[4] = {unlimited ? H5S_UNLIMITED : kImages, 2, 2, 3};

@@ -38,7 +38,7 @@ class RequestBatches : public ::testing::TestWithParam<BatchOutput> {
       return std::span<const std::uint8_t>(scratch);
     };
   }
-  // Returns the network's input of entry i.
+  // Returns the image of the batch's entry i as the network would get it.
   static std::vector<float> content(const Batch& batch, std::int64_t i) {
     std::vector<float> image(static_cast<std::size_t>(batch.shape.bytes()));
     if (batch.images != nullptr) {

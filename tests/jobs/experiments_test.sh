@@ -14,7 +14,7 @@ quick() { # SCRIPT: runs it on the CPU; its table is in the file SCRIPT.md
   [ "$(tail -n "$(wc -l <"$folder/$1/$1.md")" "$folder/$1.out")" = "$(cat "$folder/$1/$1.md")" ] || { echo "  printed another table"; return 1; }
 }
 rows() { grep -c "^| $2" "$folder/$1/$1.md"; }              # SCRIPT START: prints the number of rows that start so
-cell() { awk -F' *[|] *' -v r="$2" -v c="$3" '/^[|]/ && ++n == r + 2 { print $(c + 1) }' "$folder/$1/$1.md"; }  # SCRIPT ROW COLUMN
+cell() { awk -F' *[|] *' -v r="$2" -v c="$3" '/^[|]/ && ++n == r + 2 { print $(c + 1) }' "$folder/$1/$1.md"; }  # SCRIPT ROW COLUMN: prints a cell
 above() { awk -v found="$1" -v least="$2" 'BEGIN { exit !(found > least) }' || { echo "  found $1, expected more than $2"; return 1; }; }
 
 echo "== gemm_ladder.sh"

@@ -13,8 +13,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands. dy, dy2 and dx2 have values even in samples that are not valid, so
-// that a kernel that reads those samples fails.
+// A layer with its operands (batch_norm.h describes them). The gradients dy, dy2 and dx2 have
+// values even in samples that are not valid, so that a kernel that reads those samples fails.
 struct Layer {
   BatchNormProblem problem = {};
   StepControl control = {};
@@ -172,7 +172,8 @@ TEST(BatchNorm, MatchesTheReference) {
 }
 
 // Tests images of which CUDA joins two, four or eight pixels to rows of whole 16-byte packs, so
-// that the sums of a channel come from several columns. In the odd cases it cannot join pixels.
+// that the sums of a channel come from several columns. The last shape has an odd number of pixels,
+// which CUDA cannot join.
 TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
   if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
   Random random(9);

@@ -57,7 +57,8 @@ Case case_of(const Layer& layer, Operation operation, std::vector<Tensor> inputs
   return test;
 }
 
-// The reference computes one sample after the other anyway.
+// Calls check(run, name), where `run` runs a case, for every layout of every backend but the
+// reference, which computes one sample after the other anyway.
 template <typename Check>
 void for_each_run(const Check& check) {
   for (const Backend backend : backends())
@@ -151,7 +152,7 @@ TEST(Conv2dSlices, PiecesAddUpToTheGradientOfTheWeights) {
   }
 }
 
-// Goes on from slice to slice. All slices but the first read the gradient so far.
+// Computes a weight gradient slice by slice. All slices but the first add to the gradient so far.
 TEST(Conv2dSlices, SlicesHaveTheBitsOfTheWholeGradient) {
   Random random(6);
   for (const Layer& of : layers()) {

@@ -110,8 +110,8 @@ TEST(Depthwise, GivesTheGradientBeforeItsInputsRelu) {
   }
 }
 
-// The sums must be those of y as it is stored (rounded), and cover valid samples only. y itself has
-// all samples.
+// The sums that a batch norm needs must be computed from y as it is stored (rounded), and from
+// valid samples only. y itself has all samples.
 TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU, and the cpu backend does not fuse it";
   Random random(4);

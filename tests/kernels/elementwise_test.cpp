@@ -78,8 +78,8 @@ TEST(Add, MatchesTheReference) {
     }
 }
 
-// The sums must be those of y as it is stored (rounded), and cover valid samples only. y itself has
-// all samples.
+// The sums that a batch norm needs must be computed from y as it is stored (rounded), and from
+// valid samples only. y itself has all samples.
 TEST(Add, StatisticsAreThoseOfWhatWasWritten) {
   Random random(6);
   for (const Shape& shape : {Shape{3, 64, 14, 14}, Shape{20, 160, 9, 7}, Shape{5, 21, 3, 3}, Shape{300, 40}})

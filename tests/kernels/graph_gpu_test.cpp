@@ -1,5 +1,5 @@
-// Tests captured steps. Kernels must only enqueue work, read StepControl on the device, and leave
-// nothing that changes the next replay.
+// Tests steps that are captured as CUDA graphs. Kernels must only enqueue work, read StepControl on
+// the device, and leave nothing in memory that changes the next replay.
 #include <gtest/gtest.h>
 
 #include "kernels/batch_norm/batch_norm.h"

@@ -39,8 +39,8 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// Rows of whole packs of 16 bytes, of fewer packs than a block is wide, of one channel, of an odd
-// number of channels, and of many tiles.
+// These shapes have rows of whole packs of 16 bytes, of fewer packs than a thread block has
+// columns, of one channel, of an odd number of channels, and of many tiles.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},
                                     {2, 2048, 7, 7}, {111, 1000},      {3, 24, 19, 17}};
 

@@ -37,8 +37,8 @@ Tensor moments_of(const Case& forward) {
   return floats(moments.desc.shape, moments.values);
 }
 
-// Rows that fit into registers and rows that do not; rows that end in a part of a pack; warps with
-// several rows; long images.
+// These shapes have rows that fit into registers and rows that do not, rows that do not end with a
+// whole pack (16 bytes), several rows per warp, and long images.
 const std::vector<Shape> kShapes = {{2, 3, 5, 7}, {2, 96, 7, 7},   {3, 33, 4, 4},   {1, 192, 5, 3},
                                     {5, 37},      {4, 768, 2, 2},  {2, 16, 40, 33}, {1, 2056, 1, 3},
                                     {300, 40},    {1, 8, 3, 1000}, {2, 1500},       {2, 384, 3, 3}};

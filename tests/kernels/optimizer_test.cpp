@@ -173,8 +173,8 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
   }
 }
 
-// A segment's rate must act as a learning rate larger by this factor. For a power of two even the
-// bits are equal.
+// The rate of a segment (the range of one parameter) must act as a factor of the learning rate. If
+// the factor is a power of two, even the bits are equal.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
   for (Rule rule : rules()) {
@@ -192,7 +192,7 @@ TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   }
 }
 
-// The decay of a segment must act as a weight decay that is larger by this factor.
+// The decay of a segment must act as a factor of the weight decay.
 TEST(Optimizer, ASegmentsDecayIsAFactorOfTheWeightDecay) {
   Random random(8);
   for (Rule rule : rules()) {

@@ -293,7 +293,8 @@ TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
     }
 }
 
-// The sums must be those of y as it is stored (rounded), and cover valid samples only.
+// The sums that a batch norm needs must be computed from y as it is stored (rounded), and from
+// valid samples only.
 TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
   Random random(9);
   struct Shapes {

@@ -17,7 +17,7 @@ struct Shape {
   double edge_share = 0.3;  // share of all pairs of nodes that have an edge
   Nanoseconds longest = 100'000;
   Bytes largest = 1 << 20;
-  // about how many nodes are in colocation groups, and how many are pinned
+  // About how many nodes are in colocation groups, and how many are pinned.
   int groups = 0, pins = 0;
   DeviceIndex devices = 2;  // number of devices that pins choose from
   bool kinds = false;       // whether nodes have times for devices of kind "a" and "b"

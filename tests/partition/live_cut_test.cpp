@@ -68,7 +68,7 @@ TEST(LiveCut, CountsTheSmallestThatMustBeHeld) {
   builder.add_edge(1, 2);
   const TaskGraph graph = builder.build();
   const Machine machine = Machine::uniform(2, testing::kFastLink);
-  // needed while node 2 runs
+  // the bytes needed while node 2 runs: the small copy of one input, the other input and its output
   EXPECT_EQ(find_live_cut(CostModel(graph, machine)).bytes, 200 + 1000 + 1000);
 }
 
@@ -130,8 +130,8 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
   }
 }
 
-// The activations fill nine tenths of the memory. No placement that is made for speed fits, but one
-// must be found.
+// The activations fill nine tenths of the memory. No placement that is made for speed fits, but a
+// placement that fits must be found.
 TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
   GeneratorOptions options;
   options.nodes = 1579;

@@ -135,7 +135,7 @@ TEST(Memory, FindsWhatExhaustiveSearchFinds) {
     const PartitionResult open = partition_graph(free, quick());
     Bytes peak = 0;
     for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
-    // skipped: 3^10 simulations would take a second for each graph
+    // Skip such a case, because 3^10 simulations would take a second for each graph.
     if (devices == 3 && graph.node_count() > 8) continue;
     const double share = 0.5 + 0.1 * static_cast<double>(seed % 5);
     const Machine machine = Machine::uniform(

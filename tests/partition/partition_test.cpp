@@ -93,7 +93,7 @@ TEST(Partition, RandomGraphsWithConstraints) {
     shape.pins = seed % 2 == 0 ? shape.nodes / 4 : 0;
     shape.devices = 2 + static_cast<DeviceIndex>(seed % 3);
     TaskGraph graph = [&] {
-      // fails if the pins of a group differ; then draw again
+      // Drawing a graph throws if the pins of a group differ. Then draw another one.
       for (std::uint64_t retry = 0;; ++retry) try {
           return testing::random_graph(seed + 1000 * retry, shape);
         } catch (const std::runtime_error&) {
@@ -145,7 +145,8 @@ TEST(Partition, GeneratedGraphsAtEveryWidth) {
     }
 }
 
-// Once a candidate is as short as the lower bound, no other is made. Otherwise all are made.
+// Once a candidate is as short as the lower bound, no other candidate may be made. Otherwise all
+// candidates must be made.
 TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   const Machine machine = Machine::uniform(2, testing::kFastLink);
   const TaskGraph apart = testing::graph_of({10, 10, 10, 10}, {});
@@ -156,8 +157,8 @@ TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   expect_valid(easy, at_once, "independent nodes");
   EXPECT_EQ(at_once.simulation.makespan, at_once.lower_bound);
   EXPECT_EQ(at_once.candidates.size(), 1u);
-  // Running the branches of this fork in parallel saves less than a transfer costs. The bound knows
-  // that: 40 µs, on one device.
+  // Running the branches of this fork in parallel saves less than a transfer costs. The bound must
+  // count that and be 40 µs, the time on one device.
   const TaskGraph fork = testing::graph_of({10, 10, 10, 10}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const PartitionResult known = partition_graph(CostModel(fork, machine), options);
   EXPECT_EQ(known.simulation.makespan, known.lower_bound);
@@ -221,7 +222,8 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   };
   for (const auto& path : slices.primary) {
     check_path(path);
-    // length of the cluster's path with communication; must not exceed that of the path before
+    // The length of the cluster's path, with communication. It must not exceed the length of the
+    // path before it.
     Nanoseconds length = 0;
     for (std::size_t i = 0; i < path.size(); ++i) {
       length += graph.time(path[i]);

@@ -1,4 +1,5 @@
-// Tests files of jobs: a good file is read, and any other text is refused in one line.
+// Tests reading the job file of `convoy simulate --jobs`: a good file is read, and any other text
+// is refused in one line.
 #include <gtest/gtest.h>
 
 #include "partition/random.h"

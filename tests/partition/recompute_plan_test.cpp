@@ -107,7 +107,7 @@ double exhaustive(const Chain& chain, std::int64_t limit) {
   return -1;
 }
 
-// Tries chains of three to five operations, at every limit at which a schedule exists.
+// Tries chains of three to five operations, at every memory limit at which a schedule exists.
 TEST(RecomputePlan, IsNearTheBestOfAllOnSmallChains) {
   double planned = 0, best = 0;
   int plans = 0, optimal = 0, missed = 0;
@@ -182,8 +182,8 @@ Chain sliced_chain(int length, std::uint64_t seed) {
   return chain;
 }
 
-// Slices of one tensor are kept or dropped together at first, but the plan that results may keep
-// some of them.
+// The planner first keeps or drops all slices of a tensor together. But if there is memory left,
+// its plan may keep some slices of a tensor that it otherwise drops.
 TEST(RecomputePlan, IsNearTheBestOfAllOnSlicesOfABatch) {
   double planned = 0, best = 0;
   int plans = 0, optimal = 0, missed = 0;
@@ -280,8 +280,8 @@ TEST(RecomputePlan, SlicesOfAWholeTensorRunAgainTogether) {
   EXPECT_THROW(live_peak(model, gap), std::logic_error);
 }
 
-// The last run of a block cannot write over a tensor that the block keeps, although the run may
-// share its buffer. Otherwise the plan would take more than the planner expects.
+// An operation whose output may share the buffer of its input cannot do so if the block keeps the
+// input. The planner must know this, or its plan would take more memory than it expects.
 TEST(RecomputePlan, KeptTensorsAreNotOverwritten) {
   StepModel model;
   model.tensor_bytes = {40, 40, 4, 1, 40, 40, 0};
@@ -329,7 +329,7 @@ TEST(RecomputePlan, ResidualBlocksTakeLittleTime) {
   expect_curve(residual_step(50), {{0.75, 3.5}, {0.5, 10.5}, {0.25, 22}, {0.15, 32}, {0.1, 46}});
 }
 
-// These are hard for the planner, because a dense block has no tensor on which all later operations
+// Dense blocks are hard for the planner, because they have no tensor on which all later operations
 // depend.
 TEST(RecomputePlan, DenseBlocksTakeLittleTime) {
   expect_curve(dense_step(4, 12), {{0.75, 2.8}, {0.5, 6.3}, {0.25, 13.5}, {0.15, 21}});

@@ -42,8 +42,8 @@ TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   }
 }
 
-// Tries what forbids using fewer devices: a memory limit too low for one device, different devices,
-// and pins, which name devices.
+// Tries cases in which the search must not use fewer devices: a memory limit too low for one
+// device, different devices, and pins, which name devices.
 TEST(SecondSearch, KeepsLimitsAndPins) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,5 +1,5 @@
-// Tests the orders of clients: rules against orders worked out by hand, searches against all
-// orders, and the bound against the searches.
+// Tests the orders in which clients (jobs that share a device) are admitted: compares rules with
+// orders worked out by hand, searches with all orders, and the bound with the searches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST(SharingPolicies, RulesTakeOnlyClientsThatHaveArrived) {
   const Workload workload = workload_of({{6, {2}}, {1, {9}, {}, 0, 0, 5}, {2, {1}, {}, 0, 0, 3}});
   EXPECT_EQ(order_by_arrival(workload), (Order{0, 2, 1}));
   EXPECT_EQ(orders_by_johnson(workload).front(), (Order{0, 1, 2}));
-  // client 0 is alone; then the lowest weight, client 2
+  // Only client 0 has arrived at first. Then client 2, which has the lowest weight, is taken.
   EXPECT_EQ(order_by_weight(workload, 16), (Order{0, 2, 1}));
 }
 

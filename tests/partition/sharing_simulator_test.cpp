@@ -39,10 +39,10 @@ const std::vector<Case>& cases() {
   static const std::vector<Given> swappers = {{50, {100, 100}, {300}, 50, 10},
                                               {50, {100, 100}, {300}, 50, 10}};
   static const std::vector<Case> all = {
-      // each is copied and runs in turn: 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500 µs
+      // The clients are copied and run in turn: 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500 µs.
       {"four, one after the other", thesis, {}, kOff, 2375},
-      // Copies end at 62.5, 67.5, 187.5 and 375, each before the previous kernel ends: 62.5 + 4 ×
-      // 500.
+      // Copies end at 62.5, 67.5, 187.5 and 375, each before the previous kernel ends. So the four
+      // kernels run without a break: 62.5 + 4 × 500 µs.
       {"four, copies hidden", thesis, {}, kOn, 2062.5},
       {"alone", {{3, {5}, {}, 2}}, {}, kOn, 10},
       {"alone, without prefetching", {{3, {5}, {}, 2}}, {}, kOff, 10},
@@ -77,7 +77,8 @@ const std::vector<Case>& cases() {
       {"no eviction", {sleeper, guest}, {1, 10, kNever}, kOn, 39},
       // a is evicted 6-9; b: copied 9-10, runs 10-15; a returns 24-26
       {"eviction of a whole client", {sleeper, guest}, {1, 10, kWhole}, kOn, 33, 8},
-      // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; they return 25-26
+      // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; a's bytes return
+      // 25-26
       {"eviction of a part", {sleeper, guest}, {1, 10, kPartial}, kOn, 33, 4},
       // Evicting a and its return take 5, but its gap lasts 4. a: runs 2-6 and 10-14, copied back
       // 14-17; b: copied 17-18, runs 18-23

@@ -40,8 +40,8 @@ TEST(Topology, ReadsACluster) {
   EXPECT_EQ(error_of(cluster, 3), "t.json: devices_per_node is 2, expected a divisor of the 3 devices");
 }
 
-// If a node has one time, it has it on every kind of device. If it has one for each kind, a device
-// takes that of its kind. Both are divided by the device's speed.
+// A node may have a single time, which holds for every kind of device, or a time for each kind. In
+// both cases the time is divided by the device's speed.
 TEST(Topology, KindsHaveTheirOwnTimes) {
   const TaskGraph graph = parse_task_graph_json(
       R"({"nodes": [{"id": 0, "time_us": {"fast": 10, "slow": 40}, "resident_bytes": 0, "output_bytes": 0},

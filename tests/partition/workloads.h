@@ -9,7 +9,8 @@
 
 namespace convoy::partition::sharing::testing {
 
-// A client with times in µs, as in files.
+// A client with all times in µs, as in the job file of `convoy simulate --jobs`. workload_of()
+// converts them to nanoseconds.
 struct Given {
   double copy = 0;
   std::vector<double> kernels;

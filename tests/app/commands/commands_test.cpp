@@ -173,8 +173,8 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-// Under a launcher only one process per host prints an error that all have. This process has local
-// rank 1, but no other process exists, so it must print the error itself.
+// Under a launcher, if all processes of a host have the same error, only one of them prints it.
+// This process has local rank 1, but no other process exists, so it must print the error itself.
 TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);

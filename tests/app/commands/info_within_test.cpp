@@ -42,7 +42,8 @@ TEST(LargestWithin, FindsTheLargestNumberInFewSteps) {
     }
 }
 
-// A kernel may be unable to take large numbers.
+// A kernel may throw for large batches or images. The result must say why larger numbers are
+// impossible.
 TEST(LargestWithin, SaysWhatMakesLargerNumbersImpossible) {
   LargestWithin search(
       [](std::int64_t number) {

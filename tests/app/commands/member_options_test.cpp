@@ -1,4 +1,5 @@
-// Tests the specifications of --members, and the options in which members must not differ.
+// Tests the specifications of --members, which list trainings that run together (the members), and
+// the options in which members must not differ.
 #include "app/commands/member_options.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Trains over slices of the batch on several ranks, which sum a gradient when all its slices have
-// been added up.
+// Trains over slices of the batch on several ranks. The sum of a gradient over the ranks must wait
+// until a rank has added up the gradients of all its slices.
 #include <gtest/gtest.h>
 
 #include "app/compile/fit_memory.h"

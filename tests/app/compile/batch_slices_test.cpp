@@ -54,7 +54,8 @@ int cut_convolutions(const StepGraph& graph) {
   }));
 }
 
-// Returns the samples in a piece of the convolutions that are cut.
+// Returns the number of samples in a piece: a part of the batch over which a cut convolution
+// computes its weight gradient at once (weight_gradient_pieces.h).
 std::int64_t piece_of(const StepGraph& graph) {
   std::int64_t piece = 0;
   for (const Node& node : graph.nodes)
@@ -134,13 +135,14 @@ TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
 // The pass cuts the convolutions from the first large one to the last.
 TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   const Network network = plain(8, 32);
-  // Returns how many convolutions are cut, and the samples of a piece.
+  // Returns how many convolutions are cut, and how many samples a piece has.
   const auto cut = [&](const PieceOptions& options) {
     StepGraph graph = build_step_graph(fuse(network), {});
     cut_weight_gradients(graph, options);
     return std::pair(cut_convolutions(graph), piece_of(graph));
   };
-  // x and dy take 360,448, 524,288, 196,608, 262,144, 98,304 and 131,072 bytes.
+  // x and dy of the six convolutions take 360,448, 524,288, 196,608, 262,144, 98,304 and 131,072
+  // bytes.
   EXPECT_EQ(cut({.most_pieces = 4, .least_bytes = 0}), std::pair(6, 2l));
   EXPECT_EQ(cut({.least_bytes = 524'288}), std::pair(1, 4l));
   EXPECT_EQ(cut({.least_bytes = 524'289}), std::pair(0, 0l));
@@ -153,7 +155,8 @@ TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   EXPECT_EQ(cut({}), std::pair(0, 0l)) << "so small a network gains nothing";
 }
 
-// Steps that read stored images are cut as those that are given images: their images have no batch.
+// In steps that read stored images, the tensor of images has no extent for the batch. Convolutions
+// must be cut there as in steps that are given a batch of images.
 TEST(CutWeightGradients, StoredImagesAreCutAlike) {
   StepOptions options;
   options.pieces = {.most_pieces = 4, .least_bytes = 0};

@@ -63,7 +63,7 @@ TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
 }
 
 // A buffer's memory must not be reused before `kReuseDelay` nodes have passed, so that readers in
-// other lanes can finish.
+// other lanes (which run at the same time, lane_plan.h) can finish.
 TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
   constexpr int kReuseDelay = 4;
   const Network network = fuse(make_network("googlenet", {2, 3, 64, 64}, 10));

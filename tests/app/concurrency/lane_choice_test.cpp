@@ -1,4 +1,5 @@
-// Tests the choice that --lanes auto makes. A class that returns made-up times replaces the device.
+// Tests which lanes (sequences of instructions that run at the same time, lane_plan.h) --lanes auto
+// chooses. A class that returns made-up times replaces the device.
 #include "app/concurrency/lane_choice.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +72,7 @@ class MadeUpDevice final : public StepTimer {
     return ms;
   }
   int measured_pairs = 0, measured_schedules = 0;
-  double factor_of_others = 1;  // for schedules other than the fixed lanes
+  double factor_of_others = 1;  // multiplies the times of all schedules but that of the fixed lanes
 
  private:
   const Program& program_;
@@ -105,7 +106,7 @@ TEST(LaneChoice, FixedLanesStayUnlessOthersAreClearlyFaster) {
 }
 
 // The model expects 19 operations of 40 ms each. The time allowed for measuring is too short for
-// such a step, so the fixed lanes must stay.
+// such a step. So the fixed lanes, which are used without measurements, must stay.
 TEST(LaneChoice, LongStepsKeepTheFixedLanes) {
   const Program program = branches();
   MadeUpDevice device(program, 1);

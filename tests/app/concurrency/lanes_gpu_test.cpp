@@ -1,5 +1,6 @@
-// Tests lanes that are chosen on a GPU: the resources of kernels that are found, the times that are
-// measured, and that results keep their bits.
+// Tests lanes (sequences of instructions that run at the same time) that are chosen on a GPU: the
+// resources that are found for kernels, the times that are measured, and that results keep their
+// bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -71,8 +71,9 @@ TEST(Schedule, PredictionsOfADiamond) {
   EXPECT_EQ(forked.forks, 1);
   EXPECT_DOUBLE_EQ(forked.begin[2], 1.25);
   EXPECT_DOUBLE_EQ(forked.end[2], 3.25);
-  // Here the last operation is in the lane of the short branch and waits for the long one, so the
-  // waits (0.25 ms each) before and after the long branch delay the step.
+  // Here the long branch has a lane of its own, and the last operation is in the lane of the short
+  // branch. So the step is delayed by both waits for the other lane, which take 0.25 ms each:
+  // before and after the long branch.
   const LaneOrder late{{0, 1, 2, 3}, {0, 1, 0, 0}, {}};
   EXPECT_DOUBLE_EQ(predict(load, side_by_side, late, 0.25).ms, 1 + 0.25 + 3 + 0.25 + 1);
   // Here `holds` makes the second branch wait for the first, although it does not need its result.

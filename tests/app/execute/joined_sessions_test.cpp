@@ -1,5 +1,6 @@
-// Tests that sessions of different shapes that take their steps together give every member the bits
-// of a training alone, and that they share the batches of one source.
+// Tests sessions of different shapes that take their steps together. Every member (one training of
+// a session) must get the bits of a training alone, and the sessions must share the batches of one
+// source.
 #include "tests/app/execute/joined_support.h"
 
 namespace convoy::app {

@@ -34,8 +34,8 @@ class CountingSource final : public data::BatchSource, public data::BatchLease::
   int given_ = 0, lent_ = 0;
 };
 
-// Two members of each network, whose images have 8 x 8 pixels. All of them train on the same
-// batches.
+// Trains two members of each network: a session per network, which runs two trainings together. The
+// images have 8 x 8 pixels, and all members train on the same batches.
 class JoinedRun {
  public:
   using Kind = InputOptions::Kind;

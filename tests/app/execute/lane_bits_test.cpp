@@ -1,4 +1,5 @@
-// Tests that a step has the same bits in any order in which its lanes may run it.
+// Tests that a step has the same bits in any order in which its lanes may run it. Lanes are
+// sequences of instructions that run at the same time (lane_plan.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Tests that lanes may change the time at which instructions run, but never the data that they
-// read.
+// Tests that lanes, which are sequences of instructions that run at the same time, may change when
+// instructions run, but never the data that they read.
 #include "app/execute/lane_plan.h"
 
 #include <gtest/gtest.h>

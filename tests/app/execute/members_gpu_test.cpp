@@ -53,8 +53,8 @@ TEST_F(CudaMembers, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// Members of a group have the same batch. The batches of all groups are in one ring, from which
-// each member must read its own.
+// Members of a group have the same batch. The batches of all groups are in one ring of buffers on
+// the GPU, from which each member must read the batch of its group.
 TEST_F(CudaMembers, ShareTheirImages) {
   MembersRun run(residual(), options(Precision::fp32), 0, 5);
   const MemoryPlan& plan = run.session().memory().plan();

@@ -1,4 +1,4 @@
-// Tests that members of one session get the same bits as alone.
+// Tests that the members of a session (trainings that run together) get the same bits as alone.
 #include "tests/app/execute/members_support.h"
 
 namespace convoy::app {

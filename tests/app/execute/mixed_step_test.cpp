@@ -1,5 +1,5 @@
-// Tests training steps that mix samples: their results, and the stages of their nodes and
-// parameters.
+// Tests training steps that mix samples: their results, and on which stage (one rank's part of a
+// partitioned step) their nodes and parameters are.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -26,7 +26,8 @@ StepOptions evaluation(bool keep) {
 struct Evaluated {
   StepMetrics sum;
   std::vector<std::int64_t> samples;
-  // All computed from the probabilities. `most_off` is the largest distance of a row's sum from 1.
+  // These three are computed from the probabilities. `most_off` is the largest distance of the sum
+  // of an image's probabilities from 1.
   double loss = 0, hits = 0, most_off = 0;
 };
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;
 constexpr int kSteps = 12;
 
 // Returns a network with a batch norm between convolutions, and with a layer whose gradients fill
-// several buckets.
+// several buckets, each of which the ranks sum in one operation.
 Network network_of(std::int64_t batch) {
   Network net("ranks", {batch, 3, 8, 8});
   const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1), net.input());

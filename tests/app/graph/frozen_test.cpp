@@ -1,4 +1,4 @@
-// Tests steps in which a part of the network is frozen.
+// Tests steps in which a part of the network is frozen, that is, not trained.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Tests `convoy train --members` in whole jobs: every member gets the same bits, and the same
-// files, as alone on one rank.
+// Tests `convoy train --members` in whole jobs: every member (one of the trainings that run
+// together) ends with the same parameters, to the bit, and the same files as alone on one rank.
 #include <sstream>
 
 #include "tests/app/launch/train_job.h"

@@ -1,6 +1,7 @@
-// Tests whole training jobs with --partition: they get the losses of one rank, within memory that
-// is too small for one rank. CONVOY_JOB_FLAGS may name the backend and the precision. A test that
-// needs more GPUs than there are is skipped.
+// Tests whole training jobs with --partition, which divides a step into stages, one for each rank.
+// The jobs must get the losses of one rank, within memory that is too small for one rank.
+// CONVOY_JOB_FLAGS may name the backend and the precision. A test that needs more GPUs than there
+// are is skipped.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -43,7 +43,8 @@ class ShareJob : public TrainJob {
     const json all = report(name)["jobs"];
     return *std::find_if(all.begin(), all.end(), [&](const json& one) { return one["name"] == job; });
   }
-  // Trains each job alone, once, and returns its parameters' SHA-256.
+  // Returns the SHA-256 of the parameters after the training ran alone. Runs it only once for all
+  // tests.
   static std::string alone(const Training& one) {
     const std::string name = "alone-" + one.name;
     if (!fs::exists(fs::path(out(name)) / "summary.json")) {
@@ -119,7 +120,7 @@ TEST_F(ShareJob, StopsAllJobsAtASignalAndResumesThem) {
   for (const Training& one : trainings()) EXPECT_EQ(sha("stopped/" + one.name), alone(one)) << one.name;
 }
 
-// What a killed process loses is only what the jobs have done since their checkpoints.
+// A killed process must lose only the steps that its jobs have done since their checkpoints.
 TEST_F(ShareJob, GoesOnFromCheckpointsAfterItWasKilled) {
   const pid_t pid = start_share(file("killed", all_tables("steps = 8\ncheckpoint-every-steps = 2\n")),
                                 "killed", "again", 3);
@@ -148,8 +149,9 @@ TEST_F(ShareJob, TakesAndDropsJobsWhileItRuns) {
   EXPECT_EQ(run(share("", "open", "--remove endless")).status, 2) << "nobody runs there now";
 }
 
-// Orders are obeyed while steps are measured, which takes seconds here. So the job that is removed
-// then ends before the prediction, which speaks of the other job only.
+// A running `convoy share` must obey orders, here to remove a job, also while it measures steps,
+// which takes seconds here. So the removed job ends before the prediction is printed, which then
+// speaks of the other job only.
 TEST_F(ShareJob, ObeysOrdersWhileItMeasures) {
   const Training slow{"slow", "wrn10_1", ""}, other{"other", "wrn10_1", "seed = 2\n"};
   fs::create_directories(out("measures/other"));

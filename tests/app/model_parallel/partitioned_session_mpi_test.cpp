@@ -1,5 +1,5 @@
-// Partitions a training step over all ranks at random, on the host and, if each rank has a GPU, on
-// GPUs. Every bit must be the same as on one rank.
+// Divides a training step at random into stages, one for each rank, on the host and, if each rank
+// has a GPU, on GPUs. Every bit must be the same as on one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>

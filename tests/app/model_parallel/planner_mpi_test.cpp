@@ -1,7 +1,9 @@
-// Tests the choices of the planner, and the measured links between stages. The planner must not
-// choose stages that are slower, or hardly faster, than one rank that can hold the whole step. It
-// must not choose one rank if that is slower or too small. And it must not plan more memory for one
-// rank than the undivided step needs.
+// Tests the choices of the planner, which divides a step into stages (one per rank) or keeps it on
+// one rank, and the measured links between stages. The planner
+//   - must not choose stages that are slower, or hardly faster, than one rank that can hold the
+//     step;
+//   - must not choose one rank if that is slower or too small;
+//   - must not plan more memory for one rank than the undivided step needs.
 #include <gtest/gtest.h>
 
 #include "app/model_parallel/planner.h"

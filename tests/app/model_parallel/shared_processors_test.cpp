@@ -1,4 +1,5 @@
-// Tests which ranks share which processors, and how fast a stage runs while other stages run.
+// Tests which ranks share which processors, and how fast a stage (one rank's part of a partitioned
+// step) runs while other stages run.
 #include "app/model_parallel/shared_processors.h"
 
 #include <gtest/gtest.h>
@@ -49,8 +50,9 @@ TEST(SharedProcessors, ThreadsOfARankNeedACoreEach) {
   EXPECT_DOUBLE_EQ(shared.speed(0, kBoth, 1), 0.5);
 }
 
-// Two replicas of two stages run on four cores, and then on two. Both replicas do the same at the
-// same time, so a stage must count the same stage of the other replica as running, too.
+// Two replicas of two stages each run on four cores, and then on two. Both replicas do the same at
+// the same time. So when a stage runs, the same stage of the other replica must count as running,
+// too.
 TEST(SharedProcessors, ReplicasRunAtTheSameTime) {
   const SharedProcessors apart = share_processors(on({{"a", {0}}, {"a", {1}}, {"a", {2}}, {"a", {3}}}), 2, 1);
   EXPECT_EQ(apart.group_of, (Cores{0, 1}));

@@ -1,7 +1,8 @@
-// Tests the predicted time of a step. Ranks on one core must divide exactly its time. A busy
-// receiver must not take a transfer, and a sender must wait until its tensor is taken. A step must
-// not be shorter than its work or its longest path. Programs that wait for each other must be
-// detected.
+// Tests the predicted time of a step that is divided into stages, each of which one rank runs:
+//   - Ranks on one core must divide its time exactly.
+//   - A busy receiver must not take a transfer, and a sender must wait until its tensor is taken.
+//   - A step must not be shorter than its work or its longest path.
+//   - Programs that wait for each other must be detected.
 #include "app/model_parallel/simulation.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,9 @@
-// Cuts steps into stages and tasks. The steps have bf16 copies of parameters and stored images, as
-// on a GPU, but no GPU is needed. If nodes read only the copy of a parameter, the parameter must
-// still be counted, and it must be on exactly one stage. The transforms must be on the stage of the
-// images. A stage must reserve memory for copies only if it has some.
+// Divides steps into tasks for the partitioner, and into stages (one per rank). The steps have bf16
+// copies of parameters and stored images, as on a GPU, but no GPU is needed.
+//   - If nodes read only the copy of a parameter, the parameter must still be counted, and it must
+//     be on exactly one stage.
+//   - The transforms of the images must be on the stage of the images.
+//   - A stage must reserve memory for copies only if it has some.
 #include "app/model_parallel/stage_graph.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Runs partitioned steps without kernels. Every tensor holds one symbol, a hash of the operations
-// that led to it, instead of numbers. Symbols are where the memory plan puts the tensors, so
-// overwritten tensors are noticed. The ranks take turns at random.
+// Runs partitioned steps, in which every rank runs one stage, without kernels. Every tensor holds
+// one symbol, a hash of the operations that led to it, instead of numbers. Symbols are where the
+// memory plan puts the tensors, so overwritten tensors are noticed. The ranks take turns at random.
 //
 // The ranks must not deadlock, and every send must meet its own receive. No tensor may be
 // overwritten while a reader, a send or a receive needs it. Every operation must run once, on the

@@ -1,4 +1,5 @@
-// Tests that every rank times its own stage, alone and together with the others.
+// Tests that every rank times its own stage (its part of a partitioned step), alone and while the
+// other ranks run their stages.
 #include <gtest/gtest.h>
 
 #include <cmath>

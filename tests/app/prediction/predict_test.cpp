@@ -199,10 +199,11 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // 2 ranks: uses the rows of 4
-  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // 8 ranks: uses the rows of 4, too
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // uses the rows of 4 ranks for 2
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // uses the rows of 4 ranks for 8, too
   // The operations take 4, 3, 3 and 2 ms. Weighted by its time, an operation takes 38/12 ms on
-  // average. The computation is delayed by the part of the bucket's 50 us that is not hidden.
+  // average, for which the overlap is interpolated. The computation is delayed by the part of the
+  // bucket's 50 us that is not hidden.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
   const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
   EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);

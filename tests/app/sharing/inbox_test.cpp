@@ -44,7 +44,8 @@ TEST_F(ShareInbox, NobodyTakesOrdersAfterTheEnd) {
   EXPECT_THROW(request_removal(out_, "b"), UsageError) << "there is no such job";
 }
 
-// A run must be able to start in the moment in which another process asks whether orders are read.
+// A run of `convoy share` must be able to start in the same moment in which another process asks
+// whether a run reads orders in this folder.
 TEST_F(ShareInbox, AskingStopsNoRunThatStarts) {
   { const Inbox inbox(out_); }
   std::atomic<bool> stop = false;

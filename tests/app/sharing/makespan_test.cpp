@@ -12,8 +12,9 @@ TEST(CalibrationMakespan, OneJobPausesForItsCheckpoints) {
   EXPECT_DOUBLE_EQ(makespan_ms({&one, 1}, 0.5), 2090) << "states are copied in half of the time";
 }
 
-// The first job ends at 400, the second one after its last 600 alone. Only the share 600 / 1000 of
-// its checkpoints is seen. The first job's last checkpoint is hidden.
+// The jobs take equal turns, so the first one ends its 200 ms of steps at 400 ms. The second one
+// then runs alone for 600 of the 1000 ms in all, so only this share of its pauses (50 ms) costs
+// time. The last checkpoint of the first job (90 ms) is hidden, that of the second (20 ms) is not.
 TEST(CalibrationMakespan, PausesAreHiddenWhileAnotherJobRuns) {
   const std::vector<GroupOfJobs> groups{{0, 10, {{200, 70, 90}}}, {0, 10, {{800, 50, 20}}}};
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 1000 + 50 * 0.6 + 20);
@@ -25,7 +26,8 @@ TEST(CalibrationMakespan, ALongCheckpointMayEndLast) {
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 400 + 5000);
 }
 
-// Turns of 30 and 10 ms: the first group has three quarters of the time, so it ends at 400.
+// With turns of 30 and 10 ms the first group has three quarters of the time. So its 300 ms of steps
+// end at 400 ms.
 TEST(CalibrationMakespan, AGroupGetsTimeInProportionToItsTurns) {
   const std::vector<GroupOfJobs> groups{{0, 30, {{300, 0, 900}}}, {0, 10, {{500, 0, 0}}}};
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 400 + 900);
@@ -36,7 +38,8 @@ TEST(CalibrationMakespan, AHigherPriorityComesFirst) {
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 900);
 }
 
-// Jobs side by side end at their own times: at 100 and 400 of the group's time.
+// The jobs of a group run side by side and end at their own times: here at 100 and 400 ms of the
+// time that the group has, which is half of all time.
 TEST(CalibrationMakespan, JobsOfAGroupEndOneAfterTheOther) {
   const std::vector<GroupOfJobs> groups{{0, 10, {{100, 0, 1000}, {400, 0, 50}}}, {0, 10, {{400, 0, 0}}}};
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 200 + 1000);

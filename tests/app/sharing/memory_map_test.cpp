@@ -40,8 +40,9 @@ TEST(MemoryMap, ScratchOverlapsBeforeStates) {
     for (int b = 0; b < 3; ++b) EXPECT_TRUE(a == b || !overwrites_state(jobs[a], jobs[b])) << a << " " << b;
 }
 
-// Four states of 4 pages do not fit next to scratch memory of 2 in 14 pages. The state of the next
-// job must be copied in while the current one runs, so these two must not overlap.
+// Four states of 4 pages and scratch memory of 2 pages do not fit into 14 pages. The state of the
+// next job is copied in while the current job runs, so the states of two successive jobs must not
+// overlap.
 TEST(MemoryMap, StatesThatFollowEachOtherStayApart) {
   std::vector<MappedJob> jobs;
   for (const char* name : {"a", "b", "c", "d"}) jobs.push_back(job(name, 0, 4, 2));

@@ -39,8 +39,9 @@ SharingOptions limited(std::int64_t pages, bool prefetch = true) {
   return options;
 }
 
-// Each job counts its steps in every byte of its state and spoils its scratch memory. With 14 pages
-// for three jobs of 5 + 4, the states wait in host memory in turn and must come back unchanged.
+// Each of three jobs counts its steps in every byte of its state (5 pages), and overwrites its
+// scratch memory (4 pages). If the device has too few pages for this, the states wait in host
+// memory in turn and must come back unchanged.
 void expect_states_survive(const SharingOptions& options, std::int64_t* swapped) {
   SharedDevice device(options);
   std::atomic<int> wrong = 0;
@@ -83,7 +84,8 @@ TEST(SharedDevice, StatesStayWhereThereIsRoom) {
   EXPECT_EQ(swapped, 0);
 }
 
-// Jobs that share scratch memory must never be between the pieces of a step at the same time.
+// A step may be admitted to the device in several pieces. Two jobs that share scratch memory must
+// never be between the pieces of a step at the same time.
 TEST(SharedDevice, AStepIsNotInterruptedByAJobThatSharesItsMemory) {
   SharedDevice device(limited(3 + 3 * 1 + 6));
   std::atomic<int> in_step = 0, most = 0;
@@ -180,8 +182,8 @@ TEST(SharedDevice, OnlyTheJobThatDoesNotFitFails) {
   EXPECT_EQ(done, 2);
 }
 
-// While a service expects a step or has one in flight, no training enters. The service may enter at
-// any time.
+// While a service expects a step or has a step in flight, no training may be admitted to the
+// device. The service may be admitted at any time.
 TEST(SharedDevice, ATrainingWaitsForAService) {
   SharedDevice device({});
   const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true);
@@ -216,8 +218,8 @@ TEST(SharedDevice, ATrainingWaitsForAService) {
   thread.join();
 }
 
-// A training is between two pieces of a step, a service expects one, and a third job wants to be
-// alone. The training must be let through, or all three would wait for each other.
+// A training is between two pieces of its step, a service expects a step, and a third job waits to
+// have the device alone. The training must be admitted, or all three would wait for each other.
 TEST(SharedDevice, AStepThatHasBegunEndsForAJobThatWaitsAlone) {
   SharedDevice device({});
   const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true),

@@ -73,7 +73,8 @@ TEST(Parametrisation, OfTheBaseWidthIsTheStandardOne) {
   }
 }
 
-// The product of a segment's rate and decay must not depend on the width.
+// A segment is one parameter in the optimizer's flat memory. The product of its rate and its decay
+// must not depend on the width of the network.
 TEST(Parametrisation, ReachesTheOptimizer) {
   const Network network = network_of("wrn10_4", Parametrisation::mup);
   const CompiledGraph compiled = compile_graph(build_step_graph(network, {}), kernels::Backend::cpu);

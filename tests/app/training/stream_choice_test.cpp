@@ -1,4 +1,5 @@
-// Tests how the number of streams for members of different shapes is chosen, with made-up times.
+// Tests how the number of streams is chosen on which members (trainings that run together) of
+// different shapes run, with made-up times.
 #include "app/training/stream_choice.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns the numbers of streams that were tried, in order. `ms_of` is a step's time by streams.
+// Returns the numbers of streams that were tried, in order. `ms_of` returns a step's time on a
+// number of streams.
 std::vector<int> tries(StreamChoice& choice, const std::function<double(int)>& ms_of) {
   std::vector<int> tried{choice.streams()};
   double late = 1e6;  // steps that were started before a change have the time of what ran before

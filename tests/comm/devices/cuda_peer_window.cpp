@@ -1,5 +1,6 @@
-// Tests the copy engines' sums and transfers among all ranks of a host. Ranks may share a GPU here,
-// which NCCL would refuse, so NCCL is not used.
+// Tests sums and transfers by the GPUs' copy engines among all ranks of a host, which read and
+// write each other's windows (memory that a rank opens to the others, peer_window.h). Ranks may
+// share a GPU here, which NCCL would refuse, so NCCL is not used.
 #include <gtest/gtest.h>
 
 #include <memory>

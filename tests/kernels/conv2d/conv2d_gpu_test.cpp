@@ -1,5 +1,6 @@
-// Compares every plan of every engine with sums in double precision. The layers test the edges of
-// tiles, channel blocks, images and TMA windows. Outputs and workspaces start as NaN.
+// Compares every plan of every engine (a family of kernels, engines.h) with sums in double
+// precision. The layers test the edges of tiles, channel blocks, images and TMA windows. Outputs
+// and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -110,7 +111,8 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // Taps share pixels here, too, and each thread block computes two or three tiles.
+      // In these layers, too, the taps of a filter's row share pixels, and each thread block
+      // computes two or three tiles.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
@@ -177,9 +179,9 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::backward_dat
 // The three directions are tests of their own, so that they can run in parallel under slow tools.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Returns which case of taps that share pixels the layer is, so that a brief run tests each case.
-// Returns 0 if its taps share none. The last two cases differ in whether a row of y fits into a TMA
-// box of 64 pixels.
+// If the taps of a filter's row share pixels in this layer, returns a number from 1 to 5 for the
+// kind of layer, so that a brief run tests one layer of each kind. Returns 0 if they share none.
+// Kinds 4 and 5 differ in whether a row of y fits into a TMA box of 64 pixels.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;

@@ -1,6 +1,8 @@
-// Tests every plan that adds up a batch norm's sums while it writes its result. y of forward must
-// have the bits that the plan gives without sums. backward_data must give the bits of the plan's dx
-// plus the other gradient, masked. The sums must be those of the written values.
+// Tests every plan (a kernel with its tile sizes) of a convolution that adds up the sums which a
+// batch norm needs while it writes its result:
+//   - y of forward must have the bits that the plan gives without sums.
+//   - backward_data must give the bits of the plan's dx plus the other gradient, masked.
+//   - The sums must be the sums of the values as they were written.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -397,7 +397,8 @@ TEST_P(GemmOnGpu, LongK) {
   for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
 }
 
-// Captures before any launch, as a step does whose choices come from a tuning file.
+// Captures a product in a CUDA graph before any launch, as a step does whose choices come from a
+// tuning file.
 TEST_P(GemmOnGpu, CanBeCaptured) {
   Problem problem = sized(problem_of(Math::bf16, false, false, 256, 128, 4096));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;

@@ -36,8 +36,8 @@ Network chain(int stride, bool residual) {
 }
 
 // The gradient for bn1 is a sum of two, from conv2 and from the path around it. The convolution
-// that comes last must compute the sums. The pass leaves the reduces of bn2 and bn3, whose
-// gradients have one source.
+// that comes last must compute the sums. The pass leaves the backward_reduce of bn2 and of bn3,
+// whose gradients have one source.
 TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
   for (const bool residual : {true, false})
     for (const int stride : {1, 2}) {

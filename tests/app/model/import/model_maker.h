@@ -68,7 +68,7 @@ class ModelMaker {
     return node(op, inputs, output, {});
   }
 
-  // Adds an initialiser whose values are small and different from each other. Returns its name.
+  // Adds an initialiser with small values, which repeat after 17 elements. Returns its name.
   std::string weight(const std::string& name, const Dims& dims) {
     onnx::TensorProto* tensor = initialiser(name, dims, onnx::TensorProto::FLOAT);
     for (std::int64_t i = 0, count = elements_of(dims); i < count; ++i)

@@ -49,7 +49,8 @@ class FolderWatcherOf : public FolderTest {
     watcher_.reset();
     queue_.reset();
   }
-  // A file that holds "cat" is one. A file that holds "bad" is damaged.
+  // Answers requests by the text in their files. The first class is probable for a file with "cat"
+  // and improbable for others. A file with "bad" is refused as damaged.
   void predict() {
     while (predicting_) {
       std::vector<Request> batch;
@@ -83,7 +84,8 @@ class FolderWatcherOf : public FolderTest {
     while (!reached() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(2ms);
     return reached();
   }
-  // Waits for so many warnings, which come after the counts, and returns them.
+  // Waits until there are `count` warnings, and returns them. A warning comes only after the image
+  // was counted, so wait_for() does not wait for it.
   std::multiset<std::string> warnings(std::size_t count) {
     const auto limit = std::chrono::steady_clock::now() + 20s;
     for (;; std::this_thread::sleep_for(2ms)) {
@@ -107,7 +109,7 @@ class FolderWatcherOf : public FolderTest {
   std::optional<FolderWatcher> watcher_;
   std::thread predictor_;
   std::atomic<bool> predicting_ = false;
-  std::atomic<int> paused_ = 0;  // 1 while the watcher waits, since pause.webp has come
+  std::atomic<int> paused_ = 0;  // 1 while the file pause.webp keeps the watcher waiting
   std::mutex mutex_;
   std::vector<std::string> warnings_;
   std::string failure_;

@@ -73,7 +73,8 @@ TEST_F(RequestQueueOf, WaitingEndsWithTheFirstRequest) {
   later.join();
 }
 
-// With patience, a batch is taken when it is full or when its oldest request has waited so long.
+// If next_batch() is called with a patience, it must return a batch when the batch is full or when
+// its oldest request has waited for that time.
 TEST_F(RequestQueueOf, APatientBatchWaitsUntilItIsFull) {
   queue_.push(request("a"));
   EXPECT_TRUE(queue_.next_batch(2, 5ms, 30s).empty());
@@ -101,7 +102,7 @@ TEST_F(RequestQueueOf, AnswersAreRankedAndTimed) {
   const RequestQueue::Counts counts = queue_.counts();
   EXPECT_EQ(counts.predicted, 1);
   EXPECT_EQ(counts.refused, 2);
-  EXPECT_EQ(counts.latencies.count(), 1);  // a folder's image has none, and neither has an error
+  EXPECT_EQ(counts.latencies.count(), 1);  // images of a folder and errors count no latency
   EXPECT_EQ(counts.latencies.over_goal(), 1);
 }
 

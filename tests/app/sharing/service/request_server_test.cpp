@@ -208,7 +208,8 @@ TEST_F(RequestServerOf, AReaderThatIsSlowIsNotReadFrom) {
   ASSERT_TRUE(other.send(request(1)));
   EXPECT_EQ(other.reply()["id"], 1);
   for (int i = 0; i < 100; ++i) ASSERT_EQ(slow.reply()["id"], i);
-  // A client that never reads fills its socket and its buffer. Then it cannot send for ever.
+  // If a client sends and never reads, its socket and the server's buffer for it become full. Then
+  // its sends must fail.
   const timeval short_time{0, 300'000};
   ::setsockopt(slow.fd(), SOL_SOCKET, SO_SNDTIMEO, &short_time, sizeof short_time);
   bool sent = true;
