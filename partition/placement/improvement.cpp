@@ -44,7 +44,7 @@ double LocalSearch::first_penalty() const {
 
 // Changes the penalty with the share of schedules that exceed the limits (strategic oscillation:
 // Glover, Decision Sciences 8, 1977). A low penalty lets the search pass through such schedules to
-// a better one that fits. A growing one brings it back.
+// a better one that fits. A growing penalty brings the search back to schedules that fit.
 void LocalSearch::adapt_penalty() {
   constexpr int kEvery = 64;
   constexpr double kStep = 1.25;

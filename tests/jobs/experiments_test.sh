@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the scripts of jobs/experiments in their quick modes: each prints its whole table, writes
-# the same to a file, and leaves no cell without a number that must have one.
+# the same table to a file, and leaves no cell empty that must have a number.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"

@@ -1,5 +1,5 @@
-// Compares the simulator with schedules worked out by hand, and its times and memory with a second
-// computation from the result.
+// Compares the simulator with schedules worked out by hand. Also computes times and memory a second
+// time, from the order of the simulated schedule, and compares them with the simulator's.
 #include "partition/simulation/simulator.h"
 
 #include <gtest/gtest.h>
