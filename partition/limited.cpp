@@ -1,6 +1,7 @@
-// Improves a placement under memory limits. Searches up a ladder of limits, from the tightest to
-// the machine's. The ladder and its searches depend on the graph and not on the machine's limits.
-// So a looser limit repeats the searches of a tighter one and never gives a longer schedule.
+// Improves a placement under memory limits. Searches under a series of limits (the ladder, whose
+// rungs are the single limits) from the tightest up to the machine's. The ladder and its searches
+// depend on the graph and not on the machine's limits. So a machine with a looser limit repeats the
+// searches of one with a tighter limit, and never gets a longer schedule.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -28,8 +29,8 @@ Bytes Partitioner::largest_limit() const {
   return largest;
 }
 
-// Returns the peak of the device that needs the largest share of its limit. If the limits differ,
-// it is scaled to the largest limit.
+// Finds the device whose peak is the largest share of its own limit. Returns this share of the
+// machine's largest limit, in bytes, which is the peak itself if all limits are equal.
 Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   double share = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -130,14 +131,18 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
   return shares;
 }
 
-// Searches up the ladder to the machine's own limits: on each rung from the placement of the rung
-// below or, on every second rung, from one that `start_of` gives, made to fit first. Returns the
-// last placement; it is empty if the ladder begins above the machine's limits.
+// Searches up the ladder to the machine's own limits. The search on a rung starts from the
+// placement that was found on the rung below. On every second rung, `first` (0 or 1) being the
+// first of them, a search first makes the placement of `start_of` fit, and the better of the two is
+// the start. Returns the last placement; it is empty if even the lowest rung is above the machine's
+// limits.
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
                              ImprovementCounts& counts) const {
-  constexpr std::int64_t kPartsToFit = 4, kParts = 6;  // of the work of a search without limits
-  constexpr std::size_t kTight = 3;  // the tightest rungs, which are hard, get all of that work
+  // A search that makes a placement fit gets 1/4 of the work of a search without limits, and the
+  // search on a rung gets 1/6. On the tightest rungs, which are hard, it gets all of that work.
+  constexpr std::int64_t kPartsToFit = 4, kParts = 6;
+  constexpr std::size_t kTight = 3;
   std::int64_t searches = 2 * std::ssize(shares);
   Placement best;
   for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
@@ -165,9 +170,9 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   return best;
 }
 
-// Takes the placement of a search without limits if it fits, and climbs the ladder with it and with
-// those of METIS and ParDNN. Goes on under the machine's own limits if there is a time limit, or if
-// the ladder has found nothing.
+// Takes the placement of a search without limits if it fits. Climbs the ladder twice (climb()):
+// with the placement of METIS, and with those of ParDNN and of the search without limits. Goes on
+// under the machine's own limits if there is a time limit, or if the ladder has found nothing.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();

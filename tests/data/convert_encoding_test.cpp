@@ -270,8 +270,8 @@ TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   });
 }
 
-// Of a JPEG file whose components come in one scan each, libjpeg keeps all coefficients: 9 bytes a
-// pixel with the pixels.
+// If each component of a JPEG file has a scan of its own, libjpeg keeps all coefficients: with the
+// pixels that is 9 bytes a pixel.
 TEST_F(ConvertEncoding, ScansOfOneComponentCountInFull) {
   const Bytes scans = encode_jpeg(smooth_image(4000, 4000, 3, 1), [](jpeg_compress_struct& jpeg) {
     static const jpeg_scan_info kScans[] = {
@@ -286,8 +286,9 @@ TEST_F(ConvertEncoding, ScansOfOneComponentCountInFull) {
   EXPECT_EQ(read_image_header(encode_jpeg(smooth_image(64, 64, 3, 1))).decoder_bytes, 0);
 }
 
-// The file of the next image is read from an archive only when the file of the last one has left.
-// A large image of 99 million pixels is decoded meanwhile. Comments make the files large.
+// Files of an archive must not be in memory together if they are large: the file of the next image
+// may be read only when that of the last image is out of memory. The images have 99 million pixels,
+// and comments in the JPEG files make the files large, too.
 TEST_F(ConvertEncoding, LargeFilesOfAnArchiveAreNotHeldTogether) {
   {
     Bytes file = encode_jpeg(smooth_image(9000, 11000, 3, 1), JCS_UNKNOWN, 20);

@@ -18,8 +18,9 @@ std::unique_ptr<ConvertedImage> image_of_row(std::int64_t row) {
   return image;
 }
 
-// Every image needs 100 bytes to be made. Then 60 of them wait for their turn to be delivered, and
-// the first image of ten takes longest. Finished images count until they are delivered.
+// Making an image takes 100 bytes, of which 60 remain until it is delivered. The first image of ten
+// takes longest to make, so the others wait for it. Finished images must count until they are
+// delivered.
 TEST(ConvertPipeline, FinishedImagesCountUntilTheyAreDelivered) {
   std::atomic<std::int64_t> used{0}, most{0};
   std::vector<std::int64_t> delivered;
@@ -48,7 +49,8 @@ TEST(ConvertPipeline, FinishedImagesCountUntilTheyAreDelivered) {
   EXPECT_LE(most, kMemory);
 }
 
-// An image may need all the memory. Later images must not hold any of it and wait for its delivery.
+// An image may need all the memory. Later images must not hold some of it while they wait for the
+// delivery of this image, or neither could go on.
 TEST(ConvertPipeline, AnImageNeverWaitsForALaterOne) {
   std::int64_t delivered = 0;
   ConvertPipeline* pipeline = nullptr;

@@ -122,8 +122,8 @@ TEST(Draw, AnImpossibleAspectFallsBackToTheCentre) {
   augmentation.min_area = 0.9f;  // nearly square windows of a long strip are smaller than this
   EXPECT_EQ(draw(augmentation, {10, 1000, 3}, 1, 0, 0).window, (Window{493, 0, 13, 10}));
   EXPECT_EQ(draw(augmentation, {1000, 10, 3}, 1, 0, 0).window, (Window{0, 493, 10, 13}));
-  // Only a window with the image's own aspect, 1:1.2, has all of the area. No try draws exactly this
-  // aspect, so the fallback is used.
+  // Only a window with the image's own aspect, 1:1.2, has all of the area. No try draws exactly
+  // this aspect, so the fallback is used.
   augmentation.min_area = augmentation.max_area = 1;
   EXPECT_EQ(draw(augmentation, {100, 120, 3}, 1, 0, 0).window, (Window{0, 0, 120, 100}));
 }

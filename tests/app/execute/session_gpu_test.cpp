@@ -252,7 +252,7 @@ TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
   for (const Network& network : {every_op(), residual(), grouped(), plain(8, 32)})
     for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
       StepOptions limited = options(Backend::cuda, precision);
-      limited.pieces = {.least_bytes = 0};  // so that the first layers may run over slices
+      limited.pieces = {.least_bytes = 0};  // lets the first layers run over slices of the batch
       CompiledSteps steps = compile_steps(network, limited, {&ranks_, &ranks_, nullptr});
       const std::vector<double> node_ms = estimated_node_ms(*steps.train, limited);
       const MemoryFitter fitter(steps, limited, {}, node_ms);

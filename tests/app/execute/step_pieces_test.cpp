@@ -1,5 +1,5 @@
-// Tests that a step needs only those parts of its state that its pieces name: whatever else is in
-// the memory must not change the results.
+// Tests that each piece of a step (step_pieces.h) needs only the parts of the state that it names:
+// the rest of the memory must not change the results.
 #include "app/execute/step_pieces.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace convoy::app {
 namespace {
 
-// Gives a session three parts of memory and lets it do everything.
+// A gate that gives a session the memory it asks for, and never lets it wait.
 class OpenGate final : public DeviceGate {
  public:
   MemoryPlace reserve(const MemoryNeed& need) override {
@@ -59,8 +59,8 @@ struct Run {
   std::unique_ptr<Session> session;
 };
 
-// Runs two steps as a whole and piece by piece. A piece by piece run begins with a state of NaNs,
-// and every piece brings what it names.
+// Runs two steps in one session as a whole, and in another session piece by piece. There the state
+// begins as NaN, and before each piece only the parts that the piece names are copied into it.
 void expect_pieces_bring_all(const Network& network, const StepOptions& options) {
   Run whole(network, options), pieces(network, options);
   for (int step = 0; step < 2; ++step) {

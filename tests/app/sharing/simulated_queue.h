@@ -1,7 +1,8 @@
-// A device whose work is as late as it may be: a copy or a kernel runs only when something that is
-// ordered after it runs, or when a thread waits for it. Work that is ordered too little then finds
-// memory without what it needs, or overwrites what others still need. Of several works that have to
-// run first, the one that was named last runs first if `backwards` is set.
+// Simulates a device on which all work is as late as it may be: a copy or a kernel runs only when
+// other work that is ordered after it runs, or when a thread waits for it. If an order is missing,
+// work then finds memory without the data that it needs, or overwrites data that other work still
+// needs. If several pieces of work must run before another, they run in the order in which they
+// were named or, if `backwards` is set, in the reverse order.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class SimulatedQueue final : public DeviceQueue {
     std::vector<std::shared_ptr<Work>> after;
     bool done = false;
   };
-  // A copy that has been started, in the order of the starts.
+  // A copy that has been started. copies() lists them in the order in which they were started.
   struct Copy {
     Direction direction;
     const void* device;
@@ -35,7 +36,7 @@ class SimulatedQueue final : public DeviceQueue {
 
   explicit SimulatedQueue(bool backwards = false) : backwards_(backwards) {}
 
-  // Puts work on a stream, which is any number from 1 on.
+  // Puts work on a stream. A stream may be any number from 1 on instead of a stream of CUDA.
   void launch(kernels::Stream stream, std::function<void()> run) { append(stream.get(), std::move(run)); }
   const std::vector<Copy>& copies() const { return copies_; }
 

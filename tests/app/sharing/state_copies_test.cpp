@@ -1,5 +1,6 @@
-// Tests that the parts of a state arrive in the order in which a step uses them, and that all work
-// waits for what it needs, on a device that does everything as late as it may.
+// Tests the copies of a job's state (parameters, momentum, …) to the device: its parts must arrive
+// in the order in which a step uses them, and all work must wait for the parts that it needs. The
+// device is simulated and does everything as late as it may (simulated_queue.h).
 #include "app/sharing/state_copies.h"
 
 #include <gtest/gtest.h>
@@ -55,14 +56,15 @@ class PlayedJob {
     return {state_, state_ + kStatePages * kWords};
   }
   const Words& expected() const { return expected_; }
-  // The pages of a piece, counted in uses_: layers first, then momentum.
+  // Returns the pages that a piece uses. Pieces are numbered as in uses_: first one for each layer,
+  // then the update.
   const MemoryRange& use(int piece) const { return uses_[static_cast<std::size_t>(piece)][0]; }
 
  private:
   const std::uint64_t* parameters(int layer) const { return state_ + layer * kWords; }
   const std::uint64_t* momentum() const { return state_ + kLayers * kWords; }
 
-  // The sum of the layers is in scratch memory between the pieces.
+  // Runs a piece. Scratch memory passes the sum over the layers from piece to piece.
   static void run(std::uint64_t* state, std::uint64_t* scratch, int piece) {
     if (piece == 0) std::fill_n(scratch, kScratchPages * kWords, 0);
     if (piece < kLayers) {
@@ -99,7 +101,7 @@ struct Played {
     for (int job = 0; job < count; ++job) device->add({std::string(1, char('a' + job))}, false);
     for (int job = 0; job < count; ++job) {
       jobs.push_back(std::make_unique<PlayedJob>(*device, *queue, job));
-      device->set_step_ms(job, 1e9);  // turns of one step
+      device->set_step_ms(job, 1e9);  // so long that a turn of a job is one step
     }
   }
   SimulatedQueue* queue = nullptr;
@@ -132,8 +134,8 @@ TEST(SharedDeviceCopies, StatesKeepTheirBits) {
     }
 }
 
-// Two states in the same memory. When the first piece of a step has run, only what it uses has been
-// copied; then one part follows for each piece.
+// Two states share memory. When the first piece of a step has run, only the part that it uses may
+// have been copied. After that, one part must follow for each piece.
 TEST(SharedDeviceCopies, APieceWaitsForWhatItUsesOnly) {
   Played played(2, kStatePages + kScratchPages, false);
   PlayedJob &a = *played.jobs[0], &b = *played.jobs[1];
@@ -141,7 +143,7 @@ TEST(SharedDeviceCopies, APieceWaitsForWhatItUsesOnly) {
   b.wait();
   const std::size_t before = played.queue->copies().size();
   std::vector<std::size_t> arrived;
-  // Play the pieces by hand, to wait after each of them.
+  // Run the pieces one by one here, to wait after each of them.
   DeviceGate& gate = played.device->gate(0);
   const kernels::Stream stream(reinterpret_cast<CUstream_st*>(1));
   std::vector<const void*> order;
@@ -168,8 +170,9 @@ TEST(SharedDeviceCopies, APieceWaitsForWhatItUsesOnly) {
   EXPECT_EQ(order, expected) << "the last layer in memory is used first";
 }
 
-// Services that do not fit side by side share memory. Their states do not change, so they are
-// copied out once, and in before every step that follows another service's.
+// Services that do not fit side by side share memory. A service does not change its state. So the
+// state must be copied out only once, and in before every step that follows a step of another
+// service.
 TEST(SharedDeviceCopies, AServiceIsCopiedInOnly) {
   SharingOptions options;
   options.memory_limit = (2 + kStatePages + kScratchPages) * kPage;
@@ -191,8 +194,8 @@ TEST(SharedDeviceCopies, AServiceIsCopiedInOnly) {
   for (const auto& job : jobs) EXPECT_EQ(job->state(), job->expected());
 }
 
-// A service leaves while parts of its state, which its step does not use, are under way. They must
-// not fall into the scratch memory of the service that comes.
+// A service leaves while parts of its state that its step does not use are still being copied in.
+// These copies must not overwrite the scratch memory of the service that comes next.
 TEST(SharedDeviceCopies, LateCopiesSpoilNothing) {
   SharingOptions options;
   options.memory_limit = (2 + 9) * kPage;
@@ -217,7 +220,7 @@ TEST(SharedDeviceCopies, LateCopiesSpoilNothing) {
   const MemoryPlace large = reserve(0, 8, 1), small = reserve(1, 1, 4);
   const std::vector<MemoryRange> first{{large.start[static_cast<int>(MemoryPart::state)], kPage}};
   std::byte* const scratch = small.start[static_cast<int>(MemoryPart::scratch)];
-  launch(0, true, first, [] {});  // tells the order
+  launch(0, true, first, [] {});  // tells the device in which order the pieces use the state
   launch(1, true, first, [] {});
   launch(0, true, first, [] {});
   queue.wait(launch(1, false, {}, [&] { std::fill_n(scratch, 4 * kPage, std::byte(9)); }));

@@ -256,7 +256,7 @@ TEST_F(ImportedModel, TrainsNoFoldedBatchNormAndSaysHowToExport) {
   }
 }
 
-// In a DenseNet only the norms after a convolution are folded. Those before one remain.
+// In a DenseNet only a batch norm right after a convolution is folded into it. Other norms remain.
 TEST_F(ImportedModel, ABatchNormThatRemainsHidesNoFoldedOne) {
   maker.node("BatchNormalization",
              {"x", maker.weight("bn.weight", {3}), maker.weight("bn.bias", {3}), maker.weight("bn.mean", {3}),
