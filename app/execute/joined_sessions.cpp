@@ -86,7 +86,11 @@ void JoinedSessions::average_states() {
 std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
                                                   std::int64_t first_resident, bool averages) {
   std::vector<StepMetrics> sums(places_.size());
-  const auto has_averages = [](const Joined& joined) { return !joined.session->memory().averages().empty(); };
+  // A stage of a step that is split over ranks may have no averages but takes part in the evaluation
+  // of those of the other stages. Members of several shapes are not split.
+  const auto has_averages = [&](const Joined& joined) {
+    return sessions_.size() == 1 || !joined.session->memory().averages().empty();
+  };
   for (Joined& joined : sessions_) {
     joined.takes_part = joined.training > 0 && (!averages || has_averages(joined));
     if (averages && joined.takes_part) joined.session->exchange_averages();
