@@ -107,7 +107,8 @@ TEST_F(TrainAverage, AveragesFollowWeightsAndStatistics) {
 
 // Tests report the plain cross-entropy, also if the training smooths its labels.
 TEST_F(TrainAverage, TheAverageIsTestedReportedAndChosen) {
-  const Outcome job = run(command(2, train("tested", "--ema 0.9 --epochs 3 --learning-rate 0.05 --label-smoothing 0.1")));
+  const Outcome job =
+      run(command(2, train("tested", "--ema 0.9 --epochs 3 --learning-rate 0.05 --label-smoothing 0.1")));
   ASSERT_EQ(job.status, 0) << job.text;
   EXPECT_NE(job.text.find("; moving average: loss "), std::string::npos) << job.text;
   double best = 0;
