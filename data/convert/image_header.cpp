@@ -27,8 +27,8 @@ std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::in
 }
 
 // Walks through the segments of a JPEG file, each of which begins with a marker and a length (ITU-T
-// T.81, B.2). The SOFn segment holds the size of the image. The SOS segment begins the first scan: if
-// it lacks components, more scans follow, and libjpeg keeps all coefficients.
+// T.81, B.2). The SOFn segment holds the size of the image. The SOS segment begins the first scan.
+// If that lacks components, more scans follow, and libjpeg keeps all coefficients.
 ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   ImageHeader header{ImageHeader::Format::jpeg};
   bool sequential = false;

@@ -170,8 +170,8 @@ class ImageWriter {
     }
   }
 
-  // Returns how many bytes it takes to decode an image and to make what is stored. Throws if that is
-  // too much. The file itself counts as far as the pipeline's room for files does not hold it.
+  // Returns how many bytes it takes to decode an image and to make what is stored. Throws if these
+  // are too many. The file counts as far as the pipeline's room for files does not hold it.
   std::int64_t bytes_to_convert(ConvertedImage& image, const ImageHeader& header) const {
     const ImageShape shape{header.height, header.width, options_.channels};
     const bool jpeg = header.format == ImageHeader::Format::jpeg;
@@ -186,9 +186,8 @@ class ImageWriter {
                                          shape.width, shape.height, bytes >> 20, kDecodingBytes >> 20));
   }
 
-  // Returns how much memory encode_jpeg_file() takes. For each pixel, libjpeg keeps 1.5 coefficients
-  // of 2 bytes. Noise at quality 100 takes 1.5 bytes a pixel, and libjpeg copies its output each time
-  // it doubles the buffer.
+  // Returns how much memory encode_jpeg_file() takes: 1.5 coefficients of 2 bytes a pixel, and four
+  // times the file, as in seekable_bytes(). Noise at quality 100 takes 1.5 bytes a pixel.
   static std::int64_t encoder_bytes(const ImageShape& shape) { return shape.height * shape.width * 9; }
 
   void decode(ConvertedImage& image, const ImageHeader& header, bool seekable) const {

@@ -48,8 +48,8 @@ class ConvertPipeline {
   // delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
 
-  // Reserves memory, at most all of it, until the image is delivered. Waits until every earlier image
-  // has reserved its memory and enough bytes are free. So an image never waits for a later one.
+  // Reserves memory, at most all of it, until the image is delivered. Waits until every earlier
+  // image has reserved its memory and enough bytes are free, so no image waits for a later one.
   // Returns false if the conversion ends and the work is not needed.
   bool reserve(ConvertedImage& image, std::int64_t bytes);
   // Gives back what the image has reserved but for `bytes`.

@@ -72,8 +72,8 @@ class JpegHuffman {
   // A larger scan is left to libjpeg-turbo, because this decoder copies it.
   static constexpr std::size_t kLargestScan = 8 << 20;
   // Prepares for a file that jpeg_start_decompress() has opened. Returns whether this decoder can
-  // decode it; the file must have only one scan of at most kLargestScan bytes. `scan` holds what follows the
-  // header of the scan, and must stay where it is.
+  // decode it: the file must have only one scan, of at most kLargestScan bytes. `scan` holds what
+  // follows the header of the scan, and must stay where it is.
   bool start(const jpeg_decompress_struct& jpeg, std::span<const std::uint8_t> scan);
   // Sets the columns of MCUs (T.81, A.2) that are needed. Without a call all columns are needed.
   void set_columns(std::int64_t first, std::int64_t last) { first_column_ = first, last_column_ = last; }
