@@ -86,8 +86,8 @@ void JoinedSessions::average_states() {
 std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
                                                   std::int64_t first_resident, bool averages) {
   std::vector<StepMetrics> sums(places_.size());
-  // A stage of a step that is split over ranks may have no averages but takes part in the evaluation
-  // of those of the other stages. Members of several shapes are not split.
+  // A stage of a step that is split over ranks may have no averages, but must take part when those
+  // of the other stages are evaluated. Members of several shapes are not split.
   const auto has_averages = [&](const Joined& joined) {
     return sessions_.size() == 1 || !joined.session->memory().averages().empty();
   };

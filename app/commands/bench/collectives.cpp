@@ -242,8 +242,7 @@ class Bench {
 void add_bench_collectives(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = bench.add_subcommand(
-      "collectives",
-      "Collectives of all ranks: time and bus bandwidth by size, next to MPI's or NCCL's own");
+      "collectives", "Collectives of all ranks: time and bus bandwidth by size, next to MPI's or NCCL's own");
   add_choice(*verb, "--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL",
              {"cpu", "cuda"});
   verb->add_option("--operations", options->operations,
