@@ -24,7 +24,8 @@ enum class MemoryPart : std::uint8_t {
 };
 inline constexpr int kMemoryParts = static_cast<int>(MemoryPart::count);
 
-// The bytes or the start of each part, indexed by MemoryPart.
+// MemoryNeed holds the bytes of each part, and MemoryPlace the first byte of each part. Both are
+// indexed by MemoryPart.
 struct MemoryNeed {
   std::int64_t bytes[kMemoryParts] = {};
 };
@@ -47,15 +48,16 @@ class DeviceGate {
 
   virtual ~DeviceGate() = default;
 
-  // Reserves memory. May wait until the other sessions that start with this one have called it, so
-  // do not call it between enter() and leave(). If the session is made again, its call gets the
-  // same memory and must not need more. Throws kernels::OutOfMemory.
+  // Reserves the session's memory and returns where it is. May wait until the other sessions that
+  // start together with this one have called it, too, so do not call it between enter() and
+  // leave(). If a session is made again, it gets the same memory and must not need more. Throws
+  // kernels::OutOfMemory.
   virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
 
-  // Waits until the session may use the device and its state is in device memory. Work that is
-  // enqueued on `stream` from now on is ordered after the work of other sessions that shares memory
-  // with it. With Use::memory and Use::alone the calling thread itself has waited for that work. A
-  // nested call does nothing.
+  // Waits until the session may use the device and its state is in device memory. Other sessions
+  // may have put work on the device that uses the same memory. Work that is put on `stream` from
+  // now on runs after that work. With Use::memory and Use::alone, enter() returns only when that
+  // work is done. If the session has entered already, enter() does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
   // Tells the gate whether the session will start a step soon. If the session is a prediction
