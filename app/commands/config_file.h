@@ -33,6 +33,7 @@ void apply_values(CLI::App& verb, const std::string& key, const std::vector<std:
                   const std::string& source);
 
 // One [[name]] table of a TOML file: keys with their values, as the command line would spell them.
+// read_rows() returns all [[name]] tables of the file.
 using ConfigRow = std::vector<std::pair<std::string, std::vector<std::string>>>;
 std::vector<ConfigRow> read_rows(const std::string& file, const std::string& name);
 

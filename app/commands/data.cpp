@@ -72,8 +72,8 @@ data::SourceFormat format_of(const std::string& name) {
   return SourceFormat::automatic;
 }
 
-// Shows how many images are done, their rate and the time left. On a terminal it redraws one line;
-// elsewhere it prints a line every 20 seconds.
+// Shows how many images are converted, their rate and the time left. On a terminal it redraws one
+// line. Elsewhere it prints a line every 20 seconds.
 class ConvertDisplay {
  public:
   void show(const data::ConvertProgress& progress) {

@@ -48,7 +48,7 @@ class LargestWithin {
   std::function<std::int64_t(std::int64_t)> value_;
   const Numbers numbers_;
   std::map<std::int64_t, std::int64_t> known_;
-  std::map<std::int64_t, std::string> errors_;  // by number: why it has no value
+  std::map<std::int64_t, std::string> errors_;  // for each number without a value: the reason
 };
 
 // Prints a row for each memory limit, the lowest first. A row has two numbers:

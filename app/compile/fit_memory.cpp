@@ -18,8 +18,9 @@ namespace {
 constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
 // Bytes per second of the PCIe link between an H100 and its host.
 constexpr double kPcieBytes = 5.3e10;
-// Milliseconds by which every slice of an operation is longer than its share of the whole batch:
-// the start of its kernels on a GPU, and multiprocessors that have no work at their end.
+// Milliseconds that every slice of an operation takes in addition to its share of the time of the
+// whole batch. They are the start of its kernels on a GPU, and the time in which multiprocessors
+// have no work at the end of its kernels.
 constexpr double kStartMs = 0.005;
 
 std::size_t index(int at) { return static_cast<std::size_t>(at); }

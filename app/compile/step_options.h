@@ -21,8 +21,9 @@ class DeviceGate;
 // that is being copied.
 inline constexpr int kRingSlots = 3;
 
-// Three lanes are the fastest of 2, 3, 4 and 6 for most of the zoo on an H200
-// (docs/results/training.md).
+// The default number of lanes, which are sequences of instructions that run at the same time
+// (execute/lane_plan.h). Three lanes are the fastest of 2, 3, 4 and 6 for most of the zoo on an
+// H200 (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 inline constexpr int kMostLanes = 8;
 // The value of StepOptions::lanes with which app/concurrency chooses the lanes and the order of the

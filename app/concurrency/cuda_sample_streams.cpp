@@ -59,7 +59,7 @@ class CudaSampleStreams final : public SampleStreams {
  private:
   struct Work {
     kernels::Launch whole;
-    std::optional<kernels::Kernel> kernel;  // for one sample; nothing if the work is not split
+    std::optional<kernels::Kernel> kernel;  // computes one sample; nothing if the work is not split
     std::size_t node = 0;
     double sample_ms = 0;
     std::vector<kernels::Launch> samples;  // one launch per stream

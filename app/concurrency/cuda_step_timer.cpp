@@ -182,7 +182,7 @@ class CudaStepTimer final : public StepTimer {
   }
 
   const Program& program_;
-  std::vector<kernels::Launch> launches_;  // for each instruction; empty if it is left out
+  std::vector<kernels::Launch> launches_;  // one per instruction; empty if the timer leaves it out
   kernels::StreamPool streams_;
   LaneResources lane_resources_;
   std::deque<CudaEvent> edges_;

@@ -144,7 +144,7 @@ int shortest_op(const StepLoad& load) {
 
 // Returns how many schedules can be timed before the deadline.
 std::size_t affordable_schedules(const StepLoad& load, Clock::time_point deadline) {
-  constexpr int kRuns = 5;  // the least number of steps with a schedule
+  constexpr int kRuns = 5;  // timing a schedule takes at least so many steps
   const double left_ms = std::chrono::duration<double, std::milli>(deadline - Clock::now()).count();
   return static_cast<std::size_t>(std::max(left_ms / (kRuns * std::max(load.serial_ms(), 1e-3)), 0.0));
 }

@@ -59,11 +59,13 @@ DeviceRates device_rates(const StepOptions& options);
 
 inline constexpr std::chrono::milliseconds kAnalysisBudget{900};
 
-// Chooses lanes for the training programs of a session and arranges the programs accordingly. Call
-// it before the first step. Does nothing unless the session was made with kAutoLanes on CUDA. Rank
-// 0 of `ranks` takes the choice from the tuning file or measures the step, and sends it to all
-// ranks. Stages of a partitioned step keep fixed lanes, since a stage cannot be timed alone.
-// Collective.
+// Chooses lanes for the training programs of a session and arranges the programs accordingly.
+// Returns the choice. Does nothing and returns nothing unless the session was made with kAutoLanes
+// on CUDA. Call it before the first step. Collective over `ranks`:
+//   - Rank 0 takes the choice from the tuning file, or measures the step. It sends the choice to
+//     all ranks.
+//   - Stages of a partitioned step (model_parallel/plan.h) keep fixed lanes, since a stage cannot
+//     be timed alone.
 std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& options,
                                        const comm::Communicator& ranks);
 

@@ -147,9 +147,10 @@ class ListScheduler {
   std::vector<double> levels_;
   Timeline timeline_;
   std::vector<double> ends_;
-  std::vector<int> tails_;                  // for each lane: its latest instruction
-  std::vector<int> open_;                   // for each instruction: how many instructions it still waits for
-  std::set<std::pair<double, int>> ready_;  // the most urgent first
+  std::vector<int> tails_;  // for each lane: its latest instruction
+  std::vector<int> open_;   // for each instruction: how many instructions it still waits for
+  // The instructions whose waits have ended, with the most urgent one first.
+  std::set<std::pair<double, int>> ready_;
   LaneOrder result_;
 };
 

@@ -29,9 +29,9 @@ struct OpLoad {
 struct StepLoad {
   std::vector<OpLoad> ops;  // one for each instruction
   // For each instruction: the instructions that must end before it starts, ascending. There are two
-  // rules besides those of lane_plan.h. Communication keeps the program's order, because it must be
-  // the same on all ranks. An instruction that may block its lane starts no earlier than in the
-  // program.
+  // rules in addition to those of lane_plan.h. Communication keeps the program's order, because it
+  // must be the same on all ranks. An instruction that may block its lane starts no earlier than in
+  // the program.
   std::vector<std::vector<int>> waits;
 
   double serial_ms() const;  // the sum of the times of all instructions that compute

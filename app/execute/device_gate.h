@@ -25,7 +25,8 @@ enum class MemoryPart : std::uint8_t {
 };
 inline constexpr int kMemoryParts = static_cast<int>(MemoryPart::count);
 
-// The bytes or the start of each part, indexed by MemoryPart.
+// MemoryNeed holds the bytes of each part, and MemoryPlace the first byte of each part. Both are
+// indexed by MemoryPart.
 struct MemoryNeed {
   std::int64_t bytes[kMemoryParts] = {};
 };
@@ -51,9 +52,10 @@ class DeviceGate {
 
   virtual ~DeviceGate() = default;
 
-  // Reserves memory. May wait until the other sessions that start with this one have called it, so
-  // do not call it between enter() and leave(). If the session is made again, its call gets the
-  // same memory and must not need more. Throws kernels::OutOfMemory.
+  // Reserves the session's memory and returns where it is. May wait until the other sessions that
+  // start together with this one have called it, too, so do not call it between enter() and
+  // leave(). If a session is made again, it gets the same memory and must not need more. Throws
+  // kernels::OutOfMemory.
   virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
 
   // Waits until the session may use the device. Work that is enqueued on `stream` from now on is

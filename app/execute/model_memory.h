@@ -58,8 +58,9 @@ class ModelMemory {
                                 static_cast<std::uintptr_t>(member * stride()));
   }
   // Returns whether the address is in the stored images, which all members share. A kernel of
-  // member m still gets the pointer of_member(images(), m), which is m strides too far. The offsets
-  // in the member's samples are smaller by as much, so the kernel reads the shared images.
+  // member m gets the pointer of_member(images(), m), which is m strides too far. To make up for
+  // this, the offsets of the member's samples are smaller by m strides, so the kernel reads the
+  // shared images.
   bool is_shared(const void* address) const;
   kernels::StepControl* control() const {
     return reinterpret_cast<kernels::StepControl*>(base(Region::control));

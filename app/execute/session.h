@@ -138,7 +138,7 @@ class Session {
   // test the averages. A second call restores the parameters. Requires that no step is in flight.
   void exchange_averages();
 
-  // Trace training steps on a device. These functions do the same as those of the executor.
+  // Trace training steps on a device, as Executor's functions with these names do.
   void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
   void begin_trace() { executor_->begin_trace(); }
   std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }

@@ -1,6 +1,7 @@
-// Holds the transfers of tensors between the stages of a partitioned step. A transfer is prepared
-// once, when a program is built. In a step one instruction begins it and a later one finishes it.
-// Between instructions the caller calls progress(), which keeps the transfers moving.
+// Holds the transfers of tensors between the stages of a partitioned step (model_parallel/plan.h).
+// A transfer is prepared once, when a program is built. In a step, one instruction begins it and a
+// later one finishes it. Between instructions the caller calls progress(), which keeps the
+// transfers moving.
 #pragma once
 
 #include <map>

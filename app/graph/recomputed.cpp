@@ -41,9 +41,10 @@ class SecondRun {
     return same();
   }
 
-  // Cannot run twice: its output is summed over the ranks in place, which a second run would undo.
+  // This operation cannot run twice: its output is summed over the ranks in place, and a second run
+  // would undo the sum.
   Answer operator()(const BatchNormStatistics&) const { return {}; }
-  // Cannot run twice: a second run would add the samples and the hits to the metrics again.
+  // This operation cannot run twice: it would add the samples and the hits to the metrics again.
   Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }
   Answer operator()(const AllReduce&) const { return {}; }
   Answer operator()(const Transfer&) const { return {}; }

@@ -21,7 +21,8 @@ using TensorId = int;  // index into StepGraph::tensors
 enum class TensorRole : std::uint8_t {
   // The input: images [N, C, H, W] from the loader, or stored pixels (passes/device_input.h).
   images,
-  labels,  // i32 [N]; -1 in the empty places of a batch that is not full
+  // i32 [N]; -1 in the rows without a sample of a batch that is not full.
+  labels,
   // u8 [N, sizeof(SampleTransform)]: how each sample's stored pixels become an image.
   transforms,
   // i32 [kMixWords]: how samples are mixed (kernels/device/mix_parameters.h).

@@ -16,7 +16,7 @@ namespace convoy::app {
 struct WholeStepTimes {
   MeasuredOps ops;
   // The time of a whole step divided by the sum of its operations' times. It is below 1 if
-  // operations run at the same time in lanes.
+  // operations run at the same time in lanes (execute/lane_plan.h).
   double side_by_side = 1;
 };
 

@@ -63,8 +63,8 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Returns how many messages follow one another in an all-reduce over a binary tree, up and down. In
-// a ring there would be 2 (members - 1), which is never less.
+// Returns how many messages follow one another in an all-reduce of `members` participants over a
+// binary tree, up and down. In a ring there would be 2 (members - 1), which is never less.
 double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 
 // Returns the bytes that each of `members` participants sends in an all-reduce of `bytes` bytes.
@@ -85,9 +85,9 @@ double interpolate(const std::map<double, Mean>& points, double at) {
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
 }
 
-// A measured all-reduce. It took `us` microseconds, of which the kind of link that is fitted took
-// `link_us`. Over these links it had `steps` messages one after the other, and each participant
-// sent `bytes` bytes.
+// A measured all-reduce, for fitting one kind of link. It took `us` microseconds, and `link_us` of
+// them are the time of the links of this kind. Over these links it had `steps` messages one after
+// the other, and each participant sent `bytes` bytes.
 struct Sample {
   double us, link_us, steps, bytes;
 };

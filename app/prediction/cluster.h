@@ -65,15 +65,15 @@ class Cluster {
   const std::string& name() const { return name_; }
   int devices_per_node() const { return devices_per_node_; }
   int nodes(int ranks) const { return (ranks + devices_per_node_ - 1) / devices_per_node_; }
-  // Returns the share, from 0 to 1, of the time of a gradient all-reduce that is hidden by
-  // concurrent operations of `operation_us` microseconds. Long operations hide less, because NCCL's
-  // thread blocks occupy multiprocessors until the end. The value comes from the following
-  // measurement:
-  //   1. Ranks: this count, else the next larger count, else the largest. Without measurements the
-  //      function returns the topology file's value.
-  //   2. Bytes: the largest measured size that is not above `bytes`.
-  //   3. But with several nodes, or without measured gradients, the smallest size. Within a node,
-  //      copy engines may sum larger sizes, but NCCL always sums the smallest.
+  // Returns which share of the time of a gradient all-reduce is hidden, from 0 to 1, if operations
+  // of `operation_us` microseconds run at the same time. Long operations hide less, because NCCL's
+  // thread blocks occupy multiprocessors until the end. If nothing was measured, returns the
+  // topology file's value. Otherwise interpolates between the operation times that were measured
+  // with these ranks and bytes:
+  //   - The number of ranks is this one, else the next larger measured one, else the largest.
+  //   - If the ranks are on one node and gradients were measured, the size is the largest measured
+  //     one up to `bytes`, because copy engines may sum large sizes there. Otherwise it is the
+  //     smallest measured size, which NCCL always sums.
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }

@@ -158,8 +158,8 @@ double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, c
 }
 
 // Returns how long the jobs of the group take if no other group has turns, as a GroupOfJobs
-// (makespan.h). When a job ends, the remaining jobs become faster. So the function follows the
-// group from end to end, and measures the rates of every set of remaining jobs.
+// (makespan.h). When a job ends, the remaining jobs become faster. So the function goes from the
+// end of one job to the end of the next, and measures the rates of the jobs that remain each time.
 GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<CalibratedJob>& jobs,
                                 const Calibration& result) {
   GroupOfJobs group;

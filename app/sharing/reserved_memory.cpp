@@ -77,8 +77,8 @@ void ReservedMemory::place_waiting() {
   }
 }
 
-// Reserves the first arena: as many bytes as the memory limit or, without a limit, as the jobs that
-// start together need.
+// Reserves the first arena. It has as many bytes as the memory limit. Without a limit it has what
+// the jobs that start together need, but at most the free memory.
 void ReservedMemory::reserve_first(const std::vector<Job*>& asked) {
   std::int64_t bytes = limit_;
   if (bytes == 0) {

@@ -77,7 +77,7 @@ class ReservedMemory {
   const std::int64_t limit_;
   std::deque<Job> jobs_;
   std::vector<std::vector<char>> conflicts_;
-  std::deque<kernels::Arena> arenas_;  // the first is that of the jobs that start together
+  std::deque<kernels::Arena> arenas_;  // arenas_[0] is for the jobs that start together
   bool placed_first_ = false;
 };
 

@@ -84,7 +84,8 @@ class StateCopies {
   std::vector<Job> jobs_;
 };
 
-// Ignores an error of the device. The job that caused it says so when it waits for its step.
+// Calls `body` and ignores its exceptions, which are errors of the device. The job that caused the
+// error reports it when it waits for its step.
 template <typename Body>
 void unless_failed(const Body& body) {
   try {

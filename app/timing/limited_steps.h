@@ -1,5 +1,5 @@
-// Compiles steps that keep to a memory limit. Some operations then run again, or tensors wait in
-// host memory; measured times of the operations decide which.
+// Compiles steps that keep to a memory limit. In such steps some operations run again, or some
+// tensors wait in host memory. The measured times of the operations decide which.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // Times a training step on one device alone. The step runs as in a session, with operations in
-// parallel lanes.
+// parallel lanes (execute/lane_plan.h).
 #pragma once
 
 #include "app/compile/compiled_steps.h"

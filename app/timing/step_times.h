@@ -23,8 +23,9 @@ struct TimedSteps {
 // later steps.
 void fill_batch(Session& session, std::int64_t classes, int ranks);
 
-// Runs and times `steps` training steps. If `copy` is not null, they run this copy of the session's
-// training program, whose lanes may differ. Collective over the session's ranks.
+// Runs and times `steps` training steps. If `copy` is not null, the steps run this copy of the
+// session's training program, whose lanes (execute/lane_plan.h) may differ. Collective over the
+// session's ranks.
 TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy = nullptr);
 
 }  // namespace convoy::app

@@ -64,9 +64,9 @@ class Dataset {
   static int most_image_ops(const TrainOptions& options);
   // Throws std::runtime_error if the images are too small for the options' augmentation.
   void check_augmentation(const TrainOptions& options) const;
-  // Calls visit(first, pixels, count) for chunks of all training images and then of all test
-  // images. `first` is the number of the chunk's first image, counted over both splits. The data
-  // set must hold pixels, not encoded images.
+  // Calls visit(first, pixels, count) for chunks of `count` images: of all training images and then
+  // of all test images. `first` is the number of the chunk's first image, counted over both splits.
+  // The data set must hold pixels, not encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
 
   struct Delivery {

@@ -16,10 +16,11 @@ struct EvaluationResult {
   std::string text, json;  // one line each; empty on ranks other than 0
 };
 
-// Throws UsageError unless there is either a checkpoint or a model file. Collective.
+// Tests the network on the data set and returns the result. Throws UsageError unless there is
+// either a checkpoint or a model file. Collective.
 EvaluationResult evaluate(EvaluateOptions options, const comm::MpiEnvironment& environment);
 
-// Checks that there is either a checkpoint or a model file. Throws UsageError.
+// Throws UsageError unless there is either a checkpoint or a model file.
 void check_evaluated(const EvaluateOptions& options);
 
 }  // namespace convoy::app

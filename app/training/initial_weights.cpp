@@ -26,8 +26,8 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
   return weights;
 }
 
-// Reads the weights of an ONNX file. It reads the file as a network, because the file may store
-// weights transposed, and a network has them as Convoy's layers need them.
+// Reads the weights of an ONNX file. Reads them as a network, because the file may store weights
+// transposed, and the import of a network brings them into the order of Convoy's layers.
 std::vector<Weight> weights_of_onnx(const std::string& path) {
   const ModelFile file(path);
   file.require_trainable();

@@ -40,7 +40,8 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
-// The first columns of members.csv. After them comes a column for each option that differs.
+// The first columns of members.csv. After them comes a column for each option in which members
+// differ.
 constexpr std::string_view kColumns =
     "member,status,steps,train_loss,test_accuracy,best_test_accuracy,parameters_sha256";
 constexpr std::size_t kResultColumns = 7;

@@ -20,12 +20,12 @@ namespace convoy::app {
 comm::LocalDevice device_of(kernels::Backend backend);
 
 // Describes the input of a session that trains or tests on `dataset` with batches of `capacity`
-// samples per replica. Throws UsageError if `on_device` (--data-on-device) is set but the data set
-// cannot be kept on the device.
+// samples per replica (a group of ranks that computes whole steps). Throws UsageError if
+// `on_device` (--data-on-device) is set but the data set cannot be kept on the device.
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device);
-// Describes the input of a session whose batches bring the stored pixels of their images, of which
-// the network gets `image`.
+// Describes the input of a session whose batches bring the stored pixels of their images to the
+// device. `image` is the shape of the images that the network gets.
 InputOptions streamed_input(kernels::Backend backend, const data::StoreInfo& info, data::ImageShape image,
                             std::int64_t capacity);
 // Says in which form the loader delivers batches to a session with this input and memory. A stage

@@ -23,9 +23,9 @@ struct Sum {
   int count;
   T* y;
 
-  // The Sum of another member (Members, kernel.h): it refers to the Sum of member 0 and adds an
-  // offset to its pointers. A copy with other pointers in `of` would lie in slow local memory,
-  // because `of` is indexed at run time.
+  // The Sum of another member (Members, kernels/device/kernel.h): it refers to the Sum of member 0
+  // and adds an offset to its pointers. A copy with other pointers in `of` would lie in slow local
+  // memory, because `of` is indexed at run time.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};

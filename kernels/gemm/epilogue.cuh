@@ -25,8 +25,9 @@ struct Epilogue {
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // Returns the element of C for a sum. If the pointers are those of member 0 (Members, kernel.h),
-  // `offset` is the distance in bytes from them to the memory of the block's member.
+  // Returns the element of C for a sum. If the pointers are those of member 0 (Members,
+  // kernels/device/kernel.h), `offset` is the distance in bytes from them to the memory of the
+  // block's member.
   __device__ float finish(float value, std::int64_t row, std::int64_t column,
                           std::ptrdiff_t offset = 0) const {
     value *= alpha;

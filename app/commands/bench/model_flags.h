@@ -1,4 +1,4 @@
-// The flags by which benchmarks of a training step name their network and its input.
+// The flags with which benchmarks of a training step choose their network and its input.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -151,8 +151,8 @@ void LayerWriter::write(const LayerNorm& norm) {
   if (image) graph_.node("Transpose", {result}, output()).set("perm", Dims{0, 3, 1, 2});
 }
 
-// Writes a group norm as an instance norm in which each group is one channel, because ONNX's own
-// group norm came after opset 17.
+// Writes a group norm as an instance norm in which each group is one channel. ONNX has its own
+// group norm only in opsets after 17, and the file is written in opset 17.
 void LayerWriter::write(const GroupNorm& norm) {
   const std::vector<float> ones(static_cast<std::size_t>(norm.groups), 1.0f), zeros(ones.size(), 0.0f);
   Dims whole = dims_of(shape());

@@ -56,7 +56,7 @@ void import_softmax(Importer&, const FileNode&);
 void import_max_pool(Importer&, const FileNode&);
 void import_average_pool(Importer&, const FileNode&);
 void import_global_pool(Importer&, const FileNode&);
-// ReduceMean and ReduceMax over the pixels.
+// Imports ReduceMean and ReduceMax over the pixels.
 void import_reduce(Importer&, const FileNode&);
 void import_pad(Importer&, const FileNode&);
 

@@ -26,7 +26,7 @@ class Latencies {
 
  private:
   static constexpr int kDigits = 6;               // bits of a latency that choose its bucket
-  static constexpr int kBuckets = 58 << kDigits;  // as many as 63 bits need
+  static constexpr int kBuckets = 58 << kDigits;  // enough for values of 63 bits
 
   Duration goal_;
   Duration max_{0};

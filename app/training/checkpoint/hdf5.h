@@ -1,5 +1,5 @@
-// Reads and writes the HDF5 objects of checkpoints: attributes and groups of tensors. Used only by
-// app/training. Callers must hold a data::hdf5::Session.
+// Reads and writes the HDF5 objects of checkpoints: attributes, and groups of tensors. Used only by
+// app/training. Callers must hold a data::hdf5::Session, which locks HDF5 for one thread.
 #pragma once
 
 #include <hdf5.h>

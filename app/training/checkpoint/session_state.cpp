@@ -78,8 +78,8 @@ void SessionState::find_owners() {
     for (OwnedTensor& tensor : *list) tensor.stage = owner.at(tensor.name);
 }
 
-// Collects the tensors on the first stage. Every other stage sends those that it holds, in the
-// network's order.
+// Collects the tensors on the first stage and returns them in the network's order. Every other
+// stage sends the tensors that it holds.
 std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& tensors) const {
   std::vector<SavedTensor> gathered;
   const Admission admitted = session_.use_memory();

@@ -10,10 +10,10 @@
 
 namespace convoy::app {
 
-// Divides the mean time of a step into compute, communication, input (waiting for data) and
-// stragglers (waiting for slower ranks). A rank cannot tell the wait for a slower rank from
-// communication. So the shortest wait of any rank counts as communication, and the rest as
-// stragglers.
+// Divides the mean time of a step into four parts: compute, communication, input (waiting for data)
+// and stragglers (waiting for slower ranks). A rank cannot tell the wait for a slower rank from
+// communication. So the shortest wait of any rank counts as communication, and the rest of the
+// step's time as stragglers.
 struct Bottleneck {
   double step_ms = 0, compute_ms = 0, communication_ms = 0, input_ms = 0, stragglers_ms = 0;
   int slowest_rank = 0;

@@ -38,8 +38,8 @@ struct DepthwiseShape {
 };
 DepthwiseShape depthwise_shape(const Task& task);
 
-// The addresses of a launch, which are those of member 0 (Members, kernel.h), and the work on each
-// output element before it is stored.
+// The addresses of a launch, which are those of member 0 (Members, kernels/device/kernel.h), and
+// the work on each output element before it is stored.
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
   // For backward_weights only, which reads `input` (x) and dy, and writes only partial sums.

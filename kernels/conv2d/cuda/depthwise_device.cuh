@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the address in the memory of the block's member (Members, kernel.h), for an address in
-// the memory of member 0.
+// Returns the address in the memory of the block's member (Members, kernels/device/kernel.h), for
+// an address in the memory of member 0.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);

@@ -8,8 +8,8 @@
 namespace convoy::kernels::conv {
 
 // Returns how many of `m` rows belong to valid samples and so count in column sums. `offset` is the
-// distance in bytes from member 0's memory to that of the member (Members, kernel.h) that the block
-// computes.
+// distance in bytes from member 0's memory to that of the member (Members, kernels/device/kernel.h)
+// that the block computes.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }

@@ -143,8 +143,8 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member (Members, kernel.h), for an address in
-  // the memory of member 0.
+  // Returns the address in the memory of this Store's member (Members, kernels/device/kernel.h),
+  // for an address in the memory of member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);

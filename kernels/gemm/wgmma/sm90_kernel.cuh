@@ -279,8 +279,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
 }
 
 // Calls work(member, block, blocks) for each share of the work that this block computes. A share is
-// the work that one block would have in a launch for one member alone (Members, kernel.h). So a
-// member's sums have the same order in every launch. With clusters, "block" means a cluster.
+// the work that one block would have in a launch for one member alone (Members,
+// kernels/device/kernel.h). So a member's sums have the same order in every launch. With clusters,
+// "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -293,8 +294,8 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
 }
 
 // Multiplies the work items of one member or, with `several`, of several members (Members,
-// kernel.h). A kernel for one member lacks the code that moves pointers to another member's memory,
-// because loading that code makes a short step 3 % longer.
+// kernels/device/kernel.h). A kernel for one member lacks the code that moves pointers to another
+// member's memory, because loading that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,

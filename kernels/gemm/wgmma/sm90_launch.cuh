@@ -40,7 +40,7 @@ void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, co
 }
 
 // Starts the kernel of one tile shape. `blocks` is the number of blocks that compute one member
-// (Members, kernel.h).
+// (Members, kernels/device/kernel.h).
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
                  const Schedule& schedule, int blocks, Members members, cudaStream_t stream) {

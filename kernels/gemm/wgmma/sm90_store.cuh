@@ -45,8 +45,8 @@ class TileStore {
     std::ptrdiff_t member_stride;
   };
 
-  // `block` is the number of this block among the blocks that compute the member (Members,
-  // kernel.h).
+  // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
+  // `block` is the index of this thread block among the blocks that compute `member`.
   __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
                        int consumer)
       : parameters_(parameters),
@@ -105,8 +105,8 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of the mask of a box
 
-  // Returns the address in the memory of this Store's member (Members, kernel.h), for an address in
-  // the memory of member 0.
+  // Returns the address in the memory of this Store's member (Members, kernels/device/kernel.h),
+  // for an address in the memory of member 0.
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
