@@ -71,7 +71,7 @@ class Dataset {
 
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
-    // Where batches are allocated; null: on the heap.
+    // The memory resource that allocates batches. If it is null, they are on the heap.
     std::pmr::memory_resource* memory = nullptr;
     // The number of batches that the caller still holds when it requests the next one.
     int held = 0;

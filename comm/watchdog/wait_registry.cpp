@@ -66,8 +66,8 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  // Of the operations that devices have begun since the last look, the newest one becomes last_.
-  // `latest` is the time when it began.
+  // last_ becomes the newest of the operations that devices have begun since the last look, and
+  // `latest` is the time when that one began.
   std::uint64_t latest = 0;
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();

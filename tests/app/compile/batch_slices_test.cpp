@@ -14,6 +14,7 @@
 #include "app/graph/passes/fusions.h"
 #include "app/graph/passes/weight_gradient_pieces.h"
 #include "comm/single_rank.h"
+#include "tests/app/compile/limited_training.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -180,38 +181,13 @@ TEST(CutWeightGradients, LeavesConvolutionsBeforeBatchNormsWhole) {
   }
 }
 
-class SlicedTraining : public testing::Test {
+class SlicedTraining : public LimitedTraining {
  protected:
-  SlicedTraining() { options_.pieces = {.least_bytes = 16 << 20}; }
-  // Returns the losses of two steps and of an evaluation, and all parameters after the steps.
-  auto run(std::int64_t limit) {
-    options_.memory_limit = limit;
-    Session session(network_, options_, ranks_);
-    bytes_ = session.memory().plan().total();
-    fit_ = session.memory_fit();
-    std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
-    initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
-    session.write(session.images(), images);
-    for (std::size_t i = 0; i < session.labels().size(); ++i)
-      session.labels()[i] = static_cast<std::int32_t>(i % 5);
-    session.control().valid = session.control().global_valid =
-        static_cast<std::int32_t>(network_.shape(0)[0]) - 1;
-    session.control().learning_rate = 0.05f;
-    std::vector<double> losses;
-    for (int step = 0; step < 2; ++step) losses.push_back(session.train_step().loss());
-    session.start_evaluate_step();
-    losses.push_back(session.finish_step().loss());
-    std::vector<std::vector<float>> state;
-    for (const PersistentTensor& tensor : session.memory().parameters())
-      state.push_back(session.read(tensor));
-    return std::pair(losses, state);
+  SlicedTraining() : LimitedTraining(plain(16, 192, 16)) {
+    options_.pieces = {.least_bytes = 16 << 20};
+    valid_ = 15;
+    learning_rate_ = 0.05f;
   }
-
-  comm::SingleRank ranks_;
-  StepOptions options_;
-  Network network_ = plain(16, 192, 16);
-  std::int64_t bytes_ = 0;
-  MemoryFit fit_;
 };
 
 TEST_F(SlicedTraining, ReachesLimitsBelowOneOperationsNeed) {

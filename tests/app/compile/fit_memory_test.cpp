@@ -14,6 +14,7 @@
 #include "app/graph/passes/fusions.h"
 #include "app/model/zoo/zoo.h"
 #include "comm/single_rank.h"
+#include "tests/app/compile/limited_training.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -181,43 +182,17 @@ TEST(WithSchedule, TakesTheBytesThatThePlanSays) {
   }
 }
 
-class FitMemory : public testing::Test {
+class FitMemory : public LimitedTraining {
  protected:
-  FitMemory() {
+  FitMemory() : LimitedTraining(deep()) {
     options_.backend = kernels::Backend::reference;
     options_.synchronised_batch_norm = false;
-  }
-  // Returns the losses of three steps, and all parameters and states after the steps.
-  auto run(std::int64_t limit) {
-    options_.memory_limit = limit;
-    Session session(network_, options_, ranks_);
-    bytes_ = session.memory().plan().total();
-    fit_ = session.memory_fit();
-    std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
-    initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
-    session.write(session.images(), images);
-    for (std::size_t i = 0; i < session.labels().size(); ++i)
-      session.labels()[i] = static_cast<std::int32_t>(i % 5);
-    session.control().valid = session.control().global_valid = 4;
-    session.control().learning_rate = 0.1f;
-    std::vector<double> losses;
-    for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
-    std::vector<std::vector<float>> state;
-    for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
-      for (const PersistentTensor& tensor : *list) state.push_back(session.read(tensor));
-    return std::pair(losses, state);
   }
   std::int64_t least() {
     const CompiledSteps steps = compile_steps(network_, options_, {&ranks_, &ranks_, nullptr});
     const std::vector<double> node_ms = estimated_node_ms(*steps.train, options_);
     return MemoryFitter(steps, options_, {}, node_ms, estimated_link(options_)).least().bytes;
   }
-
-  comm::SingleRank ranks_;
-  StepOptions options_;
-  Network network_ = deep();
-  std::int64_t bytes_ = 0;
-  MemoryFit fit_;
 };
 
 TEST_F(FitMemory, AnyLimitDownToTheLeastIsMetAndChangesNoBit) {

@@ -1,0 +1,54 @@
+// A fixture that trains a network within memory limits, to compare the bits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "app/execute/session.h"
+#include "app/model/parameter.h"
+#include "comm/single_rank.h"
+
+namespace convoy::app {
+
+class LimitedTraining : public testing::Test {
+ protected:
+  explicit LimitedTraining(Network network) : network_(std::move(network)) {}
+
+  // Returns the losses of three steps and of an evaluation, and all parameters and states after
+  // them. Sets bytes_ and fit_ to the memory of the session and to what was done to fit into the
+  // limit. 0: no limit.
+  auto run(std::int64_t limit) {
+    options_.memory_limit = limit;
+    Session session(network_, options_, ranks_);
+    bytes_ = session.memory().plan().total();
+    fit_ = session.memory_fit();
+    std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
+    initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
+    session.write(session.images(), images);
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i % 5);
+    session.control().valid = session.control().global_valid = valid_;
+    session.control().learning_rate = learning_rate_;
+    std::vector<double> losses;
+    for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
+    session.start_evaluate_step();
+    losses.push_back(session.finish_step().loss());
+    std::vector<std::vector<float>> state;
+    for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
+      for (const PersistentTensor& tensor : *list) state.push_back(session.read(tensor));
+    return std::pair(losses, state);
+  }
+
+  comm::SingleRank ranks_;
+  StepOptions options_;
+  Network network_;
+  std::int32_t valid_ = 4;  // the real samples of a batch
+  float learning_rate_ = 0.1f;
+  std::int64_t bytes_ = 0;
+  MemoryFit fit_;
+};
+
+}  // namespace convoy::app
