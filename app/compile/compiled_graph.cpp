@@ -196,10 +196,11 @@ class Compilation {
         }
     if (const TensorId kept = compiled_.graph.probabilities; kept >= 0)
       last_[index(kept)] = static_cast<int>(std::ssize(nodes)) - 1;
-    for (int time = 0; time < std::ssize(nodes); ++time)
-      for (const auto& [input, output] : compiled_.kernels[static_cast<std::size_t>(time)].in_place)
-        share_buffer(nodes[static_cast<std::size_t>(time)].inputs[static_cast<std::size_t>(input)],
-                     nodes[static_cast<std::size_t>(time)].outputs[static_cast<std::size_t>(output)], time);
+    for (int time = 0; time < std::ssize(nodes); ++time) {
+      const auto at = static_cast<std::size_t>(time);
+      for (const auto& [input, output] : overwritten_inputs(nodes[at], compiled_.kernels[at]))
+        share_buffer(input, output, time);
+    }
   }
 
   // Lets the output use the input's buffer if no later node reads any tensor in that buffer.
@@ -283,6 +284,17 @@ class Compilation {
 CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
                             const std::map<std::string, TensorDesc>& parameter_layouts, int reuse_delay) {
   return Compilation(std::move(graph), backend, reuse_delay).run(parameter_layouts);
+}
+
+std::vector<std::pair<TensorId, TensorId>> overwritten_inputs(const Node& node,
+                                                              const kernels::Kernel& kernel) {
+  std::vector<std::pair<TensorId, TensorId>> pairs;
+  for (const auto& [input, output] : kernel.in_place) {
+    const TensorId id = node.inputs[static_cast<std::size_t>(input)];
+    if (std::ranges::count(node.inputs, id) == 1)
+      pairs.emplace_back(id, node.outputs[static_cast<std::size_t>(output)]);
+  }
+  return pairs;
 }
 
 CompiledGraph assign_buffers(StepGraph graph, std::vector<TensorDesc> descs,

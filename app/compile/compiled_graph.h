@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/graph/step_graph.h"
@@ -56,6 +57,12 @@ CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
 // offsets to its buffers.
 CompiledGraph assign_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
                              std::vector<kernels::Kernel> kernels, int reuse_delay = 0);
+
+// Returns the pairs (input, output) of the node's tensors of which the output may overwrite the
+// input. An input that the node reads in two places is left out, since the kernel may still need it
+// in the other place.
+std::vector<std::pair<TensorId, TensorId>> overwritten_inputs(const Node& node,
+                                                              const kernels::Kernel& kernel);
 
 // Returns the layout of every parameter by its name, as the argument for compile_graph().
 std::map<std::string, kernels::TensorDesc> parameter_layouts(const CompiledGraph& compiled);

@@ -200,9 +200,7 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
     operation.outputs = node.outputs;
     operation.backward = node.phase == Phase::backward;
     operation.joined = i > 0 && node.slice >= 0 && step.graph.nodes[i - 1].slice >= 0;
-    for (const auto& [input, output] : step.kernels[i].in_place)
-      operation.in_place.emplace_back(node.inputs[static_cast<std::size_t>(input)],
-                                      node.outputs[static_cast<std::size_t>(output)]);
+    operation.in_place = overwritten_inputs(node, step.kernels[i]);
     if (!operation.backward)
       if (const auto again = recomputed(node, all_positions(node.outputs)))
         for (const int position : again->outputs)

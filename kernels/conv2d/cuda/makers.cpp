@@ -175,7 +175,8 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   });
   if (plan.fuses_extra) {
     // The block that writes an element of g is the only one that uses this element of dy2, and it
-    // has read the element before.
+    // has read the element before. If dy is the same tensor, other blocks read it, too, so the
+    // compiler of steps lets nothing overwrite it (overwritten_inputs()).
     if (problem.input_norm) convolution.in_place = {{norm_dy2_at, 0}};
     return convolution;
   }

@@ -152,6 +152,26 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   }
 }
 
+// A kernel that overwrites one operand may still read the same tensor as another operand.
+TEST(CompiledGraph, AnInputThatIsReadTwiceIsNotOverwritten) {
+  const CompiledGraph compiled = compile_on_cpu(residual(), {.training = false});
+  const auto add = std::ranges::find_if(compiled.graph.nodes, [](const Node& node) {
+    return node.layer == "c.add";  // both of its inputs are read here for the last time
+  });
+  ASSERT_NE(add, compiled.graph.nodes.end());
+  const auto at = static_cast<std::size_t>(add - compiled.graph.nodes.begin());
+  for (const bool twice : {false, true}) {
+    StepGraph graph = compiled.graph;
+    std::vector<kernels::Kernel> kernels = compiled.kernels;
+    kernels[at].in_place = {{0, 0}};
+    if (twice) graph.nodes[at].inputs[1] = graph.nodes[at].inputs[0];
+    const TensorId input = graph.nodes[at].inputs[0], output = graph.nodes[at].outputs[0];
+    const CompiledGraph result = assign_buffers(std::move(graph), compiled.descs, std::move(kernels));
+    const auto offset = [&](TensorId id) { return result.tensor_offset[static_cast<std::size_t>(id)]; };
+    EXPECT_EQ(offset(input) == offset(output), !twice);
+  }
+}
+
 TEST(CompiledGraph, GradientsHaveTheLayoutOfTheirParameters) {
   const CompiledGraph compiled = compile_on_cpu(every_op());
   for (const TrainableParameter& parameter : compiled.graph.parameters) {
