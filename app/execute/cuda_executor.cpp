@@ -114,8 +114,9 @@ class CudaExecutor final : public Executor {
     }
     if (before_ != nullptr) before_->done_.make_wait(compute());
     for (std::size_t i = 0; i < captured.pieces.size(); ++i) {
-      const bool last = i + 1 == captured.pieces.size() && !program.goes_on();
-      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, last, &captured.pieces[i].first_used};
+      const bool ends_part = i + 1 == captured.pieces.size();
+      const DeviceGate::Piece piece{captured.pieces[i].milliseconds, ends_part && !program.goes_on(),
+                                    &captured.pieces[i].first_used, ends_part};
       const Admission admitted(gate_, DeviceGate::Use::step, piece, streams_.compute(0).view());
       captured.pieces[i].graph.launch(compute());
     }

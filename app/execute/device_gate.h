@@ -48,6 +48,8 @@ class DeviceGate {
     // The ranges of the state that this piece uses and no earlier piece of the step, in the order
     // of their use. They must stay until leave(). Null: the piece may use the whole state.
     const std::vector<MemoryRange>* first_used = nullptr;
+    // Whether a part of the batch ends with it. A step that is not computed in parts has one part.
+    bool ends_part = true;
   };
 
   virtual ~DeviceGate() = default;

@@ -21,13 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int open_folder(const fs::path& folder) { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+// Opens the file in the folder that a `convoy share` locks exclusively while it reads the orders
+// there. It is a regular file, because NFS does not pass locks of folders on to other hosts.
+int open_lock(const fs::path& folder, int flags) {
+  return ::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0600);
+}
 
-// Returns whether a `convoy share` reads the orders in the folder. It holds an exclusive lock on
-// the folder. This function asks for a shared lock, so that other processes can ask at the same
-// moment.
+// Returns whether a `convoy share` reads the orders in the folder. Asks for a shared lock, so that
+// other processes can ask at the same moment.
 bool is_read(const fs::path& folder) {
-  const int file = open_folder(folder);
+  const int file = open_lock(folder, 0);
   if (file < 0) return false;
   const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(file);
@@ -53,7 +56,7 @@ void request_removal(const fs::path& out, const std::string& job) {
   std::ifstream stream(out / Inbox::kReport);
   const auto report = nlohmann::json::parse(stream, nullptr, false);
   const auto runs = [&](const nlohmann::json& one) {
-    return one["name"] == job && one["status"] != "finished";
+    return one["name"] == job && (one["status"] == "waiting" || one["status"] == "running");
   };
   if (!report.is_object() || std::ranges::none_of(report["jobs"], runs))
     throw UsageError(fmt::format("--remove: found '{}', expected a job that runs in {}", job, out.string()));
@@ -64,7 +67,7 @@ Inbox::Inbox(const fs::path& out) : folder_(out / kFolder) {
   std::error_code error;  // an order may come while the folder is removed
   fs::remove_all(folder_, error);
   fs::create_directories(folder_);
-  lock_ = open_folder(folder_);
+  lock_ = open_lock(folder_, O_CREAT);
   // Wait for the lock, because is_read() in another process may hold it for a moment. Ignore
   // errors: on a file system without locks no orders come.
   while (lock_ >= 0 && ::flock(lock_, LOCK_EX) != 0 && errno == EINTR) {

@@ -212,8 +212,12 @@ void Share::calibrate_if_due() {
     running.push_back({job->number(), job->spec().priority, job->planned()});
   }
   if (started == calibrated_jobs_ || running.empty()) return;
-  const auto interrupted = [this, changes = changes_] {
-    attend();
+  // Called every 2 ms. Orders are files, so look for them less often.
+  const auto interrupted = [this, changes = changes_, next = Clock::now()]() mutable {
+    if (const Clock::time_point now = Clock::now(); now >= next) {
+      attend();
+      next = now + std::chrono::milliseconds(20);
+    }
     return stopped() || changes_ != changes;
   };
   if (saved_bytes_per_ms_ == 0) saved_bytes_per_ms_ = saved_bytes_per_ms(options_.out);

@@ -168,7 +168,7 @@ void SharedDevice::leave(int job, DeviceGate::Use use, const DeviceGate::Piece& 
     lock.lock();
   }
   if (use == DeviceGate::Use::step) copies_.launched(job, stream, piece);
-  turns_.leave(job, use, piece.last);
+  turns_.leave(job, use, piece);
   changed_.notify_all();
 }
 

@@ -47,7 +47,8 @@ void Turns::arrange(const Groups& groups) {
 
 void Turns::wait(int number, Use use) {
   Job& job = at(number);
-  if (use == Use::step && job.traits.service) ++urgent_, ++job.urgent;
+  // finished() comes once a step, so count a step at its first piece.
+  if (use == Use::step && job.traits.service && !job.mid_step) ++urgent_, ++job.urgent;
   job.waiting = use;
 }
 
@@ -57,11 +58,11 @@ void Turns::enter(int number, Use use) {
   if (use == Use::alone) alone_ = number;
 }
 
-void Turns::leave(int number, Use use, bool step_ends) {
+void Turns::leave(int number, Use use, const DeviceGate::Piece& piece) {
   Job& job = at(number);
   if (use == Use::step) {
-    job.mid_step = !step_ends;
-    if (step_ends) ++job.turn_steps;
+    job.mid_step = !piece.last;
+    if (piece.ends_part) ++job.turn_steps;
   }
   if (alone_ == number) alone_ = -1;
   job.inside = false;

@@ -43,7 +43,7 @@ class Turns {
   void wait(int job, Use use);
   bool admits(int job, Use use);
   void enter(int job, Use use);
-  void leave(int job, Use use, bool step_ends);
+  void leave(int job, Use use, const DeviceGate::Piece& piece);
   void expect_step(int job, bool soon);
   // Says that the job's oldest step in flight is finished.
   void finished(int job);

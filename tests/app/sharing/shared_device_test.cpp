@@ -220,6 +220,28 @@ TEST(SharedDevice, ATrainingWaitsForAService) {
 
 // A training is between two pieces of its step, a service expects a step, and a third job waits to
 // have the device alone. The training must be admitted, or all three would wait for each other.
+// The step of a service may be divided into pieces, but finished() comes once a step.
+TEST(SharedDevice, TrainingsGoOnAfterADividedStepOfAService) {
+  SharedDevice device({});
+  device.add({"service", 0, true}, false);
+  device.add({"training"}, false);
+  for (int job = 0; job < 2; ++job) device.gate(job).reserve(need(1, 1));
+  for (const bool last : {false, true}) {
+    const Admission admitted(&device.gate(0), Use::step, {0, last});
+  }
+  device.gate(0).finished(false);
+  std::atomic<bool> entered = false;
+  std::thread training([&] {
+    const Admission admitted(&device.gate(1), Use::step);
+    entered = true;
+  });
+  for (int wait = 0; wait < 500 && !entered; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(entered);
+  device.end(0);  // lets the training in if the test has failed
+  training.join();
+}
+
 TEST(SharedDevice, AStepThatHasBegunEndsForAJobThatWaitsAlone) {
   SharedDevice device({});
   const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true),
