@@ -44,8 +44,9 @@ for width in "${widths[@]}"; do
   alone=$(value "$out/alone$width/summary.json" step_ms_median)
   sum=$(awk "BEGIN { print $sum + $alone }")
   echo "| $width | $alone | |"
-  [ "$(value "$out/alone$width/summary.json" parameters_sha256)" = \
-    "$(value "$out/together/members/$number/summary.json" parameters_sha256)" ] || fail 1 "width $width: other bits than alone"
+  bits=$(value "$out/alone$width/summary.json" parameters_sha256)
+  [ -n "$bits" ] || fail 1 "width $width: its summary has no parameters_sha256"
+  [ "$bits" = "$(value "$out/together/members/$number/summary.json" parameters_sha256)" ] || fail 1 "width $width: other bits than alone"
 done
 awk "BEGIN { printf \"| all | %s | %s: %.2f times as fast |\n\", $sum, $together, $sum / $together }"
 echo

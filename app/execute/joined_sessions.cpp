@@ -40,15 +40,14 @@ void JoinedSessions::retire(int member) {
 }
 
 void JoinedSessions::start_train_step(bool stop_requested) {
-  for (Joined& joined : sessions_)
-    if (joined.takes_part) joined.session->start_train_step(stop_requested);
+  start_all([&](Session& session) { session.start_train_step(stop_requested); });
 }
 
 void JoinedSessions::start_train_part() { start_all(&Session::start_train_part); }
 
-void JoinedSessions::start_all(void (Session::*start)()) {
+void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
   for (Joined& joined : sessions_)
-    if (joined.takes_part) (joined.session->*start)();
+    if (joined.takes_part) start(*joined.session);
 }
 
 // Every session finishes its oldest step, if it has one in flight. A session that starts no more

@@ -7,6 +7,7 @@
 // member gets the same bits.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -65,7 +66,7 @@ class JoinedSessions {
   };
 
   const Place& place(int member) const { return places_.at(static_cast<std::size_t>(member)); }
-  void start_all(void (Session::*start)());
+  void start_all(const std::function<void(Session&)>& start);
 
   std::vector<Joined> sessions_;
   std::vector<Place> places_;  // for each member of all sessions

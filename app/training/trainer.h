@@ -35,6 +35,9 @@ class Trainer {
   // `members` has the options of every member, all with the folder of the whole run as `out`. It is
   // empty if one training runs alone. Collective.
   Trainer(const TrainOptions& options, const RunHost& host, std::vector<TrainOptions> members = {});
+  ~Trainer() { end_shapes(); }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // Returns the exit status: 75 after a checkpoint that a signal requested, else 0.
   int run();
@@ -48,6 +51,7 @@ class Trainer {
   void make_trainings();
   struct Shape;
   void make_shapes();
+  void end_shapes();
   void keep_own_members();
   void make_sessions();
   Network make_replica_network(const TrainOptions& options) const;

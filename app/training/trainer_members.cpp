@@ -105,8 +105,7 @@ bool Trainer::halve() {
                   stopped.size() + members_->running().size()));
   trainings_.clear();
   states_.clear();
-  sessions_.reset();
-  shapes_.clear();  // before the sources: the sessions' device may hold batches
+  end_shapes();  // before the sources: the sessions' device may hold batches
   train_sources_.clear();
   test_sources_.clear();
   world_.barrier("members that stopped");

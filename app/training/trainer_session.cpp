@@ -104,8 +104,9 @@ void Trainer::make_sessions() {
 }
 
 // Compiles the steps of all shapes (member_keys.h). If the memory limit is too low for all of them
-// together, divides it among the shapes in proportion to the memory that each takes without a
-// limit. Collective over the ranks that run a training together.
+// together, each shape gets what cannot shrink, which is all but its activations, and a share of
+// the rest in proportion to its activations. Collective over the ranks that run a training
+// together.
 void Trainer::compile_shapes() {
   const RankGroups& groups = run_ranks_->groups();
   if (run_ranks_->partitioned()) return;
@@ -113,17 +114,22 @@ void Trainer::compile_shapes() {
   const auto compile = [&](Shape& shape) {
     const Admission admitted(host_.gate, DeviceGate::Use::alone);
     shape.steps = compile_within_limit(*shape.network, shape.step, *ranks_, groups);
-    return static_cast<double>(MemoryPlan(*shape.steps, shape.step, {}).total());
+    const MemoryPlan plan(*shape.steps, shape.step, {});
+    const double activations = static_cast<double>(plan.bytes(Region::activations)) * plan.members();
+    return std::pair(static_cast<double>(plan.total()) - activations, activations);
   };
   const auto limit = static_cast<double>(options_.memory_limit);
-  std::vector<double> bytes;
+  std::vector<std::pair<double, double>> bytes;  // of each shape: what cannot shrink, and activations
   for (Shape& shape : shapes_) {
     if (shapes_.size() > 1) shape.step.memory_limit = 0;
     bytes.push_back(compile(shape));
   }
-  const double all = std::accumulate(bytes.begin(), bytes.end(), 0.0);
-  for (std::size_t i = 0; shapes_.size() > 1 && limit > 0 && all > limit && i < shapes_.size(); ++i) {
-    shapes_[i].step.memory_limit = static_cast<std::int64_t>(limit * bytes[i] / all);
+  double fixed = 0, shrinks = 0;
+  for (const auto& [own_fixed, own_activations] : bytes) fixed += own_fixed, shrinks += own_activations;
+  const bool divides = shapes_.size() > 1 && limit > 0 && fixed + shrinks > limit;
+  for (std::size_t i = 0; divides && i < shapes_.size(); ++i) {
+    const double share = std::max(0.0, limit - fixed) * bytes[i].second / std::max(shrinks, 1.0);
+    shapes_[i].step.memory_limit = static_cast<std::int64_t>(bytes[i].first + share);
     compile(shapes_[i]);
   }
   if (!members_) return;

@@ -45,6 +45,13 @@ void Trainer::prepare(Shape& shape) {
     shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
 }
 
+// Ends the sessions of the last shape first. The first shape's session has the stored images, which
+// the other shapes may still read.
+void Trainer::end_shapes() {
+  sessions_.reset();
+  while (!shapes_.empty()) shapes_.pop_back();
+}
+
 // Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
 // keeps the shapes of which this rank trains members.
 void Trainer::make_shapes() {
