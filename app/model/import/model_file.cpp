@@ -140,8 +140,8 @@ bool is_model_file(std::string_view name) { return name.ends_with(".onnx"); }
 
 ModelFile::ModelFile(const std::string& path) : ModelFile(onnx_import::read_onnx_file(path)) {}
 
-ModelFile::ModelFile(const FileGraph& graph)
-    : network_(network_of(graph)), metadata_(graph.metadata), folded_(looks_folded(graph)) {}
+ModelFile::ModelFile(FileGraph graph)
+    : metadata_(graph.metadata), folded_(looks_folded(graph)), network_(network_of(std::move(graph))) {}
 
 void ModelFile::require_trainable() const {
   if (!folded_) return;

@@ -26,7 +26,7 @@ class ModelFile {
   // is not supported, the node.
   explicit ModelFile(const std::string& path);
   // Uses a graph that was read from a file.
-  explicit ModelFile(const onnx_import::FileGraph& graph);
+  explicit ModelFile(onnx_import::FileGraph graph);
 
   // Return the images [C, H, W] and the number of classes that the file was made for.
   Shape image() const;
@@ -45,9 +45,9 @@ class ModelFile {
   Network network(const Shape& input, int classes) const;
 
  private:
-  Network network_;  // the network with the images and classes of the file
   std::map<std::string, std::string> metadata_;
   bool folded_;
+  Network network_;  // the network with the images and classes of the file
 };
 
 }  // namespace convoy::app

@@ -342,6 +342,20 @@ class Recogniser {
     const auto kernel = pool == nullptr ? std::nullopt : pool->integers("kernel_shape");
     if (!kernel || kernel->size() != 3 || (*kernel)[0] % 2 == 0 || (*kernel)[1] != 1 || (*kernel)[2] != 1)
       return std::nullopt;
+    // The window must be symmetric and count all its places. So it moves by 1, and half a window is
+    // padded on both sides, by a Pad or in the pool.
+    const auto all_are = [](const auto& values, std::int64_t one) {
+      return !values || std::ranges::all_of(*values, [&](std::int64_t value) { return value == one; });
+    };
+    const std::int64_t half = (*kernel)[0] / 2;
+    const auto in_pool = pool->integers("pads");
+    if (!all_are(pool->integers("strides"), 1)) return std::nullopt;
+    if (!all_are(in_pool, 0)) {
+      if (*in_pool != std::vector<std::int64_t>{half, 0, 0, half, 0, 0}) return std::nullopt;
+      if (pool->integer("count_include_pad", 0) == 0) return std::nullopt;
+    } else if (!pads_both_sides(pool->inputs[0], half)) {
+      return std::nullopt;
+    }
     const FileNode* square = first_before(pool->inputs[0], "Mul", " Pad Reshape Unsqueeze ");
     if (square == nullptr || square->inputs != std::vector{node.inputs[0], node.inputs[0]})
       return std::nullopt;
@@ -350,6 +364,25 @@ class Recogniser {
                  {"alpha", static_cast<float>(alpha->number)},
                  {"beta", static_cast<float>(*beta)},
                  {"bias", static_cast<float>(k->number)}});
+  }
+  // Returns whether the Pads that make a value of the shape [N, 1, C, H, W] pad C by `amount` on
+  // both sides and nothing else. PyTorch computes amounts by a chain of operations. This function
+  // does not evaluate the chain, so it takes them as right.
+  bool pads_both_sides(const std::string& value, std::int64_t amount) const {
+    constexpr std::int64_t kAxes = 5, kChannels = 2;
+    std::vector<std::int64_t> sum(2 * kAxes);
+    bool known = true;
+    const FileNode* pad = nullptr;
+    for (const std::string* from = &value;
+         (pad = first_before(*from, "Pad", " Reshape Unsqueeze ")) != nullptr; from = &pad->inputs[0]) {
+      const auto amounts = pad->inputs.size() > 1 ? constant(pad->inputs[1]) : std::nullopt;
+      known = known && amounts && amounts->size() == std::ssize(sum);
+      for (std::int64_t i = 0; known && i < std::ssize(sum); ++i)
+        sum[static_cast<std::size_t>(i)] += static_cast<std::int64_t>(amounts->at(i));
+    }
+    for (std::int64_t i = 0; known && i < std::ssize(sum); ++i)
+      if (sum[static_cast<std::size_t>(i)] != (i % kAxes == kChannels ? amount : 0)) return false;
+    return true;
   }
   static bool all_equal(const Constant& constant, double number) {
     for (std::int64_t i = 0; i < constant.size(); ++i)
