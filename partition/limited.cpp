@@ -1,7 +1,8 @@
 // Improves a placement under memory limits. Searches under a series of limits (the ladder, whose
-// rungs are the single limits) from the tightest up to the machine's. The ladder and its searches
-// depend on the graph and not on the machine's limits. So a machine with a looser limit repeats the
-// searches of one with a tighter limit, and never gets a longer schedule.
+// rungs are the single limits) from the tightest up to the machine's. If the limits of all devices
+// are equal, the ladder and its searches depend on the graph only. So a machine with a looser limit
+// repeats the searches of one with a tighter limit, and never gets a longer schedule, unless
+// the limit is near the floor or far above the peak of a schedule without limits (kAmple).
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -143,13 +144,14 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   // search on a rung gets 1/6. On the tightest rungs, which are hard, it gets all of that work.
   constexpr std::int64_t kPartsToFit = 4, kParts = 6;
   constexpr std::size_t kTight = 3;
-  std::int64_t searches = 2 * std::ssize(shares);
+  // One thread climbs twice, one climb after the other.
+  std::int64_t searches = (options_.threads == 1 ? 4 : 2) * std::ssize(shares);
   Placement best;
   for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
     const Machine machine = with_limits(shares[rung]);
     const CostModel cost(cost_.graph(), machine);
     const auto search = [&](const Placement& from, std::int64_t parts) {
-      // Half of a time limit is for the search under the machine's own limits.
+      // All searches of the ladder together take about half of the time that is left.
       ImprovementLimits limits = share_of(search_limits(), options_.time_limit ? 2 * searches-- : parts);
       limits.fit_at_any_cost = true;
       ImprovementCounts its;
@@ -234,6 +236,7 @@ void Partitioner::search_own_limits(const Entry& best, const std::function<void(
     });
   if (small()) run_tasks(tasks, take);
   tasks.clear();
+  ImprovementCounts its;
   const Placement start = best.placement;
   for (int search = 0; search < (small() ? 2 : 1); ++search)
     tasks.push_back([&, search] {
@@ -241,9 +244,10 @@ void Partitioner::search_own_limits(const Entry& best, const std::function<void(
       if (options_.time_limit && options_.threads == 1 && small()) limits = share_of(limits, 2 - search);
       limits.seed += search;
       if (search == 1) limits.temperature /= 10;
-      return improve(cost_, units_, start, limits, search == 0 ? &counts : nullptr);
+      return improve(cost_, units_, start, limits, search == 0 ? &its : nullptr);
     });
   run_tasks(tasks, take);
+  counts.tried += its.tried, counts.accepted += its.accepted;
 }
 
 }  // namespace convoy::partition

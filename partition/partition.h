@@ -28,7 +28,7 @@ struct PartitionOptions {
   // edges, and more in proportion for larger ones, counted in work units (work.h).
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit =
-      // The most moves that the search tries. Unlike a limit on time, it makes results repeatable.
+      // The most moves that each local search tries. Unlike a limit on time, results repeat.
       std::numeric_limits<std::int64_t>::max();
   // Time to make a placement fit if no candidate fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);

@@ -244,7 +244,7 @@ void add_partition_command(CLI::App& app) {
                    "seconds for all of the search; default: work that takes a core about 0.5 seconds")
       ->check(number_in("[0, 1e9]"))
       ->type_name("S");
-  verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")
+  verb->add_option("--moves", flags->moves, "moves of each local search instead of a time: results repeat")
       ->check(whole_number(1))
       ->type_name("N");
   verb->add_option("--seed", flags->seed, "of the local search")

@@ -54,7 +54,7 @@ void StepBlocks::find_options(int block) {
       add(with_small(kept));
     }
   } else {
-    // Drop one tensor after another, each time the one that costs the least time per byte.
+    // Drop one family of tensors after another, each time the one with the least time per byte.
     std::vector<Family> kept = large;
     add(with_small(kept));
     while (!kept.empty()) {

