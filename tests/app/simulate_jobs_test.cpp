@@ -1,6 +1,7 @@
 // Tests `convoy simulate --jobs`: its table, its JSON and its files, and its messages of one line
 // for wrong input.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -70,7 +71,8 @@ class SimulateJobs : public testing::Test {
   }
 
  private:
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "simulate_jobs";
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("simulate_jobs-" + std::to_string(::getpid()));
 };
 
 TEST_F(SimulateJobs, PrintsAnObjectForEachPolicy) {

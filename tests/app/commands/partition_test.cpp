@@ -1,6 +1,7 @@
 // Tests that `convoy partition` and `convoy simulate` print one line that names the flag or the
 // file if something cannot be placed.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -41,7 +42,8 @@ class PartitionCommand : public testing::Test {
   }
 
  private:
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "partition_command";
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("partition_command-" + std::to_string(::getpid()));
 };
 
 TEST_F(PartitionCommand, NamesTheFlagOrTheFile) {
