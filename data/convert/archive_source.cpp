@@ -87,6 +87,7 @@ class Archives final : public FileSource {
       // can be read only once.
       std::optional<Bytes> bytes;
       const auto read_once = [&](const Content::Room& room) {
+        if (bytes && room) room(bytes->size());
         if (!bytes) bytes = read(room);
         return *bytes;
       };

@@ -54,7 +54,8 @@ class FileSource {
   // The content of a visited file. It is valid during the visit only and can be read or streamed
   // once.
   struct Content {
-    // Is called while a file is read, with the number of bytes that will be held next.
+    // `read` calls this function before it reads on, with the bytes of the file that it will then
+    // hold.
     using Room = std::function<void(std::size_t)>;
     std::function<Bytes(const Room&)> read;  // returns what FileSource::read() returns
     using Sink = std::function<void(std::span<const std::uint8_t>)>;

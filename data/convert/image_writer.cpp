@@ -171,7 +171,8 @@ class ImageWriter {
   }
 
   // Returns how many bytes it takes to decode an image and to make what is stored. Throws if these
-  // are too many. The file counts as far as the pipeline's room for files does not hold it.
+  // are too many. Of the file, only the bytes above kFileBytes count, since the pipeline counts the
+  // others.
   std::int64_t bytes_to_convert(ConvertedImage& image, const ImageHeader& header) const {
     const ImageShape shape{header.height, header.width, options_.channels};
     const bool jpeg = header.format == ImageHeader::Format::jpeg;

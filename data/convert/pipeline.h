@@ -27,7 +27,7 @@ struct ConvertedImage {
   ChannelStatistics::Image statistics;
   // `error` says what is wrong with the image, or is "". LeftOut counts a bad image under `kind`.
   std::string error, kind;
-  // The pipeline's own: the number of the image, and the bytes that it has reserved.
+  // Only the pipeline uses these: the image's number, and the bytes that it has reserved.
   std::int64_t number = 0, reserved = 0;
 };
 

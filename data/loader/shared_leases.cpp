@@ -1,6 +1,7 @@
 #include "data/loader/shared_leases.h"
 
 #include <atomic>
+#include <memory>
 #include <utility>
 
 namespace convoy::data {
@@ -11,7 +12,7 @@ class SharedOwner final : public BatchLease::Owner {
  public:
   SharedOwner(BatchLease lease, int count) : lease_(std::move(lease)), left_(count) {}
   void give_back(int) noexcept override {
-    if (--left_ == 0) delete this;
+    if (--left_ == 0) std::unique_ptr<SharedOwner>(this).reset();
   }
 
  private:
@@ -29,7 +30,7 @@ std::vector<BatchLease> shared_leases(BatchLease lease, int count) {
     return leases;
   }
   const Batch& batch = *lease;
-  auto* const owner = new SharedOwner(std::move(lease), count);
+  auto* const owner = std::make_unique<SharedOwner>(std::move(lease), count).release();
   for (int i = 0; i < count; ++i) leases.emplace_back(batch, *owner, i);
   return leases;
 }

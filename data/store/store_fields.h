@@ -33,7 +33,7 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
 // Reads a dataset of rank 1. A value outside the range of int64 becomes the nearest value in it.
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
-// Throws if two classes have the same name. `what` is the place of the names, for the message.
+// Throws if two classes have the same name. The message begins with `what`, the file or attribute.
 void require_different(const std::vector<std::string>& classes, const std::string& what);
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
 // Reads the attribute `mean` or `std`: one number per channel on the scale 0 to 1, of any float or

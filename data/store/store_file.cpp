@@ -45,7 +45,7 @@ void write_strings(hid_t file, const char* name, const std::vector<std::string>&
   write_attribute(file, name, type.get(), values.size(), text.data(), path);
 }
 
-// Returns whether the file system has locks, by a lock on this file, which is created for that.
+// Creates the file and tries to lock it. Returns false if the file system has no locks.
 bool has_locks(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor < 0) return true;  // HDF5 says why it cannot create the file

@@ -95,7 +95,7 @@ struct Kernel {
 // layout keep it.
 template <typename Maker>
 Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cpu,
-              std::type_identity_t<Maker>* cuda = nullptr) {
+              std::type_identity_t<Maker>* cuda) {
   Maker* const maker = backend == Backend::reference ? reference : backend == Backend::cpu ? cpu : cuda;
   if (maker == nullptr) throw_no_backend(backend);
   return maker;

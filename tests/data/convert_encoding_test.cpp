@@ -42,7 +42,8 @@ void expect_less_than_512_mebibytes(const std::function<void()>& action) {
     ::_exit(usage.ru_maxrss < 512 * 1024 ? 0 : 2);
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
 #ifdef __SANITIZE_ADDRESS__
   EXPECT_NE(WEXITSTATUS(status), 1);  // AddressSanitizer keeps memory that is freed
 #else

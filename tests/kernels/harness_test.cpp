@@ -151,7 +151,7 @@ TEST(Harness, DifferentiatesACube) {
 
 TEST(Harness, RefusesABackendThatIsNotBuilt) {
   const auto* none = static_cast<int*>(nullptr);
-  EXPECT_THROW(select(Backend::cuda, &none, &none), std::runtime_error);
+  EXPECT_THROW(select(Backend::cuda, &none, &none, nullptr), std::runtime_error);
 }
 
 }  // namespace
