@@ -22,9 +22,9 @@ namespace convoy::app {
 // other flags of the group in the file.
 using ExclusiveFlags = std::vector<std::vector<std::string>>;
 
-// Adds --config to a verb. Call this after the verb's other flags are added: CLI11 runs options in
-// the order in which they were added, and the file must come last, since it sets only the flags
-// that the command line has not set. A mistake in the file throws CLI::ConfigError.
+// Adds --config to a verb. Call this after the verb's other flags are added. CLI11 handles options
+// in the order in which they were added, and --config must come last: it sets only the flags that
+// the command line has not set. A mistake in the file throws CLI::ConfigError.
 void add_config_option(CLI::App& verb, ExclusiveFlags exclusive = {});
 
 // Gives values to the flag that `key` names, with the checks of the flag. `source` is the file or

@@ -1,5 +1,5 @@
-// `convoy data convert|info|synth`: converts, describes and draws the HDF5 files that Convoy trains
-// from.
+// `convoy data convert|info|synth`: makes an HDF5 file of images, describes an HDF5 file, or makes
+// one of drawn figures.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ class ConvertDisplay {
   Clock::time_point start_ = Clock::now(), first_ = start_, shown_ = start_;
   bool interactive_ = ::isatty(STDERR_FILENO) != 0;
   bool line_open_ = false;
-  std::int64_t first_images_ = 0;  // those that were done when `first_` was set
+  std::int64_t first_images_ = 0;  // images that were converted when `first_` was set
 };
 
 struct ConvertFlags {

@@ -1,4 +1,4 @@
-// Adds the flags of `evaluate`, and those that it has in common with `predict`.
+// Adds the flags of the verb `evaluate`. The verb `predict` has some of them, too.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,10 +8,11 @@
 
 namespace convoy::app {
 
-// Adds --checkpoint, which is returned, and --ema. `options` must outlive the verb.
-CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options);
-// Adds --model, --size and --test-resize, which exclude --checkpoint. `options` must outlive the
+// Adds --checkpoint and --ema, and returns the option --checkpoint. `options` must outlive the
 // verb.
+CLI::Option* add_checkpoint_flags(CLI::App& verb, EvaluationOptions& options);
+// Adds --model, --size and --test-resize, which exclude --checkpoint, and returns the option
+// --model. `options` must outlive the verb.
 CLI::Option* add_model_flags(CLI::App& verb, EvaluationOptions& options);
 // Adds --backend, --precision, --threads and --timeout. `options` must outlive the verb.
 void add_execution_flags(CLI::App& verb, EvaluationOptions& options);

@@ -56,8 +56,8 @@ Network network_of(CheckpointState& state, const std::string& file) {
   return network;
 }
 
-// Returns the tensors that PyTorch's modules of this network have. A batch norm there also has a
-// tensor num_batches_tracked with the number of batches that it has seen, which is `steps`.
+// Returns the tensors that PyTorch's modules of this network have. In PyTorch a batch norm also has
+// a tensor num_batches_tracked, the number of batches that it has seen. This number is `steps`.
 std::vector<TensorToWrite> tensors_of(const Network& network, std::int64_t steps) {
   std::vector<TensorToWrite> tensors;
   for (const Layer& layer : network.layers()) {

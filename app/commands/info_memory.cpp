@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The number of equal parts into which the curve divides the memory between that of a step without
-// a limit and the least possible.
+// The memory limits of the curve are this many equal steps apart, from the least possible memory to
+// the memory of a step without a limit.
 constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, int slices, double ms) {

@@ -11,11 +11,12 @@
 namespace convoy::app {
 
 struct MemoryCurvePoint {
-  std::int64_t bytes = 0;       // bytes of the arena
-  std::int64_t kept_bytes = 0;  // bytes that forward leaves for backward
-  int recomputed = 0;           // number of operations that run again
-  int slices = 1;               // slices of the batch in the layers with the largest tensors
-  std::int64_t host_bytes = 0;  // bytes of the tensors that wait in host memory
+  std::int64_t bytes = 0;       // bytes of device memory that the step reserves
+  std::int64_t kept_bytes = 0;  // bytes of tensors that forward keeps for backward
+  int recomputed = 0;           // number of forward operations that backward repeats
+  // The layers with the largest tensors process the batch in this many slices, one after another.
+  int slices = 1;
+  std::int64_t host_bytes = 0;  // bytes of tensors in host memory between forward and backward
   double ms = 0;                // expected milliseconds of the step's operations
 };
 

@@ -26,8 +26,8 @@ class LargestWithin {
     std::function<bool(std::int64_t)> possible = nullptr;
   };
   struct Found {
-    std::int64_t number = 0;  // 0 if none is within the limit
-    // The reason why no larger number is possible, if it is not the limit; else empty.
+    std::int64_t number = 0;  // 0 if no number is within the limit
+    // The reason why no larger number is possible. Empty if the limit is the reason.
     std::string bound;
   };
 

@@ -100,7 +100,7 @@ std::vector<ConfigRow> product(const std::vector<List>& lists) {
   return rows;
 }
 
-// Returns the name of the network with the width that a row has. The row's own --model counts.
+// Returns the name of the network `model` with another width. `values` must be one whole number.
 std::string with_width(const std::string& model, const std::vector<std::string>& values,
                        const std::string& source) {
   const auto width = values.size() == 1 ? whole(values[0]) : std::nullopt;

@@ -1,5 +1,5 @@
-// `convoy predict`: writes the most probable classes of images, as a checkpoint's network finds
-// them.
+// `convoy predict`: writes the most probable classes of images, as the network of a checkpoint or
+// of a model file computes them.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -98,7 +98,7 @@ class Prediction {
     std::string warning;
     const auto same_number = [&] { return std::ssize(dataset.info().classes) == checkpoint().classes; };
     if (!evaluation_.has_checkpoint() && checkpoint().class_names.empty() && same_number()) {
-      classes_ = dataset.info().classes;  // the file has no names of its own
+      classes_ = dataset.info().classes;  // the model file has no class names
       return;
     }
     try {

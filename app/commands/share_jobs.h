@@ -12,7 +12,7 @@ namespace convoy::app {
 // the flags of the job's kind:
 //   - train: the flags of `convoy train`, without --out
 //   - evaluate: the flags of `convoy evaluate`
-//   - predict: those of a prediction service (docs/sharing.md)
+//   - predict: the keys of a prediction service (docs/sharing.md)
 // Jobs without a name are called job1, job2 and so on. Throws UsageError that names file, job and
 // key.
 std::vector<JobSpec> read_job_file(const std::string& file);

@@ -9,7 +9,7 @@
 
 namespace convoy::app {
 
-// The title above these flags in --help.
+// The title in --help above the flags of `convoy simulate --jobs`.
 inline constexpr const char* kJobsGroup = "Jobs that share a device";
 
 struct JobsSimulationFlags {

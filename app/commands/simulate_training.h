@@ -11,7 +11,7 @@
 
 namespace convoy::app {
 
-// The title above these flags in --help.
+// The title in --help above the flags of `convoy simulate --model`.
 inline constexpr const char* kTrainingGroup = "Scaling of a training";
 
 enum class Scaling : std::uint8_t { weak, strong, both };

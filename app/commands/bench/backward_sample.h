@@ -1,7 +1,7 @@
-// A sample of the backward pass, which `bench collectives` computes during communication. It has
-// two operations that take about the same time: the gradient of a convolution, whose thread blocks
-// occupy their multiprocessors until the kernel ends, and the gradient of a ReLU, which is limited
-// by memory.
+// Two operations of a backward pass. `bench collectives` runs them during communication, to measure
+// the overlap. Both take about the same time. The gradient of a convolution has thread blocks that
+// occupy their multiprocessors until the kernel ends. The gradient of a ReLU is limited by memory
+// bandwidth.
 #pragma once
 
 #include <functional>

@@ -101,8 +101,8 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
-      // Measure one bucket of gradients that NCCL sums with thread blocks, and a larger one. On one
-      // host, the copy engines move the larger one, which takes no multiprocessors.
+      // Measure a bucket of gradients that NCCL sums with thread blocks, and a larger one. On one
+      // host, copy engines move the larger one, so that it occupies no multiprocessors.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(next_to_computation(bytes, images));
   }

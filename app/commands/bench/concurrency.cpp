@@ -96,7 +96,7 @@ class ConcurrencyBench {
 
   void run() {
     fill_batch(session_, classes_, 1);
-    session_.prepare_timing();  // kernels need control values, and no step has set them yet
+    session_.prepare_timing();  // sets the control values that kernels read: no step has set them yet
     for (std::int64_t round = 0; round < options_.rounds; ++round)
       for (Row& row : rows_) row.ms.push_back(time(row, round == 0 ? options_.warmup : 1));
     run_sample_streams();
@@ -152,8 +152,8 @@ class ConcurrencyBench {
     return run(options_.steps) / static_cast<double>(options_.steps);
   }
 
-  // Adds the row of GLP4NN's streams. Call this after all other rows are timed: graphs that are
-  // captured after a dozen streams have run kernels are slower.
+  // Adds the row of GLP4NN's streams. Call this after all other rows are timed: once a dozen
+  // streams have run kernels, graphs that are captured later run slower.
   void run_sample_streams() {
     const std::unique_ptr<SampleStreams> samples = make_sample_streams(session_, *steps_.train, load_);
     Row row{"GLP4NN's streams",

@@ -1,5 +1,5 @@
-// `convoy bench conv`: checks and times the plans of every engine for the convolutions of a
-// network, and compares them with cuDNN.
+// `convoy bench conv`: checks and times Convoy's kernels for the convolutions of a network, and
+// compares them with cuDNN.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -155,7 +155,7 @@ class MemoryBench {
     return measure(name, train, more_ms, 1, steps_.evaluate);
   }
 
-  // Runs and times the step on the device. Returns the bytes of its arena.
+  // Runs and times the step on the device. Returns the bytes of memory that the step reserves.
   std::int64_t measure(const std::string& name, const CompiledGraph& train, double more_ms, int slices,
                        const CompiledGraph& evaluate) {
     const auto recomputed = std::ranges::count_if(train.graph.nodes, &Node::recompute);

@@ -1,5 +1,5 @@
-// `convoy bench memory`: measures training steps that keep to a memory limit, and compares Convoy's
-// plans with other methods.
+// `convoy bench memory`: measures training steps within memory limits, and compares Convoy's plans
+// with other methods of saving memory.
 #pragma once
 
 #include <CLI/CLI.hpp>
