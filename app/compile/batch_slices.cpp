@@ -12,7 +12,7 @@
 namespace convoy::app {
 namespace {
 
-// A kernel's operands must begin at multiples of these bytes.
+// The operands of kernels must begin at multiples of this many bytes.
 constexpr std::int64_t kAlignment = 16;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -21,9 +21,9 @@ std::int64_t batch_of(const StepGraph& graph) { return graph.tensors[at(graph.la
 
 bool has_weights(const Node& node) { return node.is<Conv2dForward>() || node.is<LinearForward>(); }
 
-// Returns a kernel that computes a slice of larger tensors. It adds `inputs[i]` bytes to the
-// address of input i, and the same for outputs. Further inputs of the node are not passed on to
-// `kernel`.
+// Returns a kernel that runs `kernel` on a slice of larger tensors. It adds `inputs[i]` bytes to
+// the address of input i, and `outputs[i]` bytes to the address of output i. It does not pass on
+// inputs beyond the size of `inputs`.
 kernels::Kernel moved(kernels::Kernel kernel, std::vector<std::int64_t> inputs,
                       std::vector<std::int64_t> outputs) {
   const auto is_zero = [](std::int64_t bytes) { return bytes == 0; };
@@ -97,8 +97,8 @@ class Slicer {
     return static_cast<std::int64_t>(step_.descs[at(id)].bytes()) / batch_;
   }
 
-  // Finds the tensors inside the step that only sliced nodes read or write. Such a tensor never
-  // exists whole: parts_ gets one tensor for each of its slices.
+  // Finds the activations that only nodes running in slices read or write. One smaller tensor per
+  // slice replaces such an activation. parts_ lists these tensors.
   void find_parts() {
     parts_.resize(step_.descs.size());
     std::vector<int> writers(step_.descs.size(), 0);
@@ -143,8 +143,8 @@ class Slicer {
     std::vector<std::int64_t> in, out;
     for (TensorId& id : node.inputs) in.push_back(take_part(whole, id, slice));
     for (TensorId& id : node.outputs) out.push_back(take_part(whole, id, slice));
-    // If an output exists as a whole tensor, each slice writes its part of it. So a slice after the
-    // first updates a tensor that has content already, and the tensor becomes an input of the node,
+    // If an output is not split into one tensor per slice, all slices write into the same tensor.
+    // Every slice after the first then updates existing content, so the tensor becomes an input,
     // too.
     for (std::size_t i = 0; i < node.outputs.size() && slice.first > 0; ++i) {
       if (!parts_[at(whole.outputs[i])].empty()) continue;
@@ -156,9 +156,9 @@ class Slicer {
     append(std::move(node), moved(std::move(kernel), std::move(in), std::move(out)), number, share);
   }
 
-  // If the tensor exists as one tensor per slice, replaces `id` by the tensor of this slice and
-  // returns 0. Otherwise the tensor is whole. Then returns how many bytes after its address the
-  // slice begins.
+  // If the tensor is split into one tensor per slice, replaces `id` by the tensor of this slice and
+  // returns 0. Otherwise returns the offset of the slice in the tensor, in bytes. The offset is 0
+  // if the tensor has no batch dimension.
   std::int64_t take_part(const Node& whole, TensorId& id, const BatchSlice& slice) const {
     if (!parts_[at(id)].empty()) {
       id = parts_[at(id)][at(static_cast<int>(slice.first / samples_))];
@@ -167,9 +167,9 @@ class Slicer {
     return is_divided(step_.graph, whole, id) ? slice.first * sample_bytes(id) : 0;
   }
 
-  // Makes the kernel of a slice. Two of its operands may share a buffer only if both exist as one
-  // tensor per slice, so removes the other pairs from Kernel::in_place. Slices of the same size
-  // share their kernel.
+  // Returns the kernel of a slice. Slices of the same size share a kernel. Kernel::in_place lists
+  // pairs of operands that may share a buffer. Only pairs whose tensors are both split into one
+  // tensor per slice stay in the list.
   kernels::Kernel kernel_of(std::size_t number, const Node& node, const BatchSlice& slice) {
     const bool continues = slice.first > 0 && node.is<Conv2dBackwardWeights>();
     const auto key = std::tuple(number, slice.samples, continues);
@@ -200,7 +200,7 @@ class Slicer {
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
   std::vector<char> slices_;                  // for each node: whether it runs in slices
-  std::vector<std::vector<TensorId>> parts_;  // for each tensor: its slices; empty if whole
+  std::vector<std::vector<TensorId>> parts_;  // for each tensor: a tensor per slice; empty if not split
   std::map<std::tuple<std::size_t, std::int64_t, bool>, kernels::Kernel> made_;
   SlicedStep result_;
 };

@@ -14,25 +14,26 @@ namespace convoy::app {
 
 // The layers that can run over slices of the batch, and the samples in the smallest slice.
 struct SlicedLayers {
-  std::set<std::string> names;  // empty if there are none
+  std::set<std::string> names;  // empty if no layer can
   std::int64_t samples = 0;
 };
 
-// Returns the layers from the first convolution whose weight gradient is summed in pieces
-// (passes/weight_gradient_pieces.h) to the last, with the layers around them that have no weights.
+// Finds the convolutions whose weight gradients are summed over pieces of the batch
+// (passes/weight_gradient_pieces.h). Returns all layers from the first to the last of them, and the
+// neighbouring layers that have no weights.
 SlicedLayers layers_to_slice(const CompiledGraph& train);
 
 struct SlicedStep {
   CompiledGraph step;
-  // For each node: the index of the node of the whole step that it is, or that it is a slice of.
+  // For each node: the index of the original step's node that it equals or is a slice of.
   std::vector<int> origin;
-  std::vector<double> share;  // for each node: its share of the samples of that node
+  std::vector<double> share;  // for each node: the fraction of the batch that it computes
 };
 
-// Returns the step in which the nodes of these layers run over slices of `samples` samples. Nodes
-// that must see the whole batch stay whole, and so do the tensors that such nodes read or write.
-// Every result has the same bits. Returns nothing if a kernel cannot compute a slice. Buffers get
-// no reuse delay (compiled_graph.h).
+// Returns a step in which the nodes of `layers` run over slices of `samples` samples. Nodes that
+// need the whole batch are not sliced, and the tensors that they read or write are not split. Every
+// result has the same bits. Returns nothing if a kernel cannot compute a slice. A freed buffer may
+// be reused at once: there is no reuse delay (compiled_graph.h).
 std::optional<SlicedStep> in_slices(const CompiledGraph& step, const std::set<std::string>& layers,
                                     std::int64_t samples, kernels::Backend backend);
 

@@ -14,7 +14,8 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
-// A reuse delay may make the arena larger by this many bytes, however small the arena is.
+// The arena is the memory of all buffers. If freed buffers are not reused at once (the reuse delay
+// of compile_graph()), even a small arena may grow by this many bytes.
 constexpr std::int64_t kLittle = 128 << 20;
 constexpr std::int64_t kSmallArena = 512 << 20;
 
@@ -87,8 +88,8 @@ class Compilation {
     desc.opaque = compiled_.descs[index(partner)].opaque;
   }
 
-  // Appends the node with its kernel. If no kernel takes the node's images in different layouts,
-  // first appends nodes that copy the images to one layout.
+  // Appends the node with its kernel. If no kernel accepts the different layouts of the node's
+  // 4-dimensional tensors, first appends nodes that copy these tensors to one layout.
   void append(Node node) {
     if (node.is_all_reduce()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);
@@ -131,8 +132,9 @@ class Compilation {
            (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
   }
 
-  // Returns the layout that all images of the node should get: that of an image that cannot be
-  // reordered (the indices of a max pool) if there is one, else that of the first image.
+  // Returns the layout that all 4-dimensional tensors of the node should get. If an input cannot be
+  // reordered, such as the indices of a max pool, this is its layout. Otherwise it is the layout of
+  // the first such input.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
@@ -143,7 +145,7 @@ class Compilation {
     return common;
   }
 
-  // Brings the node's images into one layout. Returns false if they have one already.
+  // Gives all 4-dimensional tensors of the node the same layout. Returns false if nothing changes.
   bool unify_layouts(Node& node) {
     const Layout common = common_layout(node);
     if (common == Layout::any) return false;
@@ -156,8 +158,8 @@ class Compilation {
         input = append_reorder(node, input, common);
         changed = true;
       }
-    // Give the outputs this layout, too, even if an output has already taken the layout of its
-    // partner (the tensor that it is the gradient of). A later reader may then need a copy.
+    // Give the outputs the common layout, too, even if an output has already taken the layout of
+    // its partner (the tensor that it is the gradient of). A later reader may then need a copy.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
         compiled_.descs[index(output)].layout = common;
@@ -203,7 +205,8 @@ class Compilation {
     }
   }
 
-  // Lets the output use the input's buffer if no later node reads any tensor in that buffer.
+  // Lets the output use the input's buffer if both have the same size and no later node reads a
+  // tensor in that buffer.
   void share_buffer(TensorId input, TensorId output, int time) {
     if (!inside_step(input) || !inside_step(output)) return;
     const TensorId buffer = buffer_of_[index(input)];
@@ -214,8 +217,8 @@ class Compilation {
     last_[index(buffer)] = last_[index(output)];
   }
 
-  // Assigns offsets with the reuse delay, then with half of it, and so on. Returns the first result
-  // whose arena is not much larger than without a delay, else the result without a delay.
+  // Assigns offsets to buffers so that `reuse_delay` nodes pass before a freed buffer is reused.
+  // Halves the delay until the arena is not much larger than without a delay.
   partition::ArenaOffsets offsets_of(const std::vector<partition::BufferLifetime>& lifetimes) const {
     partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
     const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
@@ -258,8 +261,8 @@ class Compilation {
     compiled_.activation_bytes = plan.bytes;
   }
 
-  // Gives every tensor that waits in host memory an offset. No two can share memory, since all of
-  // them are in host memory while the loss is computed.
+  // Gives every tensor that is copied to host memory an offset there. No two tensors can share host
+  // memory, since all of them are there while the loss is computed.
   void assign_host_memory() {
     constexpr std::int64_t kAlignment = 256;
     compiled_.host_bytes = 0;

@@ -1,6 +1,6 @@
 // A compiled graph is a step graph with a kernel for every node, a layout for every tensor, and an
 // offset for every buffer that lives inside the step. It holds offsets and no addresses, so several
-// sessions can use it, each with memory of its own. Lanes, which are mentioned below, are sequences
+// sessions can use it, each with its own memory. Comments below mention lanes: these are sequences
 // of nodes that run at the same time (app/execute/lane_plan.h).
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace convoy::app {
 
-// The reuse delays (see compile_graph()) with fixed lanes, and with --lanes auto.
+// The number of nodes that must pass before a freed buffer is reused (see compile_graph()). The
+// first number is for a fixed number of lanes, the second for --lanes auto.
 inline constexpr int kReuseDelay = 4, kLongReuseDelay = 16;
 
 struct CompiledGraph {
@@ -29,8 +30,8 @@ struct CompiledGraph {
   // without one.
   std::vector<std::int64_t> workspace_offset;
   std::int64_t activation_bytes = 0;
-  // For each TensorId: bytes from the start of the host memory in which activations wait; -1 for
-  // other tensors.
+  // For each TensorId that is copied to host memory: bytes from the start of the host memory for
+  // such copies; -1 for other tensors.
   std::vector<std::int64_t> host_offset;
   std::int64_t host_bytes = 0;
 };
@@ -58,9 +59,9 @@ CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
 CompiledGraph assign_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
                              std::vector<kernels::Kernel> kernels, int reuse_delay = 0);
 
-// Returns the pairs (input, output) of the node's tensors of which the output may overwrite the
-// input. An input that the node reads in two places is left out, since the kernel may still need it
-// in the other place.
+// Returns the pairs (input, output) of the node's tensors in which the output may overwrite the
+// input. An input that the node reads in two places is left out, since the kernel may still need
+// its values for the other place.
 std::vector<std::pair<TensorId, TensorId>> overwritten_inputs(const Node& node,
                                                               const kernels::Kernel& kernel);
 

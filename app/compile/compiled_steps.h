@@ -18,24 +18,24 @@ namespace convoy::app {
 // Describes how a training step was made to fit into a memory limit.
 struct MemoryFit {
   bool fitted = false;  // false if the step fits without a change
-  // Bytes that forward leaves for backward.
+  // Bytes of activations that forward leaves for backward.
   std::int64_t kept_bytes = 0;
-  // Bytes that forward leaves for backward if nothing is dropped.
+  // Bytes of activations that forward would leave for backward without a memory limit.
   std::int64_t all_kept_bytes = 0;
   int forward_operations = 0;
-  std::map<std::string, int> repeated;  // the number of operations that run again, by name
-  int slices = 1;                       // the slices of the batch, one after the other
+  std::map<std::string, int> repeated;  // how many operations backward repeats, by name
+  int slices = 1;                       // number of slices of the batch
   std::vector<std::string> sliced;      // the layers that run in slices
-  int copied = 0;                       // the number of tensors that wait in host memory
-  std::int64_t host_bytes = 0;          // the bytes of the tensors that wait in host memory
-  // The most bytes that may wait in host memory.
+  int copied = 0;                       // number of tensors copied to host memory
+  std::int64_t host_bytes = 0;          // bytes of these tensors
+  // The most bytes of tensors that may be copied to host memory.
   std::int64_t host_limit = 0;
   // Expected milliseconds of the step's operations without a limit.
   double step_ms = 0;
   // Expected milliseconds of the operations that run again.
   double repeated_ms = 0;
-  // Expected milliseconds by which the limit makes the step longer. They are the time of operations
-  // that run again and of waits for copies.
+  // Expected milliseconds by which the limit makes the step longer. Operations that run again,
+  // waits for copies, and slices of the batch take this time.
   double more_ms = 0;
   // If the limit cannot be met: the least bytes that are possible.
   std::int64_t least_bytes = 0;
@@ -60,9 +60,9 @@ struct CompiledSteps {
 // the parameters from the training step.
 CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
 
-// Compiles the steps of a network, with the kernels that the file options.tuning_file lists.
-// Ignores options.memory_limit, since fit_into_limit() and, for a partitioned step, the planner
-// apply it.
+// Compiles the steps of a network. The file options.tuning_file, if there is one, says which
+// kernels are the fastest. Ignores options.memory_limit: fit_into_limit() applies it later, or the
+// planner of a partitioned step does.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
 
 // Returns the bytes of the activations that forward writes and backward reads.

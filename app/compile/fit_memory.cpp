@@ -18,9 +18,8 @@ namespace {
 constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
 // Bytes per second of the PCIe link between an H100 and its host.
 constexpr double kPcieBytes = 5.3e10;
-// Milliseconds that every slice of an operation takes in addition to its share of the time of the
-// whole batch. They are the start of its kernels on a GPU, and the time in which multiprocessors
-// have no work at the end of its kernels.
+// Milliseconds that a slice of an operation takes on a GPU in addition to its fraction of the time
+// of the whole batch. They are the start of the kernels and the idle multiprocessors at their end.
 constexpr double kStartMs = 0.005;
 
 std::size_t index(int at) { return static_cast<std::size_t>(at); }
@@ -212,10 +211,10 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
 std::optional<MemoryFitter::Fitted> MemoryFitter::within(const Variant& variant, std::int64_t limit) const {
   const bool sliced_evaluation = variant.slices > 1 && bytes_with(0, steps_.evaluate) > limit;
   if (bytes_with(0, sliced_evaluation ? variant.evaluate : steps_.evaluate) > limit) return std::nullopt;
-  // The bytes that the activations of one member may take.
+  // The bytes that the activations of one member (one of the trainings) may take.
   const std::int64_t space = (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;
-  // The planner limits live bytes, but the arena also has gaps between its buffers. If the gaps
-  // make it too large, plan again for fewer live bytes.
+  // The planner limits the bytes of the buffers that are in use. The arena also has gaps between
+  // buffers. If the gaps make the arena too large, plan again with a lower limit.
   std::int64_t live = space;
   std::optional<partition::StepPlan> plan;
   for (int attempt = 0; attempt < 6 && live > 0; ++attempt) {
@@ -244,8 +243,8 @@ MemoryFitter::Fitted MemoryFitter::least() const {
   return best;
 }
 
-// Returns the smallest of several plans. Plans with slightly more live bytes than necessary are
-// tried, too, because their arenas may have fewer gaps and so be smaller.
+// Returns the smallest of several plans. Some of them have slightly more bytes in use than
+// necessary: their arenas may have fewer gaps and so be smaller.
 MemoryFitter::Fitted MemoryFitter::least(const Variant& variant) const {
   const partition::StepPlan plan = variant.planner.least();
   const bool slices = variant.slices > 1;

@@ -25,24 +25,24 @@ bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const
 
 // Changes the steps so that they need at most options.memory_limit bytes, at the least expected
 // time:
-//   1. It gives up the reuse delay (compiled_graph.h). The other changes are made only if this is
-//      not enough.
-//   2. Forward leaves fewer tensors for backward. A dropped tensor waits in host memory, as far as
-//      options.host_memory allows, or its operation runs again.
+//   1. Freed buffers are reused at once, without a reuse delay (compiled_graph.h). The other
+//      changes are made only if this is not enough.
+//   2. Forward leaves fewer tensors for backward. A missing tensor is copied to host memory and
+//      back, as far as options.host_memory allows, or backward computes it again.
 //   3. The layers with the largest tensors may run over slices of the batch (batch_slices.h).
 // `node_ms` holds the milliseconds of every node of the training step. steps.fit describes the
 // result. If no plan fits, the steps get the smallest plan, and ModelMemory reports the error.
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 
-// Changes one training step so that it fits into any memory limit.
+// Finds plans of a training step for memory limits. One fitter serves any number of limits.
 class MemoryFitter {
  public:
   struct Fitted {
     CompiledGraph train;
     std::optional<CompiledGraph> evaluate;  // the evaluation step, if it must change, too
-    std::int64_t bytes = 0;                 // bytes of the arena
-    int slices = 1;                         // slices of the batch
+    std::int64_t bytes = 0;                 // bytes that a rank reserves
+    int slices = 1;                         // number of slices of the batch
     std::vector<std::string> sliced;        // the layers that run in slices
     double repeated_ms = 0;
     // Expected milliseconds in addition to the step without a limit.

@@ -152,8 +152,8 @@ class Repetition {
 
 namespace {
 
-// Returns for each tensor whether it can wait in host memory. It can if exactly one node writes it,
-// which must be in forward, so that the copy does not become outdated.
+// Returns for each tensor whether it may be copied to host memory until backward reads it. Exactly
+// one node must write the tensor, in forward: otherwise the copy could become outdated.
 std::vector<char> copyable_tensors(const CompiledGraph& step) {
   std::vector<int> writes(step.descs.size(), 0);
   std::vector<char> forward(step.descs.size(), 0);

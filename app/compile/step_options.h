@@ -75,7 +75,7 @@ struct StepOptions {
   std::vector<float> loss_weights = {};
   // Whether training mixes pairs of samples, as the MixParameters of each batch say.
   bool mixing = false;
-  // The optimizer without its segments, which are set when the steps are compiled.
+  // The optimizer. Its segments, one per parameter, are set when the steps are compiled.
   kernels::OptimizerProblem optimizer;
   // Whether a batch may be computed in several parts, whose gradients are added up. Not allowed
   // with a partitioned step.
@@ -89,16 +89,16 @@ struct StepOptions {
   // If set, even a single rank only reads the tuning file, because other processes may use it at
   // the same time.
   bool read_tuning_only = false;
-  std::int64_t memory_limit = 0;  // most bytes of the arena; 0: no limit
+  std::int64_t memory_limit = 0;  // most bytes that a rank reserves; 0: no limit
   std::int64_t host_memory = 0;   // most bytes of activations in host memory
   // CUDA: the number of instructions that may run at the same time, 1 to kMostLanes, or kAutoLanes.
   // It does not change the bits of the results.
   int lanes = kDefaultLanes;
   bool time_waits = true;      // CUDA: whether to time the waits for other ranks (exposed_comm_ms)
   DeviceGate* gate = nullptr;  // not null if other sessions of this process use the device, too
-  // Which convolutions sum the gradient of their weights in pieces
-  // (passes/weight_gradient_pieces.h) and can therefore run over slices of the batch. This changes
-  // the bits of these gradients.
+  // Which convolutions sum the gradient of their weights over pieces of the batch
+  // (passes/weight_gradient_pieces.h). Such convolutions can run over slices of the batch. The
+  // pieces change the bits of these gradients.
   PieceOptions pieces = {};
 };
 

@@ -3,9 +3,9 @@
 namespace convoy::app {
 namespace {
 
-// Segments start at multiples of 128 elements, which are 256 bytes of the bf16 copy. TMA requests
-// 256 bytes from the L2 cache at once. Convolutions take up to a third longer if a 128-byte row of
-// filters crosses a boundary of such a request.
+// A segment holds one parameter and starts at a multiple of 128 elements, which are 256 bytes of
+// the bf16 copy. TMA requests 256 bytes from the L2 cache at once. Convolutions take up to a third
+// longer if a 128-byte row of filters crosses a boundary of such a request.
 constexpr std::int64_t kSegmentAlignment = 128;
 
 kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {

@@ -35,8 +35,8 @@ LaneChoice cached_choice(const std::string& key, const std::string& text, const 
   }
 }
 
-// Returns the choice for this program in the tuning file. If there is none, measures on this rank,
-// and adds the choice to the file if that is allowed.
+// Returns the choice of lanes that the tuning file has for this program. If the file has none,
+// measures the step on this rank, and adds the choice to the file if that is allowed.
 LaneChoice own_choice(Session& session, const Program& program, const StepOptions& options) {
   const ResourceTable resources = track_resources(program);
   const std::string key = choice_key(resources.device.name, program);
@@ -56,8 +56,8 @@ LaneChoice own_choice(Session& session, const Program& program, const StepOption
   return choice;
 }
 
-// Returns rank 0's choice. It may not fit the program of a rank with another kind of device. Such a
-// rank uses choose_by_model() instead.
+// Returns rank 0's choice of lanes. This choice may not fit the program of a rank with another kind
+// of device. Such a rank uses choose_by_model() instead.
 LaneChoice agreed_choice(Session& session, const Program& program, const StepOptions& options,
                          const comm::Communicator& ranks) {
   LaneChoice choice;

@@ -24,7 +24,8 @@ class CudaSampleStreams final : public SampleStreams {
  public:
   CudaSampleStreams(const Session& session, const CompiledGraph& train, const StepLoad& load)
       : session_(session), train_(train), batch_(session.memory().capacity()), streams_(kMostStreams) {
-    // For each layer and name: its nodes in reverse order. pop_back() takes the first node.
+    // For each layer and name of operation: the nodes in reverse order, so that pop_back() removes
+    // the first one.
     std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> nodes;
     for (std::size_t node = train.graph.nodes.size(); node-- > 0;)
       nodes[{train.graph.nodes[node].layer, std::string(train.graph.nodes[node].name())}].push_back(node);

@@ -37,7 +37,7 @@ class CudaStepTimer final : public StepTimer {
 
   std::vector<double> op_ms() override {
     constexpr int kRounds = 3;
-    // A measured time keeps at least this part, even if its time stamp seems to cost more.
+    // Subtracting the cost of a time stamp leaves at least this fraction of a measured time.
     constexpr double kLeastShare = 0.3;
     const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(launches_);
     timer->round();
@@ -54,8 +54,8 @@ class CudaStepTimer final : public StepTimer {
       ms.push_back(median(rounds[i]));
       sum += ms.back(), count += launches_[i] ? 1 : 0;
     }
-    // The sum of the instructions exceeds the undivided round by the cost of the time stamps.
-    // Subtract an equal part of it from each time.
+    // The time stamps make the sum of all times larger than a round without stamps. Subtract an
+    // equal part of the difference from each time.
     const double stamp = std::max(0.0, sum - median(wholes)) / std::max(count, 1.0);
     for (double& one : ms) one = std::max(one - stamp, kLeastShare * one);
     return ms;
@@ -157,7 +157,8 @@ class CudaStepTimer final : public StepTimer {
     return CudaEvent::microseconds(begin_, end_) / 1000 / repeats;
   }
 
-  // Runs the segments one after the other in one graph. Returns the median milliseconds of each.
+  // Runs the segments, which are functions that launch kernels, one after the other in one graph.
+  // Returns the median milliseconds of each segment.
   std::vector<double> time_segments(const std::vector<Segment>& segments, int rounds) {
     std::vector<CudaEvent> stamps;
     for (std::size_t i = 0; i <= segments.size(); ++i) stamps.emplace_back(CudaEvent::Timing::on);

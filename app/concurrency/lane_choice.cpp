@@ -34,7 +34,7 @@ struct Candidate {
   std::string name;
   LaneOrder lanes;
   Prediction prediction;
-  ListOptions list = {};  // how list_schedule() made it, if is_list
+  ListOptions list = {};  // options of list_schedule(), if is_list
   bool is_list = false;
   double ms = std::numeric_limits<double>::infinity();  // measured time; infinity if not measured
 };
@@ -99,9 +99,9 @@ LaneChoice choice_of(const StepLoad& load, const Candidate& chosen, const Candid
   return choice;
 }
 
-// Returns the candidate with the best prediction if it is faster by at least kModelsGain than the
-// first two candidates, which have the fixed lanes and one lane. Otherwise returns the better of
-// these two.
+// Returns the candidate with the best prediction. But it must be faster by at least kModelsGain
+// than the first two candidates, which have the fixed lanes and one lane. Otherwise returns the
+// better of these two.
 const Candidate& promising(const std::vector<Candidate>& candidates) {
   const double fixed = candidates[0].prediction.ms, one = candidates[1].prediction.ms;
   const auto ms = [](const Candidate& candidate) { return candidate.prediction.ms; };
@@ -144,7 +144,7 @@ int shortest_op(const StepLoad& load) {
 
 // Returns how many schedules can be timed before the deadline.
 std::size_t affordable_schedules(const StepLoad& load, Clock::time_point deadline) {
-  constexpr int kRuns = 5;  // timing a schedule takes at least so many steps
+  constexpr int kRuns = 5;  // timing a schedule takes at least this many steps
   const double left_ms = std::chrono::duration<double, std::milli>(deadline - Clock::now()).count();
   return static_cast<std::size_t>(std::max(left_ms / (kRuns * std::max(load.serial_ms(), 1e-3)), 0.0));
 }
@@ -156,8 +156,8 @@ void time_candidates(std::vector<Candidate>& candidates, StepTimer& timer, Clock
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].ms = ms[i];
 }
 
-// Returns the fastest of the timed candidates or of random variants. Until the deadline it times
-// variants of the best list schedule, each with another ListOptions::seed.
+// Times random variants of the best list schedule until the deadline, each with another
+// ListOptions::seed. Returns the fastest of these variants and the candidates.
 Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
                         const std::vector<Candidate>& candidates, StepTimer& timer,
                         Clock::time_point deadline) {
@@ -223,7 +223,7 @@ LaneChoice choose_by_model(const Program& program, const ResourceTable& resource
 LaneChoice choose_by_measurement(const Program& program, const ResourceTable& resources,
                                  const DeviceRates& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget) {
-  constexpr double kPairsShare = 0.15;  // the part of the budget for pairs
+  constexpr double kPairsShare = 0.15;  // fraction of the budget for measuring pairs
   constexpr std::size_t kFewest = 3;    // the least number of schedules worth timing
   constexpr double kLongestMs = 40;     // a longer step cannot be measured within the budget
   const Clock::time_point start = Clock::now(), deadline = start + budget;
@@ -239,7 +239,7 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
   std::vector<Candidate> candidates = candidates_of(program, load, side_by_side, event_ms, most_lanes);
   const std::size_t affordable = affordable_schedules(load, deadline);
   LaneChoice choice;
-  if (!measurable || affordable < kFewest) {  // the fixed lanes suit most networks
+  if (!measurable || affordable < kFewest) {  // take the fixed lanes, which suit most networks
     choice = choice_of(load, candidates[0], candidates[1]);
   } else {
     candidates.resize(std::min(candidates.size(), affordable));

@@ -27,15 +27,15 @@ struct LaneChoice {
   // Milliseconds of a step with this choice, and in the fields `…_before_ms` of a step in one lane.
   // The measured times are 0 if nothing was measured.
   double predicted_ms = 0, predicted_before_ms = 0, measured_ms = 0, measured_before_ms = 0;
-  double analysis_ms = 0;  // how long it took to choose
+  double analysis_ms = 0;  // milliseconds that it took to choose
 
   std::string text() const;  // one line for the table that a run prints first
 };
 
 // Returns the choice as JSON, for the tuning file and for other ranks.
 std::string write_choice(const LaneChoice& choice);
-// Reads what write_choice() wrote. Throws std::invalid_argument that says what is wrong if the text
-// is not valid or if the lanes do not fit the instructions of `program`.
+// Reads the JSON that write_choice() returned. Throws std::invalid_argument that says what is wrong
+// if the text is not valid or if the lanes do not fit the instructions of `program`.
 LaneChoice read_choice(const std::string& text, const Program& program);
 
 // Returns the key of a choice in the tuning file. It contains the device's name and a hash of the

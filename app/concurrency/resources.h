@@ -27,10 +27,10 @@ struct KernelUse {
   std::int64_t blocks = 1;                             // blocks of the grid
   int threads = 1;                                     // threads of a block
   int registers = 0;                                   // registers of a thread
-  std::int64_t static_shared = 0, dynamic_shared = 0;  // bytes of a block
+  std::int64_t static_shared = 0, dynamic_shared = 0;  // shared memory of a block
   int resident = 1;                                    // blocks that fit on a multiprocessor
 
-  // Returns the share of the device that the grid fills, at most 1.
+  // Returns the fraction of the device that the grid fills, at most 1.
   double share(const DeviceLimits& device) const;
 };
 

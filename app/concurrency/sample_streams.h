@@ -1,6 +1,6 @@
 // Runs a step in the way of GLP4NN (glp4nn.h), to compare its time with that of Convoy's lanes
-// (lane_choice.h). Every convolution is computed sample by sample on several streams. The results
-// are wrong, since sums over the batch are not added up. Only the time is of use.
+// (lane_choice.h). Every convolution is computed sample by sample on several streams. Only the time
+// is of use: the results are wrong, since weight gradients are not summed over the samples.
 #pragma once
 
 #include <cstdint>

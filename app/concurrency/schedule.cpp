@@ -123,9 +123,8 @@ class ListScheduler {
   // compute. plan_lanes() replaces it by one lane per direction.
   int engine_lane(int) const { return options_.lanes; }
 
-  // Returns the idle lane in which the instruction can start earliest, and the delay until then. If
-  // it can start equally early in several, returns the lane that became idle last. The lane is -1
-  // if none is idle.
+  // Returns the idle lane in which the instruction can start earliest, and the delay until then.
+  // Among equal lanes it returns the one that became idle last. The lane is -1 if none is idle.
   std::pair<int, double> best_lane(int op) const {
     std::pair<int, double> best{-1, 0};
     double best_end = 0;
@@ -149,7 +148,7 @@ class ListScheduler {
   std::vector<double> ends_;
   std::vector<int> tails_;  // for each lane: its latest instruction
   std::vector<int> open_;   // for each instruction: how many instructions it still waits for
-  // The instructions whose waits have ended, with the most urgent one first.
+  // The instructions that have nothing left to wait for, the most urgent one first.
   std::set<std::pair<double, int>> ready_;
   LaneOrder result_;
 };

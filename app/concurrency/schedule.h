@@ -37,19 +37,20 @@ struct ListOptions {
   // Factor on the predicted slowdown of instructions that run at the same time. At 0 they count as
   // not slowed down, so more of them start together.
   double caution = 1;
-  // If not 0, the seed of random factors from 1 to 1.5 for the bottom levels (list_schedule()). So
-  // each seed gives another schedule.
+  // If not 0, the seed of random factors from 1 to 1.5 on the priorities of the instructions
+  // (list_schedule()). Different seeds give different schedules.
   std::uint32_t seed = 0;
 };
 
-// Does list scheduling, which is deterministic. Whenever an instruction ends, ready instructions
-// start, those with the largest bottom level first: the longest time from their start to the end of
-// the step. But an instruction starts next to running ones only if all are then predicted to end
-// earlier than one after the other.
+// Makes a schedule by list scheduling, which is deterministic. Whenever an instruction ends, ready
+// instructions start, in the order of their priority. The priority is the bottom level: the longest
+// time from the start of the instruction to the end of the step. An instruction starts next to
+// running ones only if all are then predicted to end earlier than one after the other.
 LaneOrder list_schedule(const StepLoad& load, const SideBySide& side_by_side, const ListOptions& options);
 
-// Returns, as LaneOrder::urgent, which instructions are critical: they lie on a path of dependences
-// that takes at least nine tenths of the time of the longest path.
+// Returns for each instruction 1 if it is critical, else 0 (LaneOrder::urgent). A critical
+// instruction lies on a path of dependences that takes at least nine tenths of the time of the
+// longest path.
 std::vector<char> urgent_ops(const StepLoad& load);
 
 // Returns the schedule with all instructions in one lane, in the program's order.

@@ -18,13 +18,13 @@ class SideBySide {
   // `ops` must outlive the new object.
   explicit SideBySide(const std::vector<OpLoad>& ops) : ops_(&ops) {}
 
-  // Returns the factor, at least 1, by which each operation takes longer than alone while all of
-  // these run. All of them must compute.
+  // Returns the factor, at least 1, by which each operation of `running` takes longer than alone
+  // while all of them run at the same time. Every one must have Engine::compute.
   double slowdown(std::span<const int> running) const;
   // Returns the milliseconds until both operations have ended, if they start at the same time.
   double pair_ms(int a, int b) const;
-  // Takes a measurement: both operations started at the same time, and both had ended after `ms`.
-  // It corrects the predictions for all pairs of operations like these two (OpLoad::likeness).
+  // Takes a measurement: operations `a` and `b` started at the same time, and both had ended after
+  // `ms`. This corrects the predictions for all pairs of the same two kinds (OpLoad::likeness).
   void learn(int a, int b, double ms);
   bool knows(int a, int b) const { return corrections_.contains(key(a, b)); }
 

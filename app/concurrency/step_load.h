@@ -18,7 +18,7 @@ struct OpLoad {
   // The number of thread blocks, divided by the number that fits on the device at the same time.
   double blocks = 1;
   double memory = 0;      // share of the memory bandwidth
-  double arithmetic = 0;  // share of the rate of multiply-adds
+  double arithmetic = 0;  // share of the peak rate of arithmetic
   int likeness = 0;       // the same number for all instructions of one kind, size and grid
   Engine engine = Engine::compute;
   // True if the instruction reads indices. These may be invalid outside a step, so it cannot be
@@ -43,7 +43,7 @@ struct DeviceRates {
 };
 
 // Estimates the milliseconds of every instruction from its operations and the bytes that it moves.
-// The least is the two microseconds of a launch.
+// No estimate is below two microseconds, the time of a launch.
 std::vector<double> estimated_op_ms(const Program& program, const DeviceRates& rates);
 
 // Combines the time (`ms`) and the kernels (`resources`) of every instruction into its load.

@@ -25,14 +25,15 @@ class StepTimer {
   // Returns for every instruction its milliseconds alone, with the gap to the next instruction. So
   // the sum is about the time of a step in one lane.
   virtual std::vector<double> op_ms() = 0;
-  // Returns how much later an instruction starts if it waits for another lane. Measures with the
-  // instruction `shortest`, which should be short, so that the delay shows.
+  // Returns how many milliseconds later an instruction starts if it waits for another lane.
+  // Measures with the instruction `shortest`: it should be short, so that the delay is a large part
+  // of its time.
   virtual double event_ms(int shortest) = 0;
   // Times pairs of instructions. The two instructions of a pair must not depend on each other.
   virtual std::vector<PairTime> pairs(std::span<const std::pair<int, int>> pairs) = 0;
-  // Returns for each schedule the milliseconds of a step: the median over rounds, each of which
-  // times all schedules. The first two schedules get at least three rounds. Nothing begins after
-  // the deadline, and a schedule that was never timed gets infinity.
+  // Returns for each schedule the milliseconds of a step. Every round times all schedules, and the
+  // median over the rounds counts. The first two schedules get at least three rounds. Nothing else
+  // begins after the deadline. A schedule that was never timed gets infinity.
   virtual std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline deadline) = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace convoy::app {
 namespace {
 
-constexpr double kNothing = 1e-9;  // milliseconds that count as none, because of rounding
+constexpr double kNothing = 1e-9;  // a time below this is a rounding error and counts as 0
 
 }  // namespace
 

@@ -20,10 +20,11 @@ class Timeline {
   bool idle() const { return running_.empty(); }
   bool computes() const;  // whether an operation that computes has been started and has not ended
   void start(int op, double delay_ms);
-  // Moves the time on to when the next operation ends. Returns all operations that end then.
+  // Advances the time to the next end of an operation. Returns all operations that end at that
+  // time.
   std::vector<int> advance();
   // Returns the time at which all running operations that compute will have ended. If `more` is an
-  // operation, it starts `delay_ms` from now and its end counts, too.
+  // operation, it starts `delay_ms` from now, and the time of its end is included.
   double end_ms(int more = -1, double delay_ms = 0) const;
 
  private:
@@ -32,7 +33,8 @@ class Timeline {
     double delay = 0;  // milliseconds until the operation begins
     double left = 0;   // milliseconds that it still takes if it runs alone
   };
-  // Moves on to the next begin or end of an operation. Returns the milliseconds until then.
+  // Advances `running` to the next begin or end of an operation. Returns the milliseconds until
+  // then.
   double step(std::vector<Running>& running) const;
 
   const StepLoad& load_;
