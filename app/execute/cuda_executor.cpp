@@ -72,8 +72,8 @@ class CudaExecutor final : public Executor {
       Input& input = input_of(member);
       if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, input.labels.data());
       if (!input.transforms.empty()) std::copy_n(batch.transforms, batch.capacity, input.transforms.data());
-      // A kernel adds a member's stride to every address, also to that of the images, which all
-      // members share. Subtract it here from the offsets of the samples.
+      // A kernel of member m adds m strides to every address. But all members share the images, so
+      // subtract these bytes here from the offsets of the samples.
       for (kernels::SampleTransform& transform : input.transforms)
         transform.offset += base - member * memory_.stride();
       input.mix = batch.mix;
@@ -271,8 +271,8 @@ class CudaExecutor final : public Executor {
   std::map<const Program*, Captured> graphs_;
   // The events and streams that the captured graphs use. They must live as long as the graphs.
   LaneResources lane_resources_;
-  CudaExecutor* before_ = nullptr;  // start_after(): steps wait for steps of this executor
-  bool is_followed_ = false;        // whether steps of another executor wait for this one's
+  CudaExecutor* before_ = nullptr;  // set by start_after(): its steps come first
+  bool is_followed_ = false;        // whether another executor waits for steps of this one
   CudaEvent done_;                  // the end of the newest step; recorded only if is_followed_
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::vector<data::BatchLease>, kRingSlots> leases_;

@@ -1,5 +1,5 @@
-// Records the instructions of a program in a captured graph. Each lane (lane_plan.h) has its own
-// stream. CUDA builds only.
+// Records the instructions of a program in a captured CUDA graph. A lane is a sequence of
+// instructions (lane_plan.h), and each lane has its own stream. For CUDA builds only.
 #pragma once
 
 #include <deque>
@@ -15,14 +15,14 @@ namespace convoy::app {
 // The events and extra streams that captures use. They must live until the captures have ended.
 struct LaneResources {
   std::vector<kernels::CudaEvent> edges;
-  std::deque<kernels::CudaStream> urgent;  // indexed by lane: its high-priority stream
+  std::deque<kernels::CudaStream> urgent;  // the high-priority stream of each lane
 };
 
 // Calls launch(instruction, lane, stream) for the instructions of a piece (step_pieces.h) in the
 // plan's order, and makes the streams wait for each other as the plan says. Lane 0 has the stream
-// `first`. The other lanes have streams of the pool, which fork from `first` and join it at the
-// end. A kernel takes its priority from its stream, so the urgent instructions of a lane have a
-// second stream.
+// `first`. The other lanes have streams of the pool. These streams fork from `first` and join it at
+// the end. Urgent instructions of a lane run on a second stream, because a kernel takes its
+// priority from its stream.
 void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t first,
                   const kernels::StreamPool& streams, LaneResources& resources,
                   const std::function<void(int instruction, int lane, cudaStream_t stream)>& launch);

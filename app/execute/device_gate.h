@@ -1,5 +1,6 @@
-// The gate through which a session uses a device that other sessions of the process use, too. It
-// gives the session its memory, and lets its thread in when the session may use the device.
+// The gate through which a session uses a device that other sessions of the process use, too. The
+// gate gives the session its memory, and makes its thread wait until the session may use the
+// device.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@ enum class MemoryPart : std::uint8_t {
   // Images, labels and control values, which the host writes before a step begins. The memory
   // belongs to the session alone.
   inputs,
-  // Parameters, optimizer state and statistics. They may wait in host memory while other sessions
-  // use the device.
+  // Parameters, optimizer state and statistics. They may be moved to host memory while other
+  // sessions use the device.
   state,
   // Activations and gradients. They are needed during a step only, so sessions that take turns may
   // share it.
@@ -44,26 +45,29 @@ class DeviceGate {
   // A piece of a step that is launched as one unit.
   struct Piece {
     double milliseconds = 0;  // the estimated duration
-    bool last = true;         // whether the step ends with it
-    // The ranges of the state that this piece uses and no earlier piece of the step, in the order
-    // of their use. They must stay until leave(). Null: the piece may use the whole state.
+    bool last = true;         // whether this is the last piece of the step
+    // The ranges of the state that this piece uses and that no earlier piece of the step uses, in
+    // the order of use. Until leave() they must not be moved to host memory. If this is null, the
+    // piece may use the whole state.
     const std::vector<MemoryRange>* first_used = nullptr;
-    // Whether a part of the batch ends with it. A step that is not computed in parts has one part.
+    // Whether a part of the batch ends with this piece. A step computes its batch in one or several
+    // parts.
     bool ends_part = true;
   };
 
   virtual ~DeviceGate() = default;
 
-  // Reserves the session's memory and returns where it is. May wait until the other sessions that
-  // start together with this one have called it, too, so do not call it between enter() and
-  // leave(). If a session is made again, it gets the same memory and must not need more. Throws
+  // Reserves the session's memory and returns where it is. May wait until all sessions that start
+  // at the same time have called reserve(), so do not call it between enter() and leave(). A
+  // session that is made again gets the same memory and must not need more. Throws
   // kernels::OutOfMemory.
   virtual MemoryPlace reserve(const MemoryNeed& need) = 0;
 
-  // Waits until the session may use the device. Work that is enqueued on `stream` from now on is
-  // ordered after the work of other sessions that shares memory with it, and after the arrival of
-  // the state, or of those parts that this piece and earlier ones of the step use. With Use::memory
-  // and Use::alone the calling thread itself has waited for that work. A nested call does nothing.
+  // Waits until the session may use the device. Work that is enqueued on `stream` afterwards runs
+  // after the work of other sessions in the same memory. It also runs after the session's state has
+  // come back to device memory, or at least the ranges that this piece and earlier pieces of the
+  // step use. With Use::memory and Use::alone, enter() returns only when that has happened. A
+  // nested call does nothing.
   virtual void enter(Use use, const Piece& piece, kernels::Stream stream) = 0;
   virtual void leave(Use use, const Piece& piece, kernels::Stream stream) noexcept = 0;
   // Tells the gate whether the session will start a step soon. If the session is a prediction

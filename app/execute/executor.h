@@ -53,15 +53,15 @@ class Executor {
   virtual kernels::StepControl& control(int member) = 0;
   virtual std::span<std::int32_t> labels(int member) = 0;
   // Makes `batch` the input of the next step of these members. A step takes at most
-  // InputOptions::batches different batches. If the device stores all images, `first_byte` is the
-  // byte in its image memory at which the images of the batch's split (training or test) begin.
+  // InputOptions::batches different batches. If the device stores all images, `first_byte` says
+  // where the images of the batch's split (training or test) begin: the offset in the image memory
+  // of the device.
   virtual void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_byte) = 0;
   // Tells the executor that it need not compute this member any more.
   virtual void retire(int member) = 0;
 
-  // Lets every later step of this executor wait until the newest step that `before` has started is
-  // done. `before` is an executor of the same kind. If it is null, steps wait for no other
-  // executor.
+  // Makes every later step of this executor wait for the newest step that `before` has started.
+  // `before` is an executor of the same kind. If it is null, steps wait for no other executor.
   virtual void start_after(Executor* before) = 0;
   // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
@@ -80,9 +80,9 @@ class Executor {
   // Returns the milliseconds that the last finished step waited for other ranks.
   virtual double exposed_comm_ms() const = 0;
 
-  // Prepares a trace, which times every instruction of the first `steps` steps that are started
-  // after begin_trace(). Tracing does not change results. On a host the program itself can be
-  // instrumented, so there these functions do nothing.
+  // Prepares a trace: a record of when every instruction ran, in the first `steps` steps that are
+  // started after begin_trace(). Tracing does not change results. The host executor does nothing
+  // here, because a program on a host can be traced with Program::instrument().
   virtual void prepare_trace(const Program&, int) {}
   virtual void begin_trace() {}
   // Returns the traced steps in their order. All of them must be finished.

@@ -85,8 +85,8 @@ void JoinedSessions::average_states() {
 std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
                                                   std::int64_t first_resident, bool averages) {
   std::vector<StepMetrics> sums(places_.size());
-  // A stage of a step that is split over ranks may have no averages, but must take part when those
-  // of the other stages are evaluated. Members of several shapes are not split.
+  // A single session may be a stage of a partitioned step. It takes part even if it has no averages
+  // itself, because the other stages evaluate theirs. Several sessions are never partitioned.
   const auto has_averages = [&](const Joined& joined) {
     return sessions_.size() == 1 || !joined.session->memory().averages().empty();
   };

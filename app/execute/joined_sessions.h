@@ -1,8 +1,8 @@
-// Sessions of one rank that take every step together. There is one session for each shape of
-// members: for all trainings (members) whose steps are compiled alike. Members are numbered through
-// all sessions, session after session. A batch is loaded once for all members that train on it.
+// Runs several sessions of one rank, which take every step together. A member is a training.
+// Members whose steps are compiled alike are in one session. Members are numbered through all
+// sessions, session after session. A batch is loaded once for all members that train on it.
 //
-// On a GPU the steps of different sessions run at the same time. arrange() lets some sessions take
+// On a GPU the steps of different sessions run at the same time. arrange() makes some sessions take
 // turns instead, one step after the other. On a host they always take turns. Either way every
 // member gets the same bits.
 #pragma once
@@ -23,10 +23,11 @@ class JoinedSessions {
   int members() const { return static_cast<int>(places_.size()); }
   Session& session_of(int member) const { return *sessions_[place(member).session].session; }
 
-  // These functions do for all sessions what Session's functions do for one.
+  // The functions down to average_states() do for all sessions what Session's functions with these
+  // names do for one.
   kernels::StepControl& control(int member) { return session_of(member).control(place(member).member); }
   void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_resident = 0);
-  // A session without members that train takes no more steps.
+  // Stops computing a member. A session whose members are all retired takes no more steps.
   void retire(int member);
   void start_train_step(bool stop_requested);
   void start_train_part();
@@ -36,10 +37,10 @@ class JoinedSessions {
   double exposed_comm_ms() const;
   void average_states();
 
-  // Evaluates all members on one pass over the sources. The members of a group get the batches of
-  // the group's source. With `averages`, evaluates the moving averages instead, but only of the
-  // sessions that have them. Returns one StepMetrics per member. A member that was not evaluated
-  // gets metrics without samples. Requires that no step is in flight.
+  // Evaluates members on one pass over the sources. All members of a group get the batches of the
+  // group's source. With `averages`, evaluates the moving averages of the parameters instead, in
+  // the sessions that have them. Returns one StepMetrics per member. A member that was not
+  // evaluated gets metrics without samples. Requires that no step is in flight.
   struct MemberBatches {
     data::BatchSource* source = nullptr;
     std::vector<int> members;
@@ -61,8 +62,8 @@ class JoinedSessions {
     Session* session;
     int first;                     // number of the session's first member
     int training;                  // how many members have not been retired
-    bool takes_part = true;        // whether it loads and starts the next step
-    std::vector<int> loaded = {};  // scratch of load()
+    bool takes_part = true;        // whether the session takes the next step
+    std::vector<int> loaded = {};  // used only within load()
   };
 
   const Place& place(int member) const { return places_.at(static_cast<std::size_t>(member)); }
@@ -74,8 +75,8 @@ class JoinedSessions {
 };
 
 // Distributes items over `parts` parts so that the largest sum of work in a part is small. `work`
-// holds the work of each item. Returns the part of each item. The item with the most work comes
-// first, and each item goes to the part with the least work so far.
+// holds the work of each item. Returns the part of each item. Takes the items in the order of their
+// work, the most first, and puts each into the part with the least work so far.
 std::vector<int> spread(std::span<const double> work, int parts);
 
 }  // namespace convoy::app

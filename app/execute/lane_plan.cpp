@@ -16,7 +16,8 @@ namespace {
 // consists of whole pieces.
 class Touched {
  public:
-  // Notes that `reader` reads a range. Appends to `waits` the instructions that it must wait for.
+  // Notes that instruction `reader` reads a range. Appends to `waits` the instructions that the
+  // reader must wait for.
   void read(const MemoryRange& range, int reader, std::vector<int>& waits) {
     for_each_piece(range, [&](Piece& piece) {
       if (piece.writer >= 0) waits.push_back(piece.writer);

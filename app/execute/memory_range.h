@@ -25,7 +25,7 @@ class RangeSet {
   std::vector<MemoryRange> add(const MemoryRange& range);
 
  private:
-  std::map<const std::byte*, const std::byte*> ranges_;  // the end of each range by its begin
+  std::map<const std::byte*, const std::byte*> ranges_;  // maps the begin of a range to its end
 };
 
 }  // namespace convoy::app

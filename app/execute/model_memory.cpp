@@ -108,7 +108,7 @@ MemoryRange ModelMemory::state() const {
   for (std::size_t i = 0; divided_ && i < starts_.size(); ++i) {
     const auto region = static_cast<Region>(i);
     if (!plan_.has(region) || part_of(region) != MemoryPart::state) continue;
-    if (state.begin == nullptr) state.begin = starts_[i];  // the others follow
+    if (state.begin == nullptr) state.begin = starts_[i];  // the other regions of this part come after it
     state.bytes += plan_.bytes(region);
   }
   return state;

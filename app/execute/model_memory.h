@@ -45,9 +45,9 @@ struct SharedMemory {
 
 class ModelMemory {
  public:
-  // Reserves host memory for activations that wait there, then the gradients, then the arena.
-  // Throws std::runtime_error if the plan exceeds options.memory_limit or the host has too little
-  // memory.
+  // Reserves host memory for the activations that are copied there, then the gradients, then the
+  // arena. Throws std::runtime_error if the plan exceeds options.memory_limit or the host has too
+  // little memory.
   ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared = {});
 
   int members() const { return plan_.members(); }
@@ -88,7 +88,8 @@ class ModelMemory {
   bool has_mix() const { return plan_.has(Region::mix); }
   // Whether other sessions may overwrite activations and gradients between two steps.
   bool lends_scratch() const { return divided_; }
-  // The memory that may wait in host memory between two steps; empty if none may.
+  // Returns the memory whose content may be moved to host memory between two steps; empty if none
+  // may.
   MemoryRange state() const;
   // The fields of StepMetrics: four sums over the samples, then the number of ranks that want to
   // stop. The ranks sum these values at the end of a step.
@@ -155,7 +156,7 @@ class ModelMemory {
   // Whether the regions are in the three parts of a DeviceGate. If so, starts_ has their addresses.
   bool divided_ = false;
   std::array<std::byte*, static_cast<std::size_t>(Region::count)> starts_{};
-  // If it is not null, it holds the gradients instead of the last regions of the arena.
+  // If this is not null, the gradients are here and not in the last regions of the arena.
   std::shared_ptr<std::byte> shared_gradients_;
   MemoryPlan plan_;
   FlatLayout flat_;

@@ -28,8 +28,8 @@ struct Instruction {
   // Whether the instruction has more thread blocks than fit on the device. Work that starts later
   // then waits until most of the blocks are done.
   bool fills = false;
-  // Makes a stream wait until a communication has ended. Set only for an instruction that starts
-  // one and does not wait for it.
+  // Set only for an instruction that starts a communication and does not wait for its end. Calling
+  // `follow` makes a stream wait for that end.
   std::function<void(kernels::Stream)> follow = nullptr;
   // The first member (training) that the instruction computes. On a host it computes only this one;
   // on a device it may compute further members.

@@ -65,8 +65,9 @@ void ProgramBuilder::append_update(Program& program) {
                 memory_.update_workspace());
 }
 
-// Adds the gradients of a part of the batch to the sum over its parts. The last part stores the sum
-// in the buffer of the gradients, where the ranks sum it. `slice` is a range of the flat gradients.
+// Adds the gradients of a part of the batch to the sum over all parts. For the last part, writes
+// the sum into the buffer of the gradients, where it is then summed over the ranks. `slice` is a
+// range of the flat gradients.
 void ProgramBuilder::append_accumulation(Program& program, const MemoryRange& slice, bool last_part) {
   const std::int64_t elements = slice.bytes / std::int64_t{sizeof(float)};
   if (elements == 0) return;

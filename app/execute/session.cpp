@@ -252,7 +252,7 @@ void Session::start(const Program& program, bool stop_requested) {
   }
   copies_are_stale_ = false;
   const bool trains = &program != &programs_.evaluate;
-  // A test reports the plain cross-entropy, whatever the training smooths.
+  // An evaluation reports the plain cross-entropy, without the label smoothing of the training.
   for (const int member : all_members_)
     control(member).hyperparameters.label_smoothing =
         trains ? options_.members[static_cast<std::size_t>(member)].hyperparameters.label_smoothing : 0;

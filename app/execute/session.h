@@ -25,7 +25,7 @@ struct EvaluatedBatch {
   // Index of the image in the image set; -1 in a row without an image, as in a short last batch.
   std::vector<std::int64_t> samples;
   std::vector<std::int32_t> labels;  // -1 if the image has no label
-  // Valid during the visit: [samples of a full batch, classes].
+  // Valid until `visit` returns: [samples of a full batch, classes].
   std::span<const float> probabilities;
 };
 
@@ -73,11 +73,12 @@ class Session {
   // Tells the session that it need not compute this member any more. The values in the member's
   // memory become undefined.
   void retire(int member) { executor_->retire(member); }
-  // Lets this session read the stored images of `owner` instead of images of its own. `owner` must
-  // outlive it. The options of this session then have one resident image, which it does not use.
+  // Makes this session read the stored images of `owner` instead of images of its own. `owner` must
+  // outlive this session. The options of this session must have one resident image, which is not
+  // used.
   void read_images_of(const Session& owner);
-  // Lets every later step of this session wait until the newest step that `before` has started is
-  // done. If `before` is null, steps wait for no other session. Both sessions must use one device.
+  // Makes every later step of this session wait for the newest step that `before` has started. If
+  // `before` is null, steps wait for no other session. Both sessions must use the same device.
   void start_after(Session* before) {
     executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
   }
@@ -114,8 +115,8 @@ class Session {
                        const VisitBatch& visit = nullptr);
   // Returns the milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
-  // Returns the estimated time of evaluating a batch, in steps of training. Requires a session that
-  // trains.
+  // Returns the estimated time of evaluating a batch, divided by the time of a training step.
+  // Requires a session that trains.
   double evaluated_batch_steps() const;
   // Returns the bytes of all persistent tensors of all members, which a checkpoint holds.
   std::int64_t checkpoint_bytes() const;
@@ -124,9 +125,9 @@ class Session {
   // network must have the same parameters and statistics as the compiled network.
   void initialise(const Network& network, int member);
 
-  // Waits until the parameters, the optimizer state and the statistics are in device memory. They
-  // stay there while the returned object lives. Hold it while you read or write many tensors. Then
-  // other sessions do not move this memory to the host between two of them.
+  // Waits until the parameters, the optimizer state and the statistics are in device memory, and
+  // keeps them there while the returned object lives. Hold this object while you read or write many
+  // tensors: otherwise other sessions could move the memory to the host after each tensor.
   [[nodiscard]] Admission use_memory() const { return {options_.gate, DeviceGate::Use::memory}; }
   // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
