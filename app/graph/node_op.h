@@ -1,6 +1,6 @@
-// Declares the operation of a node of the step graph. It is one of the structs that the layers list
-// as their Nodes, or one of the structs below, which belong to no layer. A new layer needs a row in
-// app/model/op_table.h; its operations are then included here.
+// Declares NodeOp, the operation of a node of the step graph. NodeOp is a variant of structs: those
+// that the layers list as their `Nodes`, and the structs below, which belong to no layer. It
+// includes every layer that has a row in app/model/op_table.h.
 #pragma once
 
 #include <string_view>
@@ -31,8 +31,8 @@ struct AllReduce {
 
 // Begins or finishes a transfer of a tensor to or from another stage of a partitioned step
 // (app/model_parallel/stage_programs.h). The tensor is inputs[0] of a send or outputs[0] of a
-// receive. Between the beginning and the finish no node may use its buffer. A transfer has no
-// kernel.
+// receive. Between the node that begins a transfer and the node that finishes it, no other node may
+// use the tensor's buffer. A transfer has no kernel.
 struct Transfer {
   enum class Action : std::uint8_t { send_begin, send_finish, receive_begin, receive_finish };
   Action action = Action::send_begin;

@@ -18,9 +18,9 @@ struct Recomputed {
   std::vector<int> outputs{0};
 };
 
-// Returns the second run of a forward node. It writes the outputs at the positions `wanted` and
-// perhaps others. Returns nothing if the node can run only once, which is so for a sum over the
-// ranks and for an operation whose output is summed over the ranks.
+// Returns how to run a forward node a second time, so that it writes at least the outputs at the
+// positions `wanted`. Returns nothing if the node can run only once: it sums over the ranks, or its
+// output is summed over the ranks or into the metrics.
 //
 // An operation of forward that is no CONVOY_REPEATABLE_NODE needs an overload in recomputed.cpp.
 // Without one that file does not compile.

@@ -16,13 +16,13 @@ struct BatchSlice {
 };
 
 // Returns the operation on a slice of the node's batch. Returns nothing if the operation must see
-// the whole batch, or if the slice would divide a piece of a sum over the batch. The gradient of
-// weights of a slice that is not the first also reads the sum of the earlier slices, as additional
-// inputs (Conv2dProblem::continues).
+// the whole batch. Also returns nothing for a gradient of weights if the slice does not consist of
+// whole pieces (passes/weight_gradient_pieces.h). Such a gradient adds its slice to the sum of the
+// earlier slices, which it reads as additional inputs (Conv2dProblem::continues).
 std::optional<NodeOp> sliced(const Node& node, const BatchSlice& slice);
 
-// Returns whether each slice of the batch has its own part of this operand. Other operands, such as
-// weights, serve all slices. Requires that sliced() can divide the node.
+// Returns whether each slice of the batch uses a different part of this operand. Other operands,
+// such as weights, serve all slices. Requires that sliced() can divide the node.
 bool is_divided(const StepGraph& graph, const Node& node, TensorId operand);
 
 }  // namespace convoy::app

@@ -35,7 +35,7 @@ enum class TensorRole : std::uint8_t {
   // f64 [4]: loss, top-1 hits, top-5 hits and samples, summed over the ranks.
   metrics,
   activation,  // any tensor that lives inside one step
-  host         // an activation that waits in host memory
+  host         // a copy of an activation in host memory
 };
 
 struct Tensor {

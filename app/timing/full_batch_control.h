@@ -1,5 +1,5 @@
-// The control values of a step with a full batch, in memory that kernels can read. Code that times
-// single operations gives them to the kernels.
+// Holds the control values of a step with a full batch, in memory that kernels can read. Code that
+// times single operations passes these values to the kernels.
 #pragma once
 
 #include "app/compile/compiled_steps.h"

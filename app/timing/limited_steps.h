@@ -1,5 +1,6 @@
-// Compiles steps that keep to a memory limit. In such steps some operations run again, or some
-// tensors wait in host memory. The measured times of the operations decide which.
+// Compiles steps that keep to a memory limit. To save memory, backward repeats some operations, or
+// some tensors are copied to host memory until backward reads them. The measured times of the
+// operations decide which ones.
 #pragma once
 
 #include <vector>

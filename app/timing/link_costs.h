@@ -15,7 +15,7 @@ struct LinkCost {
   // Bytes per millisecond of a large message. On GPUs both ends compute meanwhile, as in most of a
   // step.
   double bytes_per_ms = 1e9;
-  // The part of a large message's time in which the receiver's processor copies: 0 (none) to 1
+  // The fraction of a large message's time in which the receiver's processor copies: 0 (none) to 1
   // (all).
   double receiver_share = 0;
   bool in_turn = false;  // a message waits until the previous one has arrived

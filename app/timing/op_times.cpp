@@ -23,7 +23,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-constexpr std::int64_t kAlignment = 256;  // operands start at multiples of these bytes
+constexpr std::int64_t kAlignment = 256;  // operands start at multiples of this many bytes
 std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 void scale_to(std::vector<LaunchTime>& times, double ms) {
@@ -77,8 +77,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // The ring holds at least the largest operation. The other tensors follow it, so its size is
-    // aligned.
+    // The ring must hold at least the largest operation. The tensors outside the ring come after it
+    // in memory, so its size is padded to the alignment.
     size_ = padded(std::max(shared, largest));
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);

@@ -1,6 +1,6 @@
-// Lets the step make its images from stored pixels. Without this pass the caller of a step fills
-// the first layer's input. With it, nodes of the step resample, augment and normalise the stored
-// pixels, as the transform of each sample says.
+// Makes the step compute its images from stored pixels. Without this pass the caller of a step
+// fills the first layer's input. With this pass, nodes of the step resample, augment and normalise
+// the stored pixels, as the transform of each sample says.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct StoredInput {
   std::vector<float> scale, shift;
   // For each channel: the value of pixels outside the image.
   std::vector<std::uint8_t> fill;
-  int most_image_ops = 0;  // the most image operations in a transform
+  int most_image_ops = 0;  // the most image operations for one sample
 };
 
-// Inserts the nodes that make the images at the start of the graph. Afterwards graph.images are the
+// Inserts nodes at the start of the graph, which make the images. Afterwards graph.images are the
 // stored pixels.
 void read_stored_images(StepGraph& graph, const StoredInput& input);
 

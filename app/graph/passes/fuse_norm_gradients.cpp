@@ -7,16 +7,17 @@
 namespace convoy::app {
 namespace {
 
-// Returns whether the node's work should move into a convolution. It should only if the node adds
-// two gradients. Otherwise the convolution becomes slower by as much time as the move saves
-// (docs/results/training.md).
+// Returns whether the node is a BatchNormBackwardReduce whose work should move into a convolution.
+// This pays only if the node adds two gradients. Otherwise the convolution becomes slower by as
+// much time as the move saves (docs/results/training.md).
 bool can_be_given(const Node& node) {
   const auto* reduce = std::get_if<BatchNormBackwardReduce>(&node.op);
   return reduce != nullptr && reduce->problem.relu && reduce->problem.second_gradient;
 }
 
 // Returns whether the node is a convolution's backward that can also do the work of a
-// BatchNormBackwardReduce. No kernel can with a stride, or if it already applies a ReLU.
+// BatchNormBackwardReduce. No kernel can do this with a stride, or if it already applies the
+// derivative of a ReLU.
 bool can_take(const Node& node) {
   const auto* convolution = std::get_if<Conv2dBackwardData>(&node.op);
   if (convolution == nullptr) return false;

@@ -24,8 +24,9 @@ void let_sum(Node& node, TensorId sums) {
   node.outputs.push_back(sums);
 }
 
-// Finds the sums over a given tensor. They exist if a node writes them already, or if the node that
-// writes the tensor can write its sums, too. Call visit() for the nodes in the order of the graph.
+// Finds or makes the sums over a tensor that a batch norm needs. Some node may write these sums
+// already. Otherwise they can be made if the node that writes the tensor can also write sums. Call
+// visit() for the nodes in the order of the graph.
 class KnownSums {
  public:
   explicit KnownSums(StepGraph& graph) : graph_(graph) {}
@@ -56,9 +57,9 @@ class KnownSums {
   std::map<TensorId, std::size_t> writer_;
 };
 
-// Finds batch norms that read a concatenation, and spares them the pass that sums their input, if
-// the sums over all parts of the concatenation exist. Sums are per channel, so the sums over the
-// parts, joined, are the sums over the concatenation.
+// Changes batch norms whose input is a concatenation. If the sums over all parts of the
+// concatenation exist or can be made, they are joined, and the batch norm needs no pass that sums
+// its input. This gives the same sums, since they are per channel.
 void join_sums_of_parts(StepGraph& graph) {
   KnownSums known(graph);
   std::map<TensorId, std::size_t> joined;  // for each output of a concatenation: its node

@@ -16,8 +16,8 @@ void join_slice_gradients(StepGraph& graph);
 // over a concatenation are joined from the sums of its parts.
 void fuse_statistics(StepGraph& graph);
 
-// Lets the backward of a convolution whose input is the output of a ReLU write the gradient before
-// that ReLU.
+// Applies to convolutions whose input is the output of a ReLU: their backward then writes the
+// gradient before that ReLU.
 void fuse_relu_gradients(StepGraph& graph);
 
 // Lets a batch norm that adds a residual store a mask of its ReLU. Backward then reads the mask and

@@ -8,14 +8,14 @@
 namespace convoy::app {
 namespace {
 
-// A kernel that computes a piece gets the address of the piece's first sample, which must be a
-// multiple of these bytes.
+// The address of the first sample of each piece must be a multiple of this many bytes, because a
+// kernel that computes a piece gets this address.
 constexpr std::int64_t kAlignment = 16;
 
 class Cut {
  public:
   // Takes the number of samples from the labels, which are [N] in any graph. The images may be
-  // bytes of stored pixels (device_input.h), whose shape does not tell it.
+  // stored pixels (device_input.h), whose shape does not give the number of samples.
   Cut(StepGraph& graph, const PieceOptions& options)
       : graph_(graph), batch_(graph.tensors[static_cast<std::size_t>(graph.labels)].shape[0]) {
     std::int64_t most = 0;

@@ -1,6 +1,6 @@
-// Lets the largest convolutions sum the gradient of their weights over pieces of the batch, so that
-// a step that must save memory can compute it slice by slice with the same bits
-// (app/graph/sliced.h).
+// Makes the largest convolutions sum the gradient of their weights over pieces of the batch. A step
+// that must save memory can then compute this gradient over slices of the batch
+// (app/graph/sliced.h), with the same bits as a step without slices.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@ namespace convoy::app {
 
 struct PieceOptions {
   int most_pieces = 4;  // most pieces of a batch; a power of two
-  // Convolutions are cut if x and dy together take at least these bytes. Each further piece costs
-  // its launches (23 us in vgg16 on an H100), which smaller tensors would not be worth.
+  // Convolutions are cut if x and dy together take at least these bytes. Each additional piece
+  // takes time to launch (23 us in vgg16 on an H100), which does not pay for smaller tensors.
   std::int64_t least_bytes = std::int64_t{1} << 30;
 };
 
-// Cuts all convolutions from the first large one to the last, as far as the gradient of their
-// output can be computed slice by slice. The sums then have another order, and so other bits. All
-// have the same pieces, so that slices of several layers end at the same samples: the fewest of 2,
-// 4 and so on with which x and dy of each piece take less than least_bytes.
+// Cuts all convolutions from the first large one to the last, if the gradient of their output can
+// be computed slice by slice. The sum over pieces has another order than an uncut sum, and so other
+// bits. All convolutions have pieces of the same size, so that slices of several layers end at the
+// same samples. The number of pieces is the least of 2, 4 and so on with which x and dy of each
+// piece take less than least_bytes.
 void cut_weight_gradients(StepGraph& graph, const PieceOptions& options = {});
 
 }  // namespace convoy::app
