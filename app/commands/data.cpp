@@ -1,5 +1,5 @@
-// `convoy data convert|info|synth`: makes an HDF5 file of images, describes an HDF5 file, or makes
-// one of drawn figures.
+// `convoy data convert|info|synth`: makes an HDF5 file from images, describes an HDF5 file, or
+// makes one of synthetic images.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -26,11 +26,11 @@ struct GraphAndMachineFlags {
   // Throws UsageError if a flag gives a value that the file of --topology gives, too.
   void check_topology() const;
   partition::TaskGraph read_graph() const;
-  // Returns the value of --devices, or else the count in the graph's file. Throws UsageError if
-  // both are missing.
+  // Returns the value of --devices. Without this flag it returns the count in the file of
+  // --topology, or else in the graph's file. Throws UsageError if none of them gives a count.
   partition::DeviceIndex device_count(const partition::TaskGraph& graph) const;
-  // Returns the machine. Without --memory the memory limits are those in the graph's file. Throws
-  // UsageError if a list does not have one value per device.
+  // Returns the machine. The memory limit of a device comes from --memory, else from the topology,
+  // else from the graph's file. Throws UsageError if a list does not have one value per device.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
 
  private:

@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The memory limits of the curve are this many equal steps apart, from the least possible memory to
-// the memory of a step without a limit.
+// The curve divides the range from the least possible memory to the memory of a step without a
+// limit into this many equal steps.
 constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, int slices, double ms) {

@@ -52,8 +52,9 @@ std::int64_t LargestWithin::guess(std::int64_t limit, std::int64_t low) const {
   return static_cast<std::int64_t>(std::min(number, 1e9)) / numbers_.step * numbers_.step;
 }
 
-// Returns the possible number (Numbers::possible) that is the nearest below `number`, or else the
-// nearest above it, between `low` and `high`. Returns 0 if there is none.
+// Returns the nearest number at or below `number` for which Numbers::possible returns true, or else
+// the nearest such number above. Searches only between `low` and `high`. Returns 0 if there is
+// none.
 std::int64_t LargestWithin::nearest_possible(std::int64_t number, std::int64_t low, std::int64_t high) const {
   if (!numbers_.possible) return number;
   for (std::int64_t below = number; below > low; below -= numbers_.step)
@@ -65,7 +66,8 @@ std::int64_t LargestWithin::nearest_possible(std::int64_t number, std::int64_t l
 
 LargestWithin::Found LargestWithin::find(std::int64_t limit, std::int64_t first) {
   const std::int64_t step = numbers_.step;
-  std::int64_t low = 0, high = numbers_.most / step * step + step;  // low fits, and high does not
+  // The value of `low` is within the limit, and the value of `high` is not.
+  std::int64_t low = 0, high = numbers_.most / step * step + step;
   for (const auto& [number, bytes] : known_)
     if (bytes <= limit) low = number;
   if (const auto above = known_.upper_bound(low); above != known_.end()) high = above->first;

@@ -36,8 +36,9 @@ class LargestWithin {
   LargestWithin(std::function<std::int64_t(std::int64_t)> value, Numbers numbers)
       : value_(std::move(value)), numbers_(std::move(numbers)) {}
 
-  // Searches from `first` on. The result is at most 2 %, or one step, below the largest number, and
-  // not below the result of an earlier search with a lower limit.
+  // Returns the largest number whose value is within `limit`. The result may be too small by 2 %,
+  // or by one Numbers::step. But it is never below the result of an earlier search with a lower
+  // limit. The search begins at `first`.
   Found find(std::int64_t limit, std::int64_t first);
 
  private:

@@ -18,7 +18,7 @@ namespace convoy::app {
 namespace {
 
 constexpr const char* kFlag = "--members";
-// A key that is no flag: it gives --model another width.
+// The key `width` is no flag of `convoy train`. It gives the network in --model another width.
 constexpr const char* kWidth = "width";
 
 [[noreturn]] void fail(const std::string& message) {

@@ -42,7 +42,7 @@ struct PredictFlags {
   std::string out = "-";
 };
 
-// Runs the network over the images of a store or of image files. Rank 0 writes the table.
+// Runs the network over the images of an HDF5 data set or of image files. Rank 0 writes the table.
 class Prediction {
  public:
   Prediction(const PredictFlags& flags, const comm::MpiEnvironment& environment)
@@ -83,7 +83,7 @@ class Prediction {
   const CheckpointState& checkpoint() const { return evaluation_.checkpoint(); }
   const std::string& checkpoint_name() const { return evaluation_.source(); }
 
-  // Opens the store. Uses its labels only if it has the same classes as the checkpoint.
+  // Opens the HDF5 data set. Uses its labels only if it has the same classes as the checkpoint.
   void open_store() {
     Dataset& dataset = evaluation_.open([this](const TrainOptions& run) {
       OpenedData opened = open_data(run);
@@ -209,7 +209,7 @@ class Prediction {
   const PredictFlags& flags_;
   const comm::Communicator& ranks_;
   Evaluation evaluation_;
-  std::shared_ptr<const data::ImageFiles> files_;  // null if the images come from a store
+  std::shared_ptr<const data::ImageFiles> files_;  // null if the images come from HDF5
   std::vector<std::string> classes_;
   std::size_t top_ = 0;
   std::optional<PredictionTable> table_;  // set only on rank 0

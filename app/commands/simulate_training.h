@@ -22,7 +22,8 @@ inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak
 
 struct TrainingSimulationFlags {
   std::string model, topology;
-  // If this has no value, the precision of the profile is used.
+  // If this has no value, the precision of the profile is used, or, without a profile, bf16 on GPUs
+  // and fp32 on CPUs.
   std::optional<Precision> precision;
   Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;

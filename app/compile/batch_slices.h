@@ -14,7 +14,7 @@ namespace convoy::app {
 
 // The layers that can run over slices of the batch, and the samples in the smallest slice.
 struct SlicedLayers {
-  std::set<std::string> names;  // empty if no layer can
+  std::set<std::string> names;  // empty if no layer can run over slices
   std::int64_t samples = 0;
 };
 
@@ -32,8 +32,8 @@ struct SlicedStep {
 
 // Returns a step in which the nodes of `layers` run over slices of `samples` samples. Nodes that
 // need the whole batch are not sliced, and the tensors that they read or write are not split. Every
-// result has the same bits. Returns nothing if a kernel cannot compute a slice. A freed buffer may
-// be reused at once: there is no reuse delay (compiled_graph.h).
+// result has the same bits as without slices. Returns nothing if a kernel cannot compute a slice. A
+// freed buffer may be reused at once: there is no reuse delay (compiled_graph.h).
 std::optional<SlicedStep> in_slices(const CompiledGraph& step, const std::set<std::string>& layers,
                                     std::int64_t samples, kernels::Backend backend);
 

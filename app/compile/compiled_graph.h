@@ -23,15 +23,15 @@ struct CompiledGraph {
   std::vector<kernels::TensorDesc> descs;  // for each TensorId: type, shape and layout
   // For each node: its kernel, which is empty for all_reduce and transfers.
   std::vector<kernels::Kernel> kernels;
-  // For each TensorId: bytes from the start of the region of the activations; -1 for tensors in
-  // other regions.
+  // For each TensorId: the offset of the tensor in the memory for activations, in bytes; -1 for a
+  // tensor that is elsewhere.
   std::vector<std::int64_t> tensor_offset;
-  // For each node: bytes of its workspace from the start of the region of the activations; -1
-  // without one.
+  // For each node: the offset of its workspace in the memory for activations, in bytes; -1 if it
+  // has no workspace.
   std::vector<std::int64_t> workspace_offset;
   std::int64_t activation_bytes = 0;
-  // For each TensorId that is copied to host memory: bytes from the start of the host memory for
-  // such copies; -1 for other tensors.
+  // For each TensorId that is copied to host memory: the offset in the memory for such copies, in
+  // bytes; -1 for other tensors.
   std::vector<std::int64_t> host_offset;
   std::int64_t host_bytes = 0;
 };

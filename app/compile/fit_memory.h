@@ -35,7 +35,8 @@ bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const
 void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
                     const std::vector<double>& node_ms, const partition::HostLink& link);
 
-// Finds plans of a training step for memory limits. One fitter serves any number of limits.
+// Finds plans that make a training step fit into a memory limit. One fitter serves any number of
+// limits.
 class MemoryFitter {
  public:
   struct Fitted {
@@ -50,8 +51,8 @@ class MemoryFitter {
     int neediest = -1;  // the node during which the step needs the most memory
   };
 
-  // `steps` and `options` must outlive the fitter. `scratch` is passed to MemoryPlan as
-  // `shared_scratch`.
+  // `steps` and `options` must outlive the fitter. `scratch` returns the bytes of scratch memory
+  // for sums of gradients, as the argument `shared_scratch` of MemoryPlan does.
   MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
                std::function<std::size_t(std::size_t)> scratch, const std::vector<double>& node_ms,
                const partition::HostLink& link = {});

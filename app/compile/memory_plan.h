@@ -27,7 +27,8 @@ struct StepOptions;
 
 // The regions, in their order in the arena.
 enum class Region : std::uint8_t {
-  // Members may share the images, so these come first. The later regions repeat for each member.
+  // The members (trainings that run together) may share the images, so the images come first. The
+  // later regions repeat for each member.
   images,
   control,
   parameters,

@@ -184,9 +184,9 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
                                      ? static_cast<std::int64_t>(step.descs[id].bytes())
                                      : 0);
   model.copyable = copyable_tensors(step);
-  // The slices of one tensor are a family, which is kept or dropped as a whole. Each slice has the
-  // tensor as its partner. A gradient has a partner, too, but no gradient is kept, so its family
-  // has no effect.
+  // The slices of one tensor are a family: they are kept for backward or dropped all together. Each
+  // slice has the tensor as its partner. A gradient has a partner, too, but no gradient is kept, so
+  // its family has no effect.
   for (std::size_t id = 0; id < step.descs.size(); ++id) {
     const TensorId partner = step.graph.tensors[id].partner;
     model.family.push_back(partner >= 0 ? partner : static_cast<int>(id));

@@ -12,9 +12,10 @@ namespace convoy::app {
 // Describes a training step to the planner. `node_ms` holds the milliseconds of every node.
 partition::StepModel step_model(const CompiledGraph& step, const std::vector<double>& node_ms);
 
-// Returns the step with the changes of a schedule of its step_model(): nodes run again, and tensors
-// are copied to host memory and back. A repeated node or a copy writes a new tensor, which has the
-// layout of the original. Every result has the same bits as in `step`.
+// Returns a changed copy of the step: as the schedule says, nodes run again, and tensors are copied
+// to host memory and back. The schedule must be made for step_model(step). A repeated node or a
+// copy writes a new tensor, which has the layout of the original. Every result has the same bits as
+// in `step`.
 CompiledGraph with_schedule(const CompiledGraph& step, const partition::StepSchedule& schedule,
                             kernels::Backend backend, int reuse_delay);
 

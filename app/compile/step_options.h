@@ -26,7 +26,7 @@ inline constexpr int kRingSlots = 3;
 // H200 (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 inline constexpr int kMostLanes = 8;
-// The value of StepOptions::lanes with which app/concurrency chooses the lanes and the order of the
+// With this value of StepOptions::lanes, app/concurrency chooses the lanes and the order of the
 // instructions of a training step.
 inline constexpr int kAutoLanes = 0;
 

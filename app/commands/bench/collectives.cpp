@@ -118,8 +118,9 @@ class Bench {
            options_.operations.end();
   }
 
-  // Returns how many calls of `microseconds` fit into --milliseconds, from 3 to 200. All ranks get
-  // the least count of any rank, because every rank must take part in each call.
+  // Returns how many calls that take `microseconds` each fit into the time --milliseconds, but at
+  // least 3 and at most 200. Every rank must take part in each call, so all ranks get the lowest
+  // count of any rank.
   int times_for(double microseconds) const {
     const double times = options_.milliseconds * 1e3 / microseconds;
     return ranks_.all_reduce(static_cast<std::int32_t>(std::clamp(times, 3.0, 200.0)), comm::ReduceOp::min,

@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// Adds --model, --batch, --size and --classes to a verb, as fields of its options. `batch` is the
-// help text of --batch. The options must outlive the verb.
+// Adds --model, --batch, --size and --classes to a verb. The flags store their values in `options`,
+// which must outlive the verb. `batch` is the help text of --batch.
 template <class Options>
 void add_model_flags(CLI::App& verb, Options& options, const char* batch) {
   const auto add = [&verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
