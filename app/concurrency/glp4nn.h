@@ -16,8 +16,8 @@ struct LayerKernel {
 };
 
 enum class Glp4nnLimits {
-  original,  // only shared memory, threads and the time to launch, as in the paper
-  all        // also the registers and blocks of a multiprocessor, which the paper omits
+  original,  // limited by shared memory, threads and launch time, as in the paper
+  all        // also limited by registers and blocks, which the paper omits
 };
 
 // Returns for each kernel how many instances (launches) of it should run at the same time, so that

@@ -54,8 +54,9 @@ Candidate list_candidate(const StepLoad& load, const SideBySide& side_by_side, c
   return {std::move(name), std::move(lanes), std::move(prediction), options, true};
 }
 
-// Returns different schedules to choose from. The first has the default number of fixed lanes, the
-// second has one lane. The others follow by their predicted times, the fastest first.
+// Returns different schedules to choose from. The first is that of fixed_lanes() with the default
+// number of lanes, and the second has one lane. The others follow by their predicted times, the
+// fastest first.
 std::vector<Candidate> candidates_of(const Program& program, const StepLoad& load,
                                      const SideBySide& side_by_side, double event_ms, int most_lanes) {
   std::vector<Candidate> all;

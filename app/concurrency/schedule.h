@@ -1,5 +1,5 @@
 // Makes schedules, which distribute the instructions of a step over lanes (CUDA streams). Predicts
-// how long a step takes by a schedule.
+// how long a step takes with a schedule.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace convoy::app {
 
 struct Prediction {
   double ms = 0;  // milliseconds of the whole step
-  // Instructions that start while another instruction computes.
+  // The number of instructions that start while another one computes.
   int forks = 0;
   std::vector<double> begin, end;  // for each instruction: milliseconds since the step began
 };

@@ -14,11 +14,12 @@ struct OpLoad {
   // The time of the instruction alone, with the gap before the next launch. 0 for an instruction
   // that takes no time of the device, such as the start of a communication.
   double ms = 0;
-  // Shares of the device, from 0 to 1, that the instruction takes while it runs alone.
-  // The number of thread blocks, divided by the number that fits on the device at the same time.
+  // The fields `blocks`, `memory` and `arithmetic` are the fractions of the device, from 0 to 1,
+  // that the instruction takes while it runs alone. `blocks` is the number of its thread blocks,
+  // divided by the number that fits on the device at the same time.
   double blocks = 1;
-  double memory = 0;      // share of the memory bandwidth
-  double arithmetic = 0;  // share of the peak rate of arithmetic
+  double memory = 0;      // fraction of the memory bandwidth
+  double arithmetic = 0;  // fraction of the peak rate of arithmetic
   int likeness = 0;       // the same number for all instructions of one kind, size and grid
   Engine engine = Engine::compute;
   // True if the instruction reads indices. These may be invalid outside a step, so it cannot be

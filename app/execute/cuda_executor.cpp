@@ -269,9 +269,9 @@ class CudaExecutor final : public Executor {
   std::span<const float> probabilities_;  // the probabilities in device memory
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
-  // The events and streams that the captured graphs use. They must live as long as the graphs.
+  // The events and streams that captures use. They must live until the captures have ended.
   LaneResources lane_resources_;
-  CudaExecutor* before_ = nullptr;  // set by start_after(): its steps come first
+  CudaExecutor* before_ = nullptr;  // set by start_after(): the executor whose steps come first
   bool is_followed_ = false;        // whether another executor waits for steps of this one
   CudaEvent done_;                  // the end of the newest step; recorded only if is_followed_
   std::array<CudaEvent, kRingSlots> copied_;

@@ -40,7 +40,8 @@ class ProgramClock {
   std::vector<kernels::CudaStream> branches_;
   // For each of branches_: whether it has taken time stamps since the last join().
   std::vector<bool> used_;
-  // The events between lanes and branches_. Captured graphs use them at each launch.
+  // The events by which captures make lanes and branches_ wait for each other. They must live until
+  // the captures have ended.
   std::deque<kernels::CudaEvent> edges_;
 };
 

@@ -102,7 +102,7 @@ struct DeviceExecution {
   // The probabilities that a running step writes, in device memory.
   std::span<const float> probabilities;
   // Whether the images of each step are copied to the device. If so, they go into a ring that has
-  // places for kRingSlots times `batches` batches.
+  // room for kRingSlots times `batches` batches.
   bool streamed = false;
   int batches = 1;
   // The largest number of lanes that compute in a program. Lanes for copies come in addition.

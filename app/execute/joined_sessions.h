@@ -70,7 +70,7 @@ class JoinedSessions {
   void start_all(const std::function<void(Session&)>& start);
 
   std::vector<Joined> sessions_;
-  std::vector<Place> places_;  // for each member of all sessions
+  std::vector<Place> places_;  // the session of each member, and its number there
   std::vector<StepMetrics> metrics_;
 };
 

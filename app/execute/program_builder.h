@@ -4,7 +4,7 @@
 //
 // A session may have several members (trainings that run together):
 //   - On a device, a node becomes one instruction for all members if its kernel can do that.
-//     Otherwise it becomes one instruction per member, next to each other.
+//     Otherwise it becomes one instruction for each member, and these follow each other.
 //   - On a host, the program runs the whole step of one member after the other, so that the data of
 //     a member stay in the caches.
 #pragma once

@@ -37,8 +37,8 @@ class Session {
   // must outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
-  // rank's stage of a partitioned step. A session with several members must have no other ranks.
-  // Collective over the ranks of `groups`.
+  // rank's stage of a partitioned step. With several members (trainings), groups.world must have
+  // only one rank. Collective over the ranks of `groups`.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -1,5 +1,5 @@
-// Tells how backward repeats an operation of forward whose output was dropped and is needed again.
-// The second run has the same bits as the first: dropout draws its mask from counters, running
+// Tells how backward repeats an operation of forward whose output was dropped to save memory. The
+// second run has the same bits as the first: dropout draws its mask from counters, running
 // statistics are updated only once, and the sums for a batch norm are kept.
 #pragma once
 

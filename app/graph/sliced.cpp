@@ -10,7 +10,7 @@ template <typename Op, typename... Ops>
 concept OneOf = (std::is_same_v<Op, Ops> || ...);
 
 // Operations that compute every sample of the output from the same sample of the inputs, without
-// sums over samples and without StepControl.
+// sums over samples and without the values in StepControl.
 template <typename Op>
 concept PerSample = OneOf<Op, ReluForward, ReluBackward, ActivationForward, ActivationBackward, PadForward,
                           PadBackward, LocalResponseNormForward, LocalResponseNormBackward, SliceForward,

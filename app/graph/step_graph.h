@@ -21,7 +21,7 @@ using TensorId = int;  // index into StepGraph::tensors
 enum class TensorRole : std::uint8_t {
   // The input: images [N, C, H, W] from the loader, or stored pixels (passes/device_input.h).
   images,
-  // i32 [N]; -1 in the rows without a sample of a batch that is not full.
+  // i32 [N]: the class of each sample. If a batch is not full, its last rows have -1.
   labels,
   // u8 [N, sizeof(SampleTransform)]: how each sample's stored pixels become an image.
   transforms,
@@ -47,7 +47,7 @@ struct Tensor {
   // (compile/repeated_runs.h) or for a slice (compile/batch_slices.h): the original. Both have the
   // same layout. Else -1.
   TensorId partner = -1;
-  bool full_precision = false;  // whether it stays f32 although activations are bf16
+  bool full_precision = false;  // whether the tensor stays f32 if activations are bf16
 };
 
 enum class Phase : std::uint8_t { forward, backward };

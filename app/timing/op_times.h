@@ -16,7 +16,7 @@ namespace convoy::app {
 
 struct OpTimes {
   std::vector<double> node_ms;  // milliseconds of each node; 0 for nodes that communicate
-  // Milliseconds of the optimizer's update per parameter.
+  // Milliseconds of the optimizer's update, divided by the number of elements of all parameters.
   double update_ms_per_element = 0;
 };
 

@@ -15,7 +15,7 @@ namespace convoy::app {
 std::vector<double> time_program(const Program& program, kernels::Backend backend, int repeats);
 
 // Runs the program once on the current GPU, with an NVTX range around each instruction. The range
-// has the name of the instruction's layer.
+// has the names of the instruction's layer and kind.
 void run_in_named_ranges(const Program& program);
 
 }  // namespace convoy::app

@@ -21,8 +21,8 @@ struct StoredInput {
   int most_image_ops = 0;  // the most image operations for one sample
 };
 
-// Inserts nodes at the start of the graph, which make the images. Afterwards graph.images are the
-// stored pixels.
+// Inserts nodes that make the images, before all other nodes of the graph. Afterwards graph.images
+// are the stored pixels.
 void read_stored_images(StepGraph& graph, const StoredInput& input);
 
 // Returns whether read_stored_images() put the node into the graph.

@@ -7,9 +7,9 @@
 
 namespace convoy::app {
 
-// Concatenates the gradients of slices if the slices make up a whole tensor. Without this pass each
-// gradient is extended with zeros to all channels, and the extended gradients are added. Both ways
-// give the same bits.
+// Concatenates the gradients of slices of the channels (layer Slice) if the slices make up a whole
+// tensor. Without this pass each gradient is extended with zeros to all channels, and the extended
+// gradients are added. Both ways give the same bits.
 void join_slice_gradients(StepGraph& graph);
 
 // Lets a convolution or an addition also write the sums that the next batch norm needs. The sums

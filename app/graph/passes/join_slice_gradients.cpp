@@ -8,8 +8,8 @@
 namespace convoy::app {
 namespace {
 
-// Finds sums of slice gradients that cover all channels of one tensor, and replaces each sum by a
-// concatenation.
+// Finds sums of gradients of channel slices that cover all channels of one tensor, and replaces
+// each sum by a concatenation.
 class SliceGradients {
  public:
   explicit SliceGradients(StepGraph& graph) : graph_(graph) {
