@@ -19,7 +19,7 @@ namespace {
 constexpr int kSteps = 16;
 
 MemoryCurvePoint point_of(const CompiledGraph& step, std::int64_t bytes, int slices, double ms) {
-  // Count an operation once, not for every slice.
+  // Count an operation once, not for every slice of the batch.
   const auto recomputed = std::ranges::count_if(
       step.graph.nodes, [](const Node& node) { return node.recompute && node.slice <= 0; });
   return {bytes, kept_bytes(step), static_cast<int>(recomputed), slices, step.host_bytes, ms};

@@ -199,8 +199,8 @@ class Slicer {
   StepGraph graph_;
   std::vector<kernels::TensorDesc> descs_;
   std::vector<kernels::Kernel> kernels_;
-  std::vector<char> slices_;                  // for each node: whether it runs in slices
-  std::vector<std::vector<TensorId>> parts_;  // for each tensor: a tensor per slice; empty if not split
+  std::vector<char> slices_;                  // for each node: whether it runs over slices of the batch
+  std::vector<std::vector<TensorId>> parts_;  // for each tensor: its tensors per slice; empty if whole
   std::map<std::tuple<std::size_t, std::int64_t, bool>, kernels::Kernel> made_;
   SlicedStep result_;
 };

@@ -133,8 +133,8 @@ class Compilation {
   }
 
   // Returns the layout that all 4-dimensional tensors of the node should get. If an input cannot be
-  // reordered, such as the indices of a max pool, this is its layout. Otherwise it is the layout of
-  // the first such input.
+  // reordered, such as the indices of a max pool, this is the layout of that input. Otherwise it is
+  // the layout of the first 4-dimensional input.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {

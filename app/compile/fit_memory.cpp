@@ -44,7 +44,7 @@ MemoryFit describe(const MemoryFitter::Fitted& fitted, const std::vector<double>
   fit.slices = fitted.slices;
   fit.sliced = fitted.sliced;
   for (const Node& node : step.graph.nodes) {
-    if (node.slice > 0) continue;  // count an operation once, not for every slice
+    if (node.slice > 0) continue;  // count an operation once, not for every slice of the batch
     if (node.host_copy() != nullptr) {
       if (node.host_copy()->action == HostCopy::Action::out_begin) ++fit.copied;
       continue;

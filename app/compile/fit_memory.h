@@ -27,8 +27,8 @@ bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const
 // time:
 //   1. Freed buffers are reused at once, without a reuse delay (compiled_graph.h). The other
 //      changes are made only if this is not enough.
-//   2. Forward leaves fewer tensors for backward. A missing tensor is copied to host memory and
-//      back, as far as options.host_memory allows, or backward computes it again.
+//   2. Forward leaves fewer tensors for backward. Backward gets the other tensors from copies in
+//      host memory, as far as options.host_memory allows, or computes them again.
 //   3. The layers with the largest tensors may run over slices of the batch (batch_slices.h).
 // `node_ms` holds the milliseconds of every node of the training step. steps.fit describes the
 // result. If no plan fits, the steps get the smallest plan, and ModelMemory reports the error.

@@ -22,8 +22,8 @@ class DeviceGate;
 inline constexpr int kRingSlots = 3;
 
 // The default number of lanes, which are sequences of instructions that run at the same time
-// (execute/lane_plan.h). Three lanes are the fastest of 2, 3, 4 and 6 for most of the zoo on an
-// H200 (docs/results/training.md).
+// (execute/lane_plan.h). Three lanes are the fastest of 2, 3, 4 and 6 for most of the built-in
+// networks on an H200 (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 inline constexpr int kMostLanes = 8;
 // With this value of StepOptions::lanes, app/concurrency chooses the lanes and the order of the

@@ -87,7 +87,7 @@ class ListScheduler {
   }
 
  private:
-  // The number of ready instructions that start_one() examines.
+  // The largest number of ready instructions that start_one() examines.
   static constexpr int kConsidered = 8;
 
   bool computes(int op) const { return load_.ops[at(op)].engine == Engine::compute; }

@@ -16,7 +16,7 @@ struct Prediction {
   std::vector<double> begin, end;  // for each instruction: milliseconds since the step began
 };
 
-// Two instructions that compute at the same time, and for how many milliseconds.
+// Two instructions `a` and `b` that compute at the same time for `ms` milliseconds.
 struct Overlap {
   int a = -1, b = -1;
   double ms = 0;
@@ -25,8 +25,9 @@ struct Overlap {
 // pairs of the same two kinds of instructions (OpLoad::likeness) become one, with summed times.
 std::vector<Overlap> overlaps(const StepLoad& load, const Prediction& prediction);
 
-// Predicts a step by simulating its lanes. `event_ms` is the delay of an instruction that waits for
-// another lane. Throws std::invalid_argument if the lanes wait for each other in a circle.
+// Predicts the times of a step by simulating its lanes. `event_ms` is the delay of an instruction
+// that waits for another lane. Throws std::invalid_argument if the lanes wait for each other in a
+// circle.
 Prediction predict(const StepLoad& load, const SideBySide& side_by_side, const LaneOrder& lanes,
                    double event_ms);
 

@@ -269,7 +269,7 @@ class CudaExecutor final : public Executor {
   std::span<const float> probabilities_;  // the probabilities in device memory
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
-  // The events and streams that captures use. They must live until the captures have ended.
+  // The events and streams that graph captures use. They must live until the captures have ended.
   LaneResources lane_resources_;
   CudaExecutor* before_ = nullptr;  // set by start_after(): the executor whose steps come first
   bool is_followed_ = false;        // whether another executor waits for steps of this one

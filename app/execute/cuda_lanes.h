@@ -12,7 +12,8 @@
 
 namespace convoy::app {
 
-// The events and extra streams that captures use. They must live until the captures have ended.
+// The events and extra streams that a graph capture uses. They must live until the capture has
+// ended.
 struct LaneResources {
   std::vector<kernels::CudaEvent> edges;
   std::deque<kernels::CudaStream> urgent;  // the high-priority stream of each lane

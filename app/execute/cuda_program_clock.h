@@ -40,8 +40,8 @@ class ProgramClock {
   std::vector<kernels::CudaStream> branches_;
   // For each of branches_: whether it has taken time stamps since the last join().
   std::vector<bool> used_;
-  // The events by which captures make lanes and branches_ wait for each other. They must live until
-  // the captures have ended.
+  // The events by which lanes and branches_ wait for each other in a graph capture. They must live
+  // until the capture has ended.
   std::deque<kernels::CudaEvent> edges_;
 };
 

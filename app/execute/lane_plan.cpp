@@ -66,7 +66,7 @@ class Touched {
     pieces_.emplace(at, std::move(second));
   }
 
-  std::map<const std::byte*, Piece> pieces_;  // each piece by its first byte
+  std::map<const std::byte*, Piece> pieces_;  // the key is the first byte of the piece
 };
 
 constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }

@@ -39,7 +39,7 @@ struct SharedMemory {
   std::function<std::size_t(std::size_t bytes)> scratch;
   // Reserves the whole arena in memory from which transfers between stages are fastest.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> arena;
-  // Reserves the arena in three parts, in memory that sessions of this process share.
+  // Reserves the arena in three parts (MemoryPart), in memory that sessions of this process share.
   std::function<MemoryPlace(const MemoryNeed& need)> parts;
 };
 

@@ -90,7 +90,7 @@ class ProgramBuilder {
   void append_statistics_average(Program& program);
   float* gradient_scale() const { return &memory_.control()->gradient_scale; }
   bool partitioned() const { return communication_.transfers != nullptr; }
-  // Returns the range of the trained parameters in a flat buffer.
+  // Returns the memory range of all trained parameters in a flat buffer.
   MemoryRange flat(const void* buffer, std::int64_t element_bytes = sizeof(float)) const {
     return {buffer, memory_.trained_elements() * element_bytes};
   }

@@ -132,8 +132,8 @@ class Session {
   // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);
-  // Replaces the running statistics by their mean over the replicas. It changes nothing with
-  // synchronised batch norm, because all replicas then have the same statistics.
+  // Replaces the running statistics by their mean over the replicas (RankGroups::replicas). Changes
+  // nothing with synchronised batch norm, because all replicas then have the same statistics.
   void average_states();
   // Swaps parameters and statistics with their moving averages, for all members. Evaluations then
   // test the averages. A second call restores the parameters. Requires that no step is in flight.

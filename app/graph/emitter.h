@@ -71,7 +71,7 @@ class Emitter {
   // Returns whether an input needs a gradient, because it depends on a trained parameter.
   //
   // In backward every layer that reads a tensor contributes one term to the gradient of the tensor.
-  // The functions below collect these contributions, whose sum is the gradient.
+  // The gradient is the sum of these contributions, which the next functions collect.
   bool wants_gradient(int input_index) const { return differentiable_.contains(input(input_index)); }
   // Returns the gradient of the output as one tensor. If there are several contributions, appends
   // their sum.

@@ -73,8 +73,8 @@ struct Node {
   const Transfer* transfer() const { return std::get_if<Transfer>(&op); }
   // Returns the copy, or null if the node is another operation.
   const HostCopy* host_copy() const { return std::get_if<HostCopy>(&op); }
-  // Returns the name for tables and traces. It is name_of(op), with "_again" at its end if the node
-  // recomputes.
+  // Returns the name for tables and traces: name_of(op), and "_again" if the node repeats a node of
+  // forward.
   std::string_view name() const;
 };
 
