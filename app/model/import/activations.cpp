@@ -55,7 +55,7 @@ void import_prelu(Importer& importer, const FileNode& node) {
 }
 
 void import_activation(Importer& importer, const FileNode& node) {
-  // ONNX's Swish has a factor alpha.
+  // ONNX's Swish is x * sigmoid(alpha * x).
   if (node.real("alpha", 1) != 1) node.fail("alpha is not 1, which is not supported");
   const ActivationKind kind = node.op == "Sigmoid"     ? ActivationKind::sigmoid
                               : node.op == "HardSwish" ? ActivationKind::hard_swish

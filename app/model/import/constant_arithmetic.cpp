@@ -8,10 +8,12 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// The most elements of a computed constant; shapes have only a few.
+// The largest number of elements of a computed constant. Computed constants are mostly shapes,
+// which have only a few elements.
 constexpr std::int64_t kMostComputed = 1 << 16;
 
-// Computes with integers, which wrap around on overflow. Signed overflow would be undefined in C++.
+// Integers wrap around on overflow. They are computed as unsigned, because signed overflow is
+// undefined in C++.
 std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b) {
   const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
   const std::string& op = node.op;

@@ -42,7 +42,7 @@ std::string without_slashes(std::string name) {
   return name;
 }
 
-// Returns the name of the module for a node of PyTorch: layer1.0.conv1 for
+// Returns the name of the PyTorch module to which a node belongs, for example layer1.0.conv1 for
 // "/layer1/layer1.0/conv1/Conv".
 std::string module_name(const std::string& node) {
   std::string module;
@@ -130,7 +130,7 @@ void Importer::require_own_names() const {
               fmt::format("layer {}: another parameter has the name '{}'", layer.name, spec.name));
 }
 
-// Returns the layer of an output, which must be [N, classes].
+// Returns the layer that makes an output of the file, which must be [N, classes].
 LayerId Importer::output_layer(const std::string& name) {
   const FileNode reader{{}, "Flatten", {}, {name}, {}, {}, 0};
   const Value& output = activation(reader, 0);
