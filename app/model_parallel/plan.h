@@ -37,7 +37,7 @@ struct PartitionPlan {
   // The longest latency and the lowest rate of all links between stages.
   double link_latency_ms = 0, link_bytes_per_ms = 0;
   std::vector<StageSummary> stages;
-  // For each task of make_step_tasks(): its stage. Only on rank 0.
+  // The stage of each task of make_step_tasks(). Set only on rank 0.
   std::vector<partition::DeviceIndex> stage_of_task;
 };
 

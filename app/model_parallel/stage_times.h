@@ -26,7 +26,7 @@ struct WholeStepTimes {
 WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
                                const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank);
 
-// The times of each node of the stage. Nodes that communicate have the time 0 and the slowdown 1.
+// The times of the nodes of a stage. Nodes that communicate have the time 0 and the slowdown 1.
 struct StageTimes {
   // Milliseconds while the host's other ranks wait.
   std::vector<double> alone_ms;
@@ -46,13 +46,13 @@ struct PlacedTimes {
   // One element per node of the whole step, with the meaning of StageTimes::alone_ms and
   // StageTimes::slowdown.
   std::vector<double> alone, slowdown;
-  // For each stage: milliseconds of the optimizer's update per element of the parameters, while the
-  // other ranks run.
+  // Milliseconds of each stage's optimizer update per element of the parameters, while the other
+  // ranks run.
   std::vector<double> update;
 };
 
-// Times on every rank the stage that the plan gives it. All ranks of a replica get the times of all
-// its stages. Collective over `world`.
+// Times on every rank the stage that the plan assigns to this rank. All ranks of a replica get the
+// times of all its stages. Collective over `world`.
 PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
                         const RankGroups& groups, const comm::Communicator& world, int rounds);
 

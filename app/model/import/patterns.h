@@ -10,10 +10,10 @@ namespace convoy::app::onnx_import {
 // Replaces the last node of every such group by one of these nodes:
 //   Silu, HardSwish         {x}
 //   HardSigmoid, Gelu, LRN  {x}, with ONNX's attributes
-//   ChannelNorm             {x, weight, bias}, attributes axis and epsilon: layer norm over one
-//   axis
-//   GroupNorm               {x, weight, bias}, attributes num_groups and epsilon: as in ONNX since
-//                           opset 21, with one weight per channel
+//   ChannelNorm             {x, weight, bias}, attributes axis and epsilon: a layer norm of one
+//                           axis
+//   GroupNorm               {x, weight, bias}, attributes num_groups and epsilon, with one
+//                           weight per channel as in ONNX since opset 21
 // Then removes the nodes on which no output of the file depends.
 void recognise_patterns(FileGraph& graph);
 

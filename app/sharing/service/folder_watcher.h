@@ -47,7 +47,7 @@ class FolderWatcher {
   // one line that names the folder or the table. If the folder is removed later,
   // RequestQueue::fail() gets the error.
   FolderWatcher(WatcherOptions options, RequestQueue& queue);
-  ~FolderWatcher();  // no request may be in the queue any more
+  ~FolderWatcher();  // the queue must hold no more requests of this object
 
   FolderCounts counts() const;
 

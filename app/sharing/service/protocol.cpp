@@ -32,8 +32,8 @@ std::string shown(const Json& value) {
   return json_text(value);
 }
 
-// Throws if an object has a field twice, because the library would keep the last one without an
-// error.
+// Parses JSON. Throws if an object has a field twice, because the library would keep the last one
+// without an error.
 Json parse(std::string_view line) {
   std::vector<std::unordered_set<std::string>> fields;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
