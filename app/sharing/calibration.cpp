@@ -138,8 +138,8 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   return result;
 }
 
-// Measures which share of the time (0 to 1) the device computes if the jobs take turns. In the rest
-// of the time states are copied between the turns.
+// Measures the share of the time (0 to 1) in which the device computes if the jobs take turns. In
+// the rest of the time it copies states between the turns.
 double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
   std::vector<int> all;
   double most_ms = 0;
@@ -193,7 +193,7 @@ GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<Calibrat
 }
 
 // Returns the work that the job has left, as a number of training steps. A batch of a test counts
-// as PlannedWork::batch_steps.
+// as PlannedWork::batch_steps training steps.
 double Calibrator::steps_left(const CalibratedJob& job) const {
   const SharedDevice::Progress done = device_.progress(job.number);
   const double steps = static_cast<double>(job.planned.steps - done.steps);

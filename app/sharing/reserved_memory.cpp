@@ -77,7 +77,7 @@ void ReservedMemory::place_waiting() {
   }
 }
 
-// Reserves the first arena. It has as many bytes as the memory limit. Without a limit it has what
+// Reserves the first arena. Its size is the memory limit. Without a limit, it is the memory that
 // the jobs that start together need, but at most the free memory.
 void ReservedMemory::reserve_first(const std::vector<Job*>& asked) {
   std::int64_t bytes = limit_;

@@ -9,8 +9,7 @@
 namespace convoy::app {
 namespace {
 
-// The assumed rate of copies between a device and host memory, from which the length of turns
-// follows.
+// The assumed rate of copies between a device and host memory. The length of turns depends on it.
 constexpr double kCopiedBytesPerMs = 40e6;
 constexpr std::int64_t kMostStepsOfTurn = 256;
 constexpr int kNoPriority = std::numeric_limits<int>::min();
@@ -47,7 +46,7 @@ void Turns::arrange(const Groups& groups) {
 
 void Turns::wait(int number, Use use) {
   Job& job = at(number);
-  // finished() comes once a step, so count a step at its first piece.
+  // finished() is called once per step. So count a step here only at its first piece.
   if (use == Use::step && job.traits.service && !job.mid_step) ++urgent_, ++job.urgent;
   job.waiting = use;
 }
@@ -192,9 +191,10 @@ bool Turns::leaves_state_free(int number) const {
   return true;
 }
 
-// A turn lasts as long as the copies of states that it causes, which then run during the steps of
-// other jobs. If they cannot run during other steps, the turn lasts kExposed times as long, so that
-// copies take little of the time. Without prefetching a turn is one step.
+// A turn is at least as long as the copies of states that it causes, so that these can run during
+// the steps of other jobs. If the job overwrites another job's state, the copies cannot run during
+// steps. Such a turn is kExposed times as long, so that copies take little of the time. Without
+// prefetching a turn is one step.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
   if (!options_.prefetch) return 1;

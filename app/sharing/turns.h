@@ -1,11 +1,12 @@
-// Says which job may launch work. Keeps for every job whether it waits, launches, or is between two
-// pieces of a step, and how many steps it has done in this turn. These rules hold:
+// Decides which job may launch work. Records for every job whether it waits, launches, or is
+// between two pieces of a step, and how many steps it has done in this turn. These rules hold:
 //   - Trainings are divided into groups. The trainings of a group run side by side.
 //   - The groups take turns. A turn is one step, or several steps if states must be copied between
-//     device and host memory (state_copies.h).
+//   device and host memory (state_copies.h).
 //   - A training of higher priority goes before those of lower priority.
 //   - Services answer requests. While one has work, no training begins a step or a piece of a step.
-// Jobs are named by their number in `memory`. Do not use an object from several threads at once.
+// Jobs are identified by their number in `memory`. Do not use an object from several threads at
+// once.
 #pragma once
 
 #include <chrono>
@@ -39,7 +40,8 @@ class Turns {
   void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
   std::int64_t steps_of_turn(int job) const;
 
-  // A job calls wait(), then admits() until it returns true, then enter(), and leave() at the end.
+  // To use the device, a job calls wait(), then admits() until that returns true, then enter(), and
+  // finally leave().
   void wait(int job, Use use);
   bool admits(int job, Use use);
   void enter(int job, Use use);
@@ -50,10 +52,11 @@ class Turns {
 
   bool serves(int job) const { return at(job).traits.service; }
   bool any_service() const;
-  // Returns whether the jobs are trainings of different groups.
+  // Returns whether both jobs are trainings and their groups differ.
   bool take_turns(int a, int b) const;
-  // Returns the jobs whose turn comes next, without those whose state's memory is used by work that
-  // is under way. Only the first call in a turn returns jobs; later calls return none.
+  // Returns the jobs whose turn comes next and whose states can be copied to the device now. A
+  // state cannot be copied while current work uses its place on the device. Only the first call in
+  // a turn returns jobs; later calls return none.
   std::vector<int> take_next_jobs();
 
  private:
@@ -76,7 +79,7 @@ class Turns {
   int highest_waiting_priority(bool other_groups) const;
   bool left_out(int job) const;
   int next_group() const;
-  // Returns how many turns after the current group the group has its turn.
+  // Returns after how many turns `group` follows the current group.
   int distance(int group) const { return group > turn_ ? group - turn_ : group - turn_ + groups_; }
   bool leaves_state_free(int job) const;
   int jobs() const { return static_cast<int>(jobs_.size()); }
