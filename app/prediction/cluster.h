@@ -72,8 +72,8 @@ class Cluster {
   // that were measured with these numbers of ranks and bytes:
   //   - The number of ranks is `ranks`, else the next larger measured one, else the largest.
   //   - If the ranks are on one node and gradients were measured, the number of bytes is the
-  //   largest measured one up to `bytes`, because GPUs may sum large sizes there without NCCL.
-  //   Otherwise it is the smallest measured one, which NCCL always sums.
+  //     largest measured one up to `bytes`, because GPUs may sum large sizes there without NCCL.
+  //     Otherwise it is the smallest measured one, which NCCL always sums.
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }

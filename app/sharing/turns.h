@@ -2,7 +2,7 @@
 // between two pieces of a step, and how many steps it has done in this turn. These rules hold:
 //   - Trainings are divided into groups. The trainings of a group run side by side.
 //   - The groups take turns. A turn is one step, or several steps if states must be copied between
-//   device and host memory (state_copies.h).
+//     device and host memory (state_copies.h).
 //   - A training of higher priority goes before those of lower priority.
 //   - Services answer requests. While one has work, no training begins a step or a piece of a step.
 // Jobs are identified by their number in `memory`. Do not use an object from several threads at

@@ -39,7 +39,7 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 // extents of 1 and flattened inputs. There are two exceptions:
 //   - The last layer (head) is drawn, not read, if its number of classes differs.
 //   - If the first convolution has another number of input channels, its channels are summed or
-//   repeated (adapt_channels()).
+//     repeated (adapt_channels()).
 // Returns which tensors were used and which were not. Throws std::runtime_error in one line that
 // names the file if no tensor fits.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
