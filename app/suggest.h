@@ -1,4 +1,4 @@
-// Finds names that are similar to a wrong name of a flag, verb, key, value or model.
+// Finds names that are similar to a wrong name of a flag, subcommand, key, value or model.
 #pragma once
 
 #include <string>

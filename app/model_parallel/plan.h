@@ -49,7 +49,7 @@ struct PlannedStep {
 };
 
 // Compiles the step of `network` and decides how it is partitioned over the ranks of a replica:
-//   1. All ranks measure their links and their share of the host, and compile the step.
+//   1. All ranks measure their links and find which processors they share, and compile the step.
 //   2. Rank 0 checks that memory suffices, times the undivided step and places its operations.
 //   3. All ranks time their stages, first each alone and then all at the same time.
 //   4. Rank 0 predicts the step from these times. If one rank is hardly slower than the stages, the

@@ -142,8 +142,9 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   return partition::partition_graph(cost, options);
 }
 
-// Finds a placement whose arenas fit into memory. The partitioner counts memory without workspaces,
-// gaps in the arena and work in place. So its limits are corrected until the real arenas fit.
+// Finds a placement whose arenas fit into memory. The partitioner ignores workspaces, gaps in the
+// arena, and that kernels work in place. So its memory limits are corrected until the real arenas
+// fit.
 PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;

@@ -15,8 +15,8 @@ namespace convoy::app {
 
 struct WholeStepTimes {
   MeasuredOps ops;
-  // The time of a whole step divided by the sum of its operations' times. It is below 1 if
-  // operations run at the same time in lanes (execute/lane_plan.h).
+  // The time of a whole step divided by the sum of its operations' times. It is below 1 if some
+  // operations run at the same time (execute/lane_plan.h).
   double side_by_side = 1;
 };
 
@@ -35,8 +35,8 @@ struct StageTimes {
 };
 
 // Times the stage alone and together with the other ranks. Rounds alone and rounds together
-// alternate, so that other work on the host disturbs both in the same way. Uses as much memory as
-// the stage's arena will have: `arena_bytes`. Collective over `world`.
+// alternate, so that other work on the host disturbs both in the same way. Uses `arena_bytes` of
+// memory, as much as the stage's arena will have. Collective over `world`.
 StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
                       const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
                       const comm::Communicator& world);

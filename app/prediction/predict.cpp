@@ -5,8 +5,8 @@
 namespace convoy::app {
 namespace {
 
-// The bytes that the ranks sum at the end of a step: loss, two accuracies, samples and requests to
-// stop.
+// The bytes of metrics that are summed over the ranks in every step: loss, two accuracies, number
+// of samples and requests to stop.
 constexpr double kMetricsBytes = 5 * sizeof(double);
 
 }  // namespace

@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kFirstSteps = 4;
 constexpr std::int64_t kSteps = 4;  // the fewest steps that are measured
 constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
-// Jobs run side by side only if that is faster by more than measurements vary.
+// Jobs run side by side only if this makes them faster by at least this factor. Smaller gains may
+// be due to variation of the measurements.
 constexpr double kLeastGain = 1.02;
 constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // numbers in the checkpoint that is timed
 

@@ -30,7 +30,7 @@ inline constexpr auto kChoices<JobKind> = std::to_array<Choice<JobKind>>({{"trai
 struct JobSpec {
   std::string name;
   JobKind kind = JobKind::train;
-  int priority = 0;    // higher goes first
+  int priority = 0;    // jobs of higher priority go first
   double arrival = 0;  // seconds after the start of `convoy share`
   TrainOptions train;
   std::vector<TrainOptions> members;  // the options of each member of a training with --members

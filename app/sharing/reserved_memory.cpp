@@ -30,7 +30,7 @@ void ReservedMemory::add(const std::string& name, bool stays, bool starts_with_o
 void ReservedMemory::ask(int number, const MemoryNeed& need) {
   Job& job = at(number);
   if (job.map.placed) {
-    // A run with --halving stops members and makes a smaller session, which gets the same memory.
+    // A training with --halving makes a second, smaller session, which gets the same memory.
     if (!std::ranges::equal(need.bytes, job.map.need.bytes, std::less_equal<>()))
       throw std::logic_error("a second session of a job needs more memory than the first");
   } else {

@@ -52,7 +52,7 @@ class ReservedMemory {
   // Returns whether `other` uses bytes that belong to the state of `job`.
   bool overwrites(int other, int job) const;
   bool states_overlap(int a, int b) const;
-  bool any_state_waits() const;  // whether a job overwrites the state of another
+  bool any_state_waits() const;  // whether any job uses the place of another job's state
   std::int64_t bytes() const;    // reserved bytes of the device, for all jobs
 
  private:

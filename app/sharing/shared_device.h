@@ -59,7 +59,7 @@ class SharedDevice {
     std::int64_t evaluated_batches = 0;  // finished steps of tests
     Clock::time_point finished_at;       // when the last step of training finished
     Clock::time_point worked_until;      // when the last step of any kind finished, or the job ended
-    std::int64_t swapped_bytes = 0;      // copied out of the device and into it
+    std::int64_t swapped_bytes = 0;      // bytes of states that were copied out of the device and into it
   };
   Progress progress(int job) const;
   // Sets how long a step takes if the job runs alone. From this, steps_of_turn() computes turns
@@ -73,7 +73,7 @@ class SharedDevice {
   class Gate;
   struct Job {
     std::unique_ptr<Gate> gate;
-    int depth = 0;  // the nesting of enter(); only the job's thread uses it
+    int depth = 0;  // how many calls of enter() are nested; only the job's thread uses it
     Progress progress;
   };
   using Lock = std::unique_lock<std::mutex>;

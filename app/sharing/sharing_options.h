@@ -11,7 +11,7 @@ namespace convoy::app {
 
 struct SharedJob {
   std::string name;
-  int priority = 0;      // higher goes first
+  int priority = 0;      // jobs of higher priority go first
   bool service = false;  // answers requests, so it may run at any time
 };
 

@@ -25,7 +25,7 @@ class StateCopies {
       : backend_(backend), queue_(queue), memory_(memory), least_group_bytes_(least_group_bytes) {}
 
   void add();
-  // Says that the job has a new session, whose inputs and state begin with zeros.
+  // Tells that the job has a new session, whose inputs and state are zero at first.
   void begin_session(int job);
   // Waits for the job's copies and for its work. Ignores errors of the device.
   void wait_for(int job);
@@ -60,7 +60,8 @@ class StateCopies {
   struct Job {
     bool resident = false, fresh = true, host_is_old = true;
     Mark last, out;
-    // The parts for which the job's stream does not wait yet, in the order of their arrival.
+    // The parts for whose arrival the job's stream does not wait yet, in the order of their
+    // arrival.
     std::deque<Arrival> arriving;
     // The ranges of the state that the last whole step used (`order`), and those that the current
     // step has used so far (`step`).

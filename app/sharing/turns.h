@@ -47,7 +47,7 @@ class Turns {
   void enter(int job, Use use);
   void leave(int job, Use use, const DeviceGate::Piece& piece);
   void expect_step(int job, bool soon);
-  // Says that the job's oldest step in flight is finished.
+  // Tells that the oldest launched step of the job has finished.
   void finished(int job);
 
   bool serves(int job) const { return at(job).traits.service; }
@@ -91,10 +91,10 @@ class Turns {
   StateCopies& copies_;
   std::vector<Job> jobs_;
   int alone_ = -1;  // the job that uses the device alone; -1 if there is none
-  int urgent_ = 0;  // the steps of services that are expected, wait or run
+  int urgent_ = 0;  // the number of services' steps that are expected, wait or run
   int turn_ = -1;   // the group whose turn it is; -1 before the first turn
   int groups_ = 0;
-  bool turn_began_ = false;  // whether take_next_jobs() has not been called in this turn
+  bool turn_began_ = false;  // whether a turn has begun since the last call of take_next_jobs()
   std::optional<std::vector<int>> focus_;
 };
 

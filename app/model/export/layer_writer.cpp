@@ -156,7 +156,7 @@ void LayerWriter::write(const LayerNorm& norm) {
 void LayerWriter::write(const GroupNorm& norm) {
   const std::vector<float> ones(static_cast<std::size_t>(norm.groups), 1.0f), zeros(ones.size(), 0.0f);
   Dims whole = dims_of(shape());
-  whole[0] = 0;  // 0 keeps the extent of the batch
+  whole[0] = 0;  // in ONNX's Reshape, 0 keeps the extent of the batch
   graph_.node("Reshape", {input(), graph_.constant(part("groups"), {0, norm.groups, -1})}, part("grouped"));
   graph_
       .node("InstanceNormalization",
@@ -260,7 +260,7 @@ void LayerWriter::write(const ChannelShuffle& shuffle) {
   const Shape& x = shape();
   const std::int64_t pixels = x.rank() == 4 ? x[2] * x[3] : 1;
   Dims whole = dims_of(x);
-  whole[0] = 0;  // 0 keeps the extent of the batch
+  whole[0] = 0;  // in ONNX's Reshape, 0 keeps the extent of the batch
   const std::string groups =
       graph_.constant(part("groups"), {0, shuffle.groups, x[1] / shuffle.groups, pixels});
   graph_.node("Reshape", {input(), groups}, part("grouped"));

@@ -1,4 +1,4 @@
-// Imports elementwise functions, dropout and softmax.
+// Imports ONNX's elementwise functions, dropout and softmax.
 #include <fmt/format.h>
 
 #include <limits>
@@ -90,7 +90,7 @@ void import_identity(Importer& importer, const FileNode& node) {
 }
 
 void import_cast(Importer& importer, const FileNode& node) {
-  // Values of TensorProto::DataType.
+  // These are values of ONNX's TensorProto::DataType.
   constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const std::int64_t to = node.integer("to", kFloat);
   if (to != kFloat && to != kHalf && to != kDouble && to != kBfloat)

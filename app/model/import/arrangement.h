@@ -1,7 +1,7 @@
-// Describes how a value in a file presents the output of a layer: its shape and the order of its
-// axes. During import, Reshape and Transpose add no layer. They only change this arrangement, until
-// an operation needs the image itself. So the importer recognises a channel shuffle, a flattened
-// image, or channels on the last axis, whichever nodes the file uses for them.
+// Describes how a value in an ONNX file is derived from the output of a layer: by its shape and the
+// order of its axes. During import, Reshape and Transpose add no layer. They only change this
+// arrangement, until an operation needs the image itself. So the importer recognises a channel
+// shuffle, a flattened image, or channels on the last axis, whichever nodes the file uses for them.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct Factor {
 class Arrangement {
  public:
   Arrangement() = default;
-  // Makes the arrangement that presents the layer's output unchanged: [N, C, H, W] or [N, C].
+  // Makes the arrangement of a value that is the layer's output unchanged: [N, C, H, W] or [N, C].
   explicit Arrangement(const Dims& layer);
 
   const Dims& layer() const { return layer_; }
@@ -36,7 +36,7 @@ class Arrangement {
 
   bool is_plain() const;  // whether the value is the layer's output unchanged
   bool is_flat() const;   // whether the value is [N, C * H * W]
-  // Returns g if the only change is a channel shuffle with g groups, else 0.
+  // Returns g if the value is the layer's output with a channel shuffle of g groups, else 0.
   int shuffle_groups() const;
   // Returns the axis of the value that is the whole axis `layer_axis` (0 to 3) of the layer.
   // Returns -1 if there is no such axis, as for H and W of extent 1.

@@ -30,7 +30,7 @@ std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b
     return op == "Mod" ? 0 : static_cast<std::int64_t>(0 - ua);
   }
   if (op == "Div") return a / b;
-  // The result of Mod has the sign of the divisor.
+  // In ONNX the result of Mod has the sign of the divisor. In C++ it has the sign of the dividend.
   return a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b;
 }
 
@@ -93,7 +93,8 @@ std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
   if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
-  // Arithmetic with weights is not evaluated, because its result would replace trained weights.
+  // Do not compute with weights, because the network would then have the result in place of the
+  // weights themselves.
   if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
     return std::nullopt;
   const bool for_integers = node.op != "Pow",
@@ -132,7 +133,7 @@ std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
 }
 
 std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
-  // Values of TensorProto::DataType.
+  // These are values of ONNX's TensorProto::DataType.
   constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const Constant& from = need(node, inputs, 0);
   const std::int64_t to = node.integer("to", kFloat);

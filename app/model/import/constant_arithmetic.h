@@ -11,11 +11,11 @@ namespace convoy::app::onnx_import {
 
 using Inputs = std::vector<const Constant*>;  // the inputs of a node; null if absent
 
-// Returns an input. Fails if it is absent.
+// Returns the input number `index` of a node. Fails if it is absent.
 const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t index);
 // Returns the number of elements of a computed constant. Fails if it is implausibly large.
 std::int64_t computed_elements(const FileNode& node, const Dims& dims);
-// Returns the extents of a and b after broadcasting as in NumPy.
+// Returns the extents of `a` and `b` after broadcasting as in NumPy.
 Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b);
 // Returns the index of the element of a tensor of shape `of` that becomes element `i` when the
 // tensor is broadcast to shape `to`.

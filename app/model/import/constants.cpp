@@ -34,7 +34,7 @@ Constant with_dims(Constant constant, Dims dims) {
   return constant;
 }
 
-// Returns the distance in elements of neighbours along each axis.
+// Returns for each axis how many elements lie between an element and its neighbour along this axis.
 Dims strides_of(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];

@@ -10,7 +10,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// The batch size during the import if the file leaves it open.
+// The batch size that the import assumes if the file does not fix one.
 constexpr std::int64_t kOpenBatch = 2;
 
 kernels::Shape shape_of(const Dims& dims) {
@@ -104,7 +104,7 @@ void Importer::read_input() {
 }
 
 Network Importer::run() {
-  // Read all constants first: the constant of a bias may come after the layer that uses it.
+  // Read all constants first, because the constant of a bias may come after the layer that uses it.
   for (const FileNode& node : graph_.nodes)
     if (node.op == "Constant" || node.op == "Identity") try_constant(node);
   for (const FileNode& node : graph_.nodes)

@@ -45,7 +45,8 @@ class Importer {
   // channel shuffle of this input was postponed, it becomes a layer first. Fails for any other
   // input.
   LayerId image(const FileNode& node, std::size_t index);
-  // Does the same as image(), but leaves a postponed pad to the caller.
+  // Does the same as image(), but a postponed pad does not become a layer. The pad is returned in
+  // Value::pad.
   Value unpadded_image(const FileNode& node, std::size_t index);
   Dims shape(LayerId layer) const;
 

@@ -1,4 +1,5 @@
-// Imports operations that move elements: changes of shape, and splitting and joining of channels.
+// Imports ONNX's operations that move elements: changes of shape, and splitting and joining of
+// channels.
 #include <fmt/format.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Imports normalisations.
+// Imports ONNX's normalisation operations.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
   importer.bind(node, layer, "bias", importer.constant(node, 2));
 }
 
-// Adds a layer norm over `axis`, which must be the axis of the channels.
+// Adds a layer norm over `axis` of the node's input, which must be the axis of the channels.
 void give_layer_norm(Importer& importer, const FileNode& node, std::int64_t axis) {
   const Value input = importer.activation(node, 0);
   const int place = input.view.place_of(1);

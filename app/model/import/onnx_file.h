@@ -84,7 +84,7 @@ struct FileGraph {
   std::map<std::string, Constant> initialisers;
   std::vector<FileInput> inputs;  // the inputs that are not initialisers
   std::vector<std::string> outputs;
-  std::map<std::string, std::string> metadata;  // only from `convoy export`
+  std::map<std::string, std::string> metadata;  // empty unless `convoy export` wrote the file
 };
 
 // Reads an ONNX file, and external data from files in the same folder. Throws std::runtime_error in

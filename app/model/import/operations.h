@@ -44,7 +44,7 @@ void import_relu(Importer&, const FileNode&);
 void import_clip(Importer&, const FileNode&);
 void import_leaky_relu(Importer&, const FileNode&);
 void import_prelu(Importer&, const FileNode&);
-void import_activation(Importer&, const FileNode&);  // functions without attributes
+void import_activation(Importer&, const FileNode&);  // Sigmoid, HardSwish, Silu, Swish
 void import_hard_sigmoid(Importer&, const FileNode&);
 void import_gelu(Importer&, const FileNode&);
 void import_dropout(Importer&, const FileNode&);
@@ -52,7 +52,7 @@ void import_identity(Importer&, const FileNode&);
 void import_cast(Importer&, const FileNode&);
 void import_softmax(Importer&, const FileNode&);
 
-// Import pools and pads.
+// Import pooling and padding.
 void import_max_pool(Importer&, const FileNode&);
 void import_average_pool(Importer&, const FileNode&);
 void import_global_pool(Importer&, const FileNode&);

@@ -1,4 +1,4 @@
-// Imports pools and pads.
+// Imports ONNX's pooling and padding operations.
 #include <fmt/format.h>
 
 #include <algorithm>

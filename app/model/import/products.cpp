@@ -1,4 +1,4 @@
-// Imports convolutions and fully connected layers.
+// Imports ONNX's convolutions and fully connected layers.
 #include <fmt/format.h>
 
 #include "app/model/import/constants.h"

@@ -48,7 +48,7 @@ class SafetensorsFile {
   std::vector<FileTensor> tensors_;
 };
 
-// A tensor to write. `type` is "F32" for float values, or "I64" for one integer.
+// A tensor to write: float values, which get the type "F32", or one integer, which gets "I64".
 struct TensorToWrite {
   std::string name;
   std::vector<std::int64_t> shape;

@@ -22,7 +22,7 @@ struct NetworkRequest {
   std::int64_t batch = 1, channels = 0, size = 0, classes = 0;
 };
 Network make_network(const NetworkRequest& request);
-// Returns the default side of images in pixels.
+// Returns the default side in pixels of the images of a network.
 std::int64_t default_size(const std::string& name);
 
 // Returns the width in the name of a wide ResNet, for example 10 for "wrn28_10", and 0 for other

@@ -29,7 +29,7 @@ struct ServiceOptions {
   bool ema = false;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  std::int64_t batch = 8;    // the most images of a step; every step computes as many
+  std::int64_t batch = 8;    // images in a step; a step with fewer images takes as long
   std::int64_t threads = 0;  // threads that compute and decode; 0: one per core of the calling thread
   std::size_t top = 5;       // classes of an answer, unless the request says how many
   // The tuning file (StepOptions::tuning_file). `convoy predict` uses none, so with a tuning file
@@ -91,7 +91,7 @@ class PredictionService {
   int threads_ = 1;
   comm::SingleRank rank_;
   CheckpointState state_;
-  TrainOptions run_;  // the options of the checkpoint's run that decide what the network sees
+  TrainOptions run_;  // options taken from the training that made the checkpoint
   std::vector<std::string> classes_;
   StepOptions step_;
   data::ImageShape image_;  // the shape of the network's input images

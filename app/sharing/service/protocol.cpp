@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kDeepest = 32;              // levels of objects and arrays
-constexpr std::size_t kLongestId = 1024;  // bytes, because a reply repeats the id
+constexpr int kDeepest = 32;              // the most levels of nested objects and arrays
+constexpr std::size_t kLongestId = 1024;  // in bytes; limited because a reply repeats the id
 
 struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;

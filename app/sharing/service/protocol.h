@@ -20,7 +20,7 @@ inline constexpr std::size_t kLongestLine = std::size_t{32}
 struct ParsedRequest {
   std::string id = "null";
   std::string path;                 // absolute; empty if the request has the image's bytes
-  std::vector<std::uint8_t> bytes;  // decoded
+  std::vector<std::uint8_t> bytes;  // decoded from base64
   std::optional<std::size_t> top;
   std::string error;  // one line that says what is wrong; empty if nothing is
 };

@@ -20,7 +20,7 @@ namespace convoy::app {
 
 struct Answer {
   std::span<const RankedClass> classes;  // the most probable first
-  std::string error;                     // one line; empty if there was none
+  std::string error;                     // one line; empty if there was no error
   double ms = 0;                         // milliseconds since the request arrived
 };
 
