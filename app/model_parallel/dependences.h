@@ -23,9 +23,9 @@ struct StepDependences {
   // so the reader must run first.
   std::vector<std::pair<int, int>> order;
   // The group of every node. Nodes of one group must run on one device, because they share data
-  // that stay there: a parameter with its gradient and optimizer state, running statistics, the
-  // batch, the metrics, or a tensor that is updated in place. Groups are numbered from 0 in the
-  // order of their first nodes. A node that shares no data is a group of its own.
+  // that stay on this device: a parameter with its gradient and optimizer state, running
+  // statistics, the batch, the metrics, or a tensor that is updated in place. Groups are numbered
+  // from 0 in the order of their first nodes. A node that shares no data is a group of its own.
   std::vector<int> group;
   int groups = 0;
 };

@@ -89,7 +89,7 @@ double SharedProcessors::busy_share(int memory, const std::vector<bool>& running
   }
   const double copies = replicas[at(memory)];
   // If all stages run on one processor, they still slow each other down through the caches. So each
-  // running stage counts as busy.
+  // running stage counts as one busy processor.
   if (copies * most <= 1) busy = stages_running, most = stages;
   return copies * most > 1 ? std::max(0.0, (copies * busy - 1) / (copies * most - 1)) : 0;
 }

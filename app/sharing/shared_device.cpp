@@ -135,8 +135,8 @@ void SharedDevice::enter(int job, DeviceGate::Use use, const DeviceGate::Piece& 
   if (at(job).depth++ > 0) return;
   if (use == DeviceGate::Use::step) throttle(job, lock);
   turns_.wait(job, use);
-  // Nobody notifies this thread when a group loses its turn because it has become idle. So ask
-  // again after that time.
+  // Nobody notifies this thread when a group has become idle and so loses its turn. So ask again
+  // after options_.idle.
   while (!turns_.admits(job, use)) changed_.wait_for(lock, options_.idle);
   turns_.enter(job, use);
   copies_.make_room(job);
@@ -209,8 +209,8 @@ void SharedDevice::throttle(int job, Lock& lock) {
   }
 }
 
-// Begins to copy the states of the jobs whose turn is next to the device, if no current work uses
-// their place there.
+// Begins to copy to the device the states of the jobs whose turn comes next, if no current work
+// uses their place there.
 void SharedDevice::prefetch_next() {
   for (const int next : turns_.take_next_jobs())
     if (options_.prefetch && copies_.waits_in_host_memory(next)) copies_.bring_state(next);

@@ -46,7 +46,8 @@ class SharedDevice {
   // turns (turns.h). A job that is in no group gets a group of its own. Jobs of a group must not
   // share memory.
   void arrange(const Groups& groups);
-  // Lets only these trainings run, or all trainings if there is no value. Services always run.
+  // Lets only the trainings `jobs` run, or all trainings if `jobs` has no value. Services always
+  // run.
   void focus(std::optional<std::vector<int>> jobs);
   // Returns whether two jobs have memory in common. Both must have reserved memory.
   bool share_memory(int a, int b) const;

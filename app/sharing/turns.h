@@ -35,7 +35,7 @@ class Turns {
   // Sets the groups. A job that is in no group gets a group of its own. Throws std::logic_error if
   // jobs of a group share memory.
   void arrange(const Groups& groups);
-  // Lets only these trainings run, or all trainings if there is no value.
+  // Lets only the trainings `jobs` run, or all trainings if `jobs` has no value.
   void focus(std::optional<std::vector<int>> jobs) { focus_ = std::move(jobs); }
   void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
   std::int64_t steps_of_turn(int job) const;

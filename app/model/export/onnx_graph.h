@@ -35,7 +35,7 @@ class OnnxGraph {
   // Appends a node, which gets the name of its output. An empty string in `inputs` means that an
   // optional input is absent.
   OnnxNode node(const char* op, const std::vector<std::string>& inputs, const std::string& output);
-  // Both overloads of constant() and scalar() add an initialiser and return its name.
+  // constant() and scalar() add an initialiser to the graph and return its name.
   std::string constant(const std::string& name, const Dims& dims, std::span<const float> values);
   std::string constant(const std::string& name, const Dims& integers);
   std::string scalar(const std::string& name, float value) { return constant(name, {}, {&value, 1}); }

@@ -73,9 +73,8 @@ bool has_weights(const Layer& layer) {
   return std::holds_alternative<Linear>(layer.op) || std::holds_alternative<Conv2d>(layer.op);
 }
 
-// Returns the last linear layer or convolution before an output, which computes the logits. All
-// layers between it and the output must be without parameters. Returns -1 if there is no such
-// layer.
+// Returns the last linear layer or convolution before an output. This layer computes the logits,
+// because only layers without parameters may follow it. Returns -1 if there is no such layer.
 LayerId head_of(const Network& network, LayerId output) {
   for (LayerId at = output; at > 0;) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(at)];

@@ -66,7 +66,7 @@ const std::vector<Operation>& operations() {
   return table;
 }
 
-// Returns whether ONNX has no such operation, because recognise_patterns() made the name up.
+// Returns whether `op` is a name from patterns.h for an operation that ONNX does not have.
 bool is_own(std::string_view op) { return op == "ChannelNorm" || op == "GroupNorm" || op == "Silu"; }
 
 // Returns the kind of network that has this operation, for an error message, or an empty text if it
