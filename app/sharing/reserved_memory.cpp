@@ -109,8 +109,8 @@ void ReservedMemory::place(const std::vector<Job*>& asked) {
   reserve_host_states();
 }
 
-// Gives a job an arena of its own, if the device has enough free memory. Used for jobs that come
-// after those that start together.
+// Gives a job an arena of its own, if the device has enough free memory. Used for jobs that ask for
+// memory after the jobs that start together have been placed.
 void ReservedMemory::place_alone(Job& job) {
   const std::int64_t bytes = bytes_side_by_side({&job.map, 1});
   if (job.map.placed || bytes > free_memory(backend_)) return;

@@ -106,7 +106,8 @@ class Taker {
     ++taken_;
   }
 
-  // Returns whether the head keeps drawn values because its classes differ from the file's.
+  // Returns whether the head keeps its random initial values, because its classes differ from the
+  // file's.
   bool takes_no_head(LayerId head, const Weight& weight, const Extents& expected) {
     const std::int64_t rows = weight.shape.empty() ? 1 : weight.shape[0];
     if (options_.redraw_head)

@@ -26,7 +26,8 @@ struct WeightOptions {
   // The file's row of the head for each class of the network; empty if the rows keep their order.
   // The head is the last layer with parameters.
   std::vector<std::int64_t> head_rows;
-  // Whether the classes of the file differ from the network's, so that the head keeps drawn values.
+  // Whether the classes of the file differ from the network's. The head then keeps its random initial
+  // values.
   bool redraw_head = false;
 };
 
@@ -37,7 +38,7 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 // Uses the values of the file as initial values of the network's parameters and statistics. Names
 // must be equal, or equal after the translation of foreign_names.h. Shapes must be equal except for
 // extents of 1 and flattened inputs. There are two exceptions:
-//   - The last layer (head) is drawn, not read, if its number of classes differs.
+//   - The last layer (head) keeps its random initial values if its number of classes differs.
 //   - If the first convolution has another number of input channels, its channels are summed or
 //     repeated (adapt_channels()).
 // Returns which tensors were used and which were not. Throws std::runtime_error in one line that
