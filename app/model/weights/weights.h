@@ -26,8 +26,8 @@ struct WeightOptions {
   // The file's row of the head for each class of the network; empty if the rows keep their order.
   // The head is the last layer with parameters.
   std::vector<std::int64_t> head_rows;
-  // Whether the classes of the file differ from the network's. The head then keeps its random initial
-  // values.
+  // Whether the classes of the file differ from the network's. The head then keeps its random
+  // initial values.
   bool redraw_head = false;
 };
 
