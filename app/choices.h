@@ -19,8 +19,8 @@ struct Choice {
   Enum value;
 };
 
-// All values of an enum with their names, in the order in which help and messages list them. To
-// give an enum names, specialise this for it as a std::array of Choice<Enum>.
+// Holds the values of an enum with their names, in the order that help and messages use. Specialise
+// this variable as a std::array of Choice<Enum> for every enum that has names.
 template <typename Enum>
 inline constexpr std::nullptr_t kChoices = nullptr;
 
@@ -49,8 +49,9 @@ std::optional<Enum> find_choice(std::string_view name) {
   return std::nullopt;
 }
 
-// A type whose values flags and files spell as texts: text() writes a value, and parse() reads it.
-// parse() throws std::invalid_argument that says what was found and what was expected.
+// Holds for a type whose values can be written as a text by text() and read from it by parse().
+// Flags and files use these texts. parse() throws std::invalid_argument if the text is wrong; the
+// message says what was found and what was expected.
 template <typename Value>
 concept HasText = requires(const Value& value, const std::string& text) {
   { value.text() } -> std::same_as<std::string>;

@@ -1,4 +1,4 @@
-// Exceptions that end a verb of `convoy` with an exit status other than 0. Any other exception ends
+// Exceptions that end a subcommand of `convoy` with a certain exit status. Any other exception ends
 // it with status 1.
 #pragma once
 
@@ -15,8 +15,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws UsageError if `flag` was given but has no effect. `flag` has an effect only if another
-// flag, `to`, has one of the values `fitting`. The value of `to` is `found`.
+// Throws UsageError if `flag` was given but has no effect. The flag has an effect only if the value
+// `found` of another flag, `to`, is one of `fitting`.
 void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
                    const std::vector<std::string_view>& fitting);
 

@@ -1,4 +1,5 @@
-// Writes JSON that holds texts of users, such as paths and arguments, which need not be UTF-8.
+// Writes JSON that may contain text from users, such as paths and arguments, which need not be
+// UTF-8.
 #pragma once
 
 namespace convoy::app {

@@ -4,8 +4,8 @@
 #include "app/commands/commands.h"
 
 int main(int argc, char** argv) {
-  // Ignore this signal, which kills a process that writes beyond the size limit of files (ulimit
-  // -f). The write then returns an error, as on a full disk.
+  // Ignore SIGXFSZ. The signal would kill a process that writes beyond the size limit of files
+  // (ulimit -f). If it is ignored, the write returns an error, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   return convoy::app::run_command(argc, argv);
 }

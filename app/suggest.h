@@ -1,4 +1,4 @@
-// Finds names that are similar to a wrong name of a flag, verb, key, value or model.
+// Finds names that are similar to a wrong name of a flag, subcommand, key, value or model.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace convoy::app {
 // replacements and swaps of neighbours that turn one word into the other. Ignores case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// Returns the candidates that are similar to `name`: at most three, the most similar first. A
-// candidate is similar if it begins with `name` (of three letters or more), or if about a third of
-// the letters of `name`, and at most four, must be edited to get the candidate.
+// Returns at most three candidates that are similar to `name`, the most similar first. A candidate
+// is similar if it begins with `name` (of three letters or more), or if its edit distance to `name`
+// is at most 4 and at most about a third of the letters of `name`.
 std::vector<std::string> suggest(std::string_view name, const std::vector<std::string>& candidates);
 
 // Returns the end of a message, such as "; did you mean 'resnet18' or 'resnet34'?". Returns an

@@ -19,7 +19,7 @@ bool is_drop_path(const Layer& layer) {
   return dropout != nullptr && dropout->whole_samples;
 }
 
-// Returns for every layer its depth: the number of layers on the longest path from the input to it.
+// Returns the depth of every layer: the number of layers on the longest path from the input to it.
 std::vector<int> depths_of(const Network& network) {
   std::vector<int> depths;
   for (const Layer& layer : network.layers()) {
@@ -31,7 +31,8 @@ std::vector<int> depths_of(const Network& network) {
   return depths;
 }
 
-// Returns which term of a sum is the residual branch, or nothing if the layer is no residual sum.
+// Returns the index of the term that is the residual branch, or nothing if the layer is no residual
+// sum.
 std::optional<std::size_t> branch_of(const Network& network, const Layer& layer,
                                      const std::vector<int>& depths) {
   if (!std::holds_alternative<Add>(layer.op) || layer.inputs.size() != 2) return std::nullopt;

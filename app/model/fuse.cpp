@@ -1,5 +1,5 @@
-// Implements fuse(). A first walk plans which layers are replaced; a second walk builds the new
-// network.
+// Implements fuse(). A first pass over the layers plans which layers are replaced. A second pass
+// builds the new network.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -38,8 +38,7 @@ class Fuser {
  private:
   const Layer& at(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
-  // Returns the only layer that reads a layer. Returns -1 if several do or if the layer is an
-  // output.
+  // Returns the only layer that reads layer `id`, or -1 if several do or if the layer is an output.
   LayerId only_consumer(LayerId id) const {
     const auto& readers = consumers_[static_cast<std::size_t>(id)];
     return readers.size() == 1 ? readers[0] : -1;
@@ -54,8 +53,8 @@ class Fuser {
     const auto* pool = op<Pool>(id);
     return pool != nullptr && pool->kind == kernels::PoolKind::max && !pool->relu;
   }
-  // Returns a copy of layer `id` that keeps its name and parameters but has this operation and
-  // these inputs.
+  // Returns a copy of layer `id` with another operation and other inputs. The copy keeps the name
+  // and the parameters.
   Layer changed(LayerId id, LayerOp op, std::vector<LayerId> inputs) const {
     Layer layer = at(id);
     layer.op = std::move(op);
@@ -68,8 +67,8 @@ class Fuser {
     return changed(max_pool, pool, std::move(inputs));
   }
 
-  // Plans to put the fused layer `layer` in the place of `place` and to drop the layers `absorbed`,
-  // which come before it.
+  // Plans to replace layer `place` by the fused layer `layer` and to drop the earlier layers
+  // `absorbed`.
   void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
     replacement_[place] = std::move(layer);
     for (const LayerId id : absorbed) absorbed_[static_cast<std::size_t>(id)] = true;
@@ -106,8 +105,8 @@ class Fuser {
     replace(next, changed(id, fused, at(id).inputs), {id});
   }
 
-  // Fuses relu(norm(x) + residual) into one layer. If both terms are batch norms, fuses the later
-  // one, whose input may still be in the caches.
+  // Fuses relu(norm(x) + residual) into one layer. If both terms of the sum are batch norms, fuses
+  // the later one, because its input may still be in the caches.
   void plan_residual(LayerId add, LayerId relu) {
     const auto& terms = at(add).inputs;
     if (terms.size() != 2) return;

@@ -37,15 +37,15 @@ struct ShapeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throw ShapeError: the first unless there are `count` inputs, the second unless `shape` has the
-// form [N, C, H, W].
+// Throws ShapeError unless there are `count` inputs.
 void expect_inputs(Shapes inputs, std::size_t count);
+// Throws ShapeError unless `shape` has the form [N, C, H, W].
 void expect_image(const Shape& shape);
 
 // Returns, for example, "3" for {3, 3} and "3x1" for {3, 1}.
 std::string extents(const std::array<int, 2>& height_and_width);
 
-// Returns whether `shape` has one value per sample and channel of images of shape `of`.
+// Returns whether `shape` is [N, C, 1, 1] and `of` is [N, C, H, W], with the same N and C.
 bool is_gate(const Shape& shape, const Shape& of);
 
 }  // namespace convoy::app

@@ -17,8 +17,8 @@ struct Layer {
   LayerOp op;
   std::vector<LayerId> inputs;
   Shape output;
-  // The parameters and states that the operation declares, in its order. Their names are
-  // "layer.key".
+  // The parameters and states of the operation, in the order in which it declares them. Their names
+  // are "layer.key".
   std::vector<ParameterSpec> parameters, states;
 };
 
@@ -35,12 +35,13 @@ class Network {
     return add(std::move(name), std::move(op), std::vector{input});
   }
 
-  // Appends a layer of another network with its parameters. Only the shape of its output is
+  // Appends a layer of another network. Its parameters are kept; only the shape of its output is
   // inferred again.
   LayerId append(Layer layer);
 
-  // Returns the layers that give logits: those of the last set_outputs(), or else the last layer.
-  // The first is the main output, which evaluation reads. The others are auxiliary classifiers.
+  // Returns the layers that give logits: the argument of the last set_outputs(), or the last layer
+  // if there was no such call. The first is the main output, which evaluation reads. The others are
+  // auxiliary classifiers.
   std::vector<LayerId> outputs() const;
   void set_outputs(std::vector<LayerId> layers) { outputs_ = std::move(layers); }
 
@@ -58,11 +59,12 @@ class Network {
   // Adds a message for the user, for example that a layer gets new initial values.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const std::vector<std::string>& notes() const { return notes_; }
-  // Stores the structure of a model file's network as a text. The text is empty for networks of the
-  // zoo.
+  // Stores a text that describes the structure of the network in a model file. The text is empty
+  // for networks of the zoo.
   void set_file_structure(std::string text) { file_structure_ = std::move(text); }
   const std::string& file_structure() const { return file_structure_; }
-  // Removes the values of a model file. The initializers then draw the initial values.
+  // Removes the initial values that were read from a model file. The initializers then draw new
+  // ones.
   void reinitialise();
 
  private:
@@ -75,15 +77,15 @@ class Network {
   std::string file_structure_;
 };
 
-// Returns for each layer whether one of `outputs` depends on it.
+// Returns one flag per layer: whether one of `outputs` depends on the layer.
 std::vector<bool> layers_needed_for(const Network& network, const std::vector<LayerId>& outputs);
 
 // Returns the network without the layers on which no output depends.
 Network without_unused(const Network& network);
 
-// Returns an equal network with fewer passes over memory. A ReLU moves into the convolution, batch
-// norm or max pool next to it. Another activation moves into the batch norm before it. Batch norm,
-// add and ReLU become one layer. Parameters keep their names.
+// Returns a network with the same results and fewer passes over memory. A ReLU moves into the
+// convolution, batch norm or max pool next to it. Another activation moves into the batch norm
+// before it. Batch norm, add and ReLU become one layer. Parameters keep their names.
 Network fuse(const Network& network);
 
 }  // namespace convoy::app

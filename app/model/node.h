@@ -1,20 +1,20 @@
 // Declares the operations that layers add to the step graph. Each operation is a struct that holds
-// the problem (the parameters) of one kernel. So a pass over the graph changes a node by changing
-// its problem.
+// the problem of one kernel, which are the kernel's parameters. A pass over the graph changes an
+// operation by changing its problem.
 #pragma once
 
 #include <string_view>
 
 #include "kernels/device/kernel.h"
 
-// Declares struct Name, the operation that runs kernels::kernel with a kernels::Problem. Use the
-// macro in convoy::app, before the layer that lists Name in its Nodes. Tables and traces call the
-// operation kName, or kRecomputedName if backward runs it again.
+// Declares struct Name, an operation that runs kernels::kernel with a kernels::Problem. Use the
+// macro in namespace convoy::app, before the layer whose Nodes contain Name. Tables and traces call
+// the operation kName, or kRecomputedName if the backward pass runs it again.
 #define CONVOY_NODE(Name, kernel, Problem) CONVOY_NODE_(Name, kernel, Problem, false)
 
-// Declares an operation of forward that backward may run again as it is, if its output was dropped:
-// a second run gives the same bits and changes nothing else. app/graph/recomputed.cpp says how
-// other operations of forward run again.
+// Declares an operation of the forward pass that the backward pass may run again to recompute an
+// output that was dropped. A second run must give the same bits and change nothing else.
+// app/graph/recomputed.cpp says how other operations are recomputed.
 #define CONVOY_REPEATABLE_NODE(Name, kernel, Problem) CONVOY_NODE_(Name, kernel, Problem, true)
 
 #define CONVOY_NODE_(Name, kernel, Problem, repeatable)                                     \

@@ -1,5 +1,5 @@
-// Lists all layer types. A new type needs only its include and its row here. The step graph finds
-// the operations in the Nodes of the types.
+// Lists all layer types. A new type needs only its include and its row here. The step graph takes
+// the operations from the types' Nodes.
 #pragma once
 
 #include <variant>

@@ -1,4 +1,4 @@
-// Describes what a layer keeps between steps, which are parameters and running statistics, and how
+// Describes the parameters and running statistics of a layer, which it keeps between steps, and how
 // their initial values are made.
 #pragma once
 
@@ -33,13 +33,13 @@ struct ParameterSpec {
   bool decay = false;  // whether weight decay and LARS scaling apply
   // Factor on the learning rate. 0 means frozen: the parameter has no gradient.
   float rate = 1;
-  // Another factor of the learning rate, by the width of the network (training/parametrisation.h).
-  // It leaves the product of learning rate and weight decay as it is.
+  // Factor on the learning rate that depends on the network's width (training/parametrisation.h).
+  // Weight decay is divided by it, so the product of learning rate and weight decay stays the same.
   float width_rate = 1;
-  // The name within the layer. `name` differs from "layer.key" if a model file uses another name.
+  // The name within the layer. `name` is "layer.key", unless a model file uses another name.
   std::string key = {};
-  // The shape in model files, if it differs from `shape`; else empty. Both shapes have the same
-  // elements in the same order.
+  // The shape in model files; empty if it is `shape`. Both shapes have the same elements in the
+  // same order.
   kernels::Shape file_shape = {};
   // The initial values from a model file in row-major order; null if the initializer draws them.
   std::shared_ptr<const std::vector<float>> values = nullptr;
@@ -48,12 +48,12 @@ struct ParameterSpec {
   bool frozen() const { return rate == 0; }
 };
 
-// Returns the FNV-1a hash. std::hash is not used, since it may differ between standard libraries.
+// Returns the FNV-1a hash. std::hash is not used because it may differ between standard libraries.
 std::uint64_t hash_of(std::string_view text);
 
-// Fills `values` in row-major order, with spec.values if they exist, else with drawn numbers. A
-// drawn element depends only on the seed, the name and its index. So it is the same on every rank
-// and backend.
+// Fills `values` in row-major order with spec.values, or with drawn numbers if spec.values is null.
+// A drawn number depends only on the seed, the parameter's name and the element's index, so it is
+// the same on every rank and backend.
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values);
 
 }  // namespace convoy::app

@@ -39,9 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // Put the first layer into the group of the node that mixes the images, so that both are on one
-    // device. An evaluation step has no such node: there the first layer reads the images
-    // themselves, which are on that device.
+    // The node that reads mixed images must be on the device that mixes them. In an evaluation step
+    // nothing is mixed, and this node reads the images, which are on that device.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }
@@ -82,12 +81,13 @@ class DependenceFinder {
 
   const StepGraph& graph_;
   StepDependences result_;
-  // For each TensorId: the last node that wrote the tensor.
+  // The last node that wrote each tensor, by TensorId.
   std::vector<int> writer_;
-  // For each TensorId: the nodes that read the tensor after its last writer.
+  // The nodes that read each tensor after its last writer, by TensorId.
   std::vector<std::vector<int>> readers_;
   std::vector<int> leader_;
-  // For each lasting_name(): the first node that uses this memory. All other users join its group.
+  // Maps each lasting_name() to the first node that uses this memory. All later users join the
+  // group of this node.
   std::map<std::string, int> holder_;
 };
 

@@ -1,5 +1,5 @@
-// Finds what restricts the placement of a training step on several devices: which operations need
-// the outputs of which others, and which must be on the same device.
+// Finds the constraints on running a training step on several devices: which operations need the
+// outputs of which others, and which operations must be on the same device.
 #pragma once
 
 #include <utility>
@@ -19,13 +19,13 @@ struct TensorUse {
 struct StepDependences {
   // The uses are sorted by consumer. There is one use per pair of consumer and tensor.
   std::vector<TensorUse> uses;
-  // Pairs (reader, writer) of nodes: the writer overwrites a tensor in place that the reader reads,
+  // Pairs (reader, writer) of nodes. The writer overwrites in place a tensor that the reader reads,
   // so the reader must run first.
   std::vector<std::pair<int, int>> order;
   // The group of every node. Nodes of one group must run on one device, because they share data
-  // that stay there: a parameter with its gradient and optimizer state, running statistics, the
-  // batch, the metrics, or a tensor that is updated in place. Groups are numbered from 0 in the
-  // order of their first nodes. A node that shares no data is a group of its own.
+  // that stay on this device: a parameter with its gradient and optimizer state, running
+  // statistics, the batch, the metrics, or a tensor that is updated in place. Groups are numbered
+  // from 0 in the order of their first nodes. A node that shares no data is a group of its own.
   std::vector<int> group;
   int groups = 0;
 };

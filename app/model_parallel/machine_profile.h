@@ -22,8 +22,8 @@ struct MachineProfile {
   // The cost of an all-reduce over the replicas: milliseconds per all-reduce and per byte.
   double reduce_ms = 0, reduce_ms_per_byte = 0;
   SharedProcessors processors;  // only set on rank 0
-  // The factors by which processor times grow while the other ranks of the host run: of every node
-  // of the step (`slowdown`), and of every stage's optimizer update (`update_slowdown`).
+  // `slowdown` is the factor by which the processor time of each node grows while the other ranks
+  // of the host run. `update_slowdown` is this factor for each stage's optimizer update.
   std::vector<double> slowdown, update_slowdown;
 };
 

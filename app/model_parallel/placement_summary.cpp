@@ -9,7 +9,7 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Returns the first and the last layer of a stage in the network's order, as "first … last".
+// Returns the first and the last layer of a stage, in the network's order, as "first … last".
 std::string first_and_last_layer(const StepGraph& graph, const std::vector<int>& stage_of, int stage) {
   std::vector<std::string> layers;
   for (int node = 0; node < std::ssize(graph.nodes); ++node) {

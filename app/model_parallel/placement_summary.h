@@ -10,14 +10,14 @@
 
 namespace convoy::app {
 
-// Moves the updates of every stage to the end of its order, because a program runs one optimizer
-// kernel after all operations. The first `nodes` tasks are the step's operations. The tasks after
-// them are its optimizer updates.
+// Moves the optimizer updates of every stage to the end of the stage's order, because a stage runs
+// them as one kernel after all operations. Tasks below `nodes` are operations. The other tasks are
+// optimizer updates.
 std::vector<std::vector<partition::NodeIndex>> updates_last(
     std::vector<std::vector<partition::NodeIndex>> order, int nodes);
 
-// Returns when operations are expected to start and to finish, and when a sender can reuse the
-// buffer of a tensor that it sends. That is when the receiver has taken the tensor. A receiver
+// Returns when operations are expected to start and to finish. Also returns when a sender can reuse
+// the buffer of a tensor that it sends, which is when the receiver has taken the tensor. A receiver
 // takes tensors only between two of its operations.
 ExpectedTimes expected_times(const partition::Simulation& simulation,
                              const std::vector<partition::DeviceIndex>& device_of, int nodes);

@@ -37,7 +37,7 @@ struct PartitionPlan {
   // The longest latency and the lowest rate of all links between stages.
   double link_latency_ms = 0, link_bytes_per_ms = 0;
   std::vector<StageSummary> stages;
-  // For each task of make_step_tasks(): its stage. Only on rank 0.
+  // The stage of each task of make_step_tasks(). Set only on rank 0.
   std::vector<partition::DeviceIndex> stage_of_task;
 };
 
@@ -49,7 +49,7 @@ struct PlannedStep {
 };
 
 // Compiles the step of `network` and decides how it is partitioned over the ranks of a replica:
-//   1. All ranks measure their links and their share of the host, and compile the step.
+//   1. All ranks measure their links and find which processors they share, and compile the step.
 //   2. Rank 0 checks that memory suffices, times the undivided step and places its operations.
 //   3. All ranks time their stages, first each alone and then all at the same time.
 //   4. Rank 0 predicts the step from these times. If one rank is hardly slower than the stages, the

@@ -84,9 +84,9 @@ double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
       programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
 }
 
-// Keeps the stages only if they are predicted to be at least 5 % faster than one rank. The margin
-// is needed since predictions leave out some waits for tensors: on GPUs they have been 1 to 21 %
-// too short, most of all for small kernels.
+// Keeps the partitioned step only if it is predicted to be at least 5 % faster than one rank, or if
+// one rank cannot hold the step. The margin is needed because predictions leave out some waits for
+// tensors. On GPUs they have been 1 to 21 % too short, most of all for small kernels.
 PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const {
   constexpr double kWorthwhile = 0.95;
   plan.predicted_step_ms = predicted_ms;
@@ -134,22 +134,24 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   partition::PartitionOptions options;
   options.seed = options_.members[0].seed;
   options.threads = 1;  // the other cores belong to other ranks
-  // A job makes only one plan, in at most a few attempts, so it may spend this time on each.
+  // A job makes only one plan, with at most a few attempts, so each attempt may take this long.
   options.time_limit = std::chrono::milliseconds(250);
-  // The time to search for a placement that fits. If there is none, place() tries other limits.
+  // The time for finding a placement that fits into memory. If there is none, place() tries other
+  // limits.
   options.repair_time = std::chrono::milliseconds(500);
   return partition::partition_graph(cost, options);
 }
 
-// Finds a placement whose arenas fit into memory. The partitioner counts memory without workspaces,
-// gaps in the arena and work in place. So its limits are corrected until the real arenas fit.
+// Finds a placement whose arenas fit into memory. The partitioner ignores workspaces, gaps in the
+// arena, and that kernels work in place. So its memory limits are corrected until the real arenas
+// fit.
 PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
-  // While the partitioner finds no placement, the limits grow by this factor.
+  // The limits are multiplied by this factor, which grows while the partitioner finds no placement.
   double most = 1;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const partition::PartitionResult result = partition_tasks(tasks, limits);

@@ -1,7 +1,7 @@
-// Decides how the training step of a replica (plan.h) is partitioned over its ranks, from measured
-// times. The planner asks the partitioner for a placement and checks whether the arenas of the
-// stages fit into memory. It neither measures nor communicates, so its result depends only on its
-// arguments.
+// Decides from measured times how the training step of a replica (plan.h) is partitioned over the
+// replica's ranks. The planner asks the partitioner for a placement and checks whether the arenas
+// of the stages fit into memory. It neither measures nor communicates, so its result depends only
+// on its arguments.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class Planner {
   Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
           MachineProfile profile);
 
-  // Returns the most bytes that a rank's arena may have; 0 if there is no limit.
+  // Returns the largest number of bytes that a rank's arena may have; 0 if there is no limit.
   std::int64_t memory_limit() const { return memory_limit_; }
   bool fits_one_rank() const { return memory_limit_ == 0 || one_rank_bytes_ <= memory_limit_; }
-  // Throws std::runtime_error if no placement can fit into memory. This needs no times.
+  // Throws std::runtime_error if no placement can fit into memory. Needs no measured times.
   void refuse_impossible() const;
 
   // Returns the fastest placement that the partitioner finds with the times of the undivided step.
@@ -35,7 +35,7 @@ class Planner {
   // Returns the predicted milliseconds of a step. `placed` are the times of the plan's stages,
   // measured on the ranks that will run them.
   double predict(const PartitionPlan& plan, const WholeStepTimes& times, const PlacedTimes& placed) const;
-  // Returns `plan` with the prediction as its time. But if the step fits on one rank, and `plan` is
+  // Returns `plan` with `predicted_ms` as its time. If the step fits on one rank and `plan` is
   // predicted to be hardly faster, returns a plan that keeps the whole step on the first rank.
   PartitionPlan decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const;
 

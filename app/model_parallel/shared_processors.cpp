@@ -17,7 +17,7 @@ template <typename Key>
 struct Groups {
   std::vector<Key> keys;
   std::vector<int> of_stage;
-  // For each group: the number of replicas that use its resource.
+  // The number of replicas that use the resource of each group.
   std::vector<double> replicas;
 };
 
@@ -73,9 +73,9 @@ double SharedProcessors::running_in(int group, const std::vector<bool>& running)
   return count;
 }
 
-// Returns how busy the processors of a host are apart from the one whose stage is asked about: from
-// 0 (all idle) to 1 (all busy). Stages with the same `memory` are on one host. Processors that no
-// stage can use do not count.
+// Returns how busy the other processors of a host are while one of its stages runs, from 0 (all
+// idle) to 1 (all busy). Stages with the same `memory` are on one host. Processors that no stage
+// can use do not count.
 double SharedProcessors::busy_share(int memory, const std::vector<bool>& running) const {
   double busy = 0, most = 0, stages_running = 0, stages = 0;
   for (int group = 0; group < std::ssize(processors); ++group) {
@@ -88,8 +88,8 @@ double SharedProcessors::busy_share(int memory, const std::vector<bool>& running
     stages_running += of_group, stages += members;
   }
   const double copies = replicas[at(memory)];
-  // All stages take turns on one processor. They still slow each other down through the caches, so
-  // each running stage counts as busy.
+  // If all stages run on one processor, they still slow each other down through the caches. So each
+  // running stage counts as one busy processor.
   if (copies * most <= 1) busy = stages_running, most = stages;
   return copies * most > 1 ? std::max(0.0, (copies * busy - 1) / (copies * most - 1)) : 0;
 }

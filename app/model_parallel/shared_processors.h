@@ -10,19 +10,19 @@
 namespace convoy::app {
 
 struct SharedProcessors {
-  // For each stage: its group. Stages of a group run on the same cores.
+  // The group of each stage. Stages of a group run on the same cores.
   std::vector<int> group_of;
-  // For each group: how many of its stages its cores can run at full speed. It is below 1 if other
-  // replicas use the same cores.
+  // How many stages of each group the cores of the group can run at full speed. The number is below
+  // 1 if other replicas use the same cores.
   std::vector<double> processors;
-  // For each stage: the number of the memory that it uses. Stages on one host use the same memory.
+  // The index of the memory that each stage uses. Stages on one host use the same memory.
   std::vector<int> memory_of;
-  // For each memory: the number of replicas that use it. They do the same work at the same time.
+  // The number of replicas that use each memory. They do the same work at the same time.
   std::vector<double> replicas;
 
   // Returns the speed of a stage while the stages in `running` run. A stage alone on a processor
   // has speed 1. `slowdown` is the factor by which the stage's current work takes longer if all
-  // stages of its memory run. If fewer run, the work is slowed down in proportion.
+  // stages with the same memory run. If fewer run, the slowdown is smaller in proportion.
   double speed(int stage, const std::vector<bool>& running, double slowdown) const;
 
  private:
@@ -35,7 +35,7 @@ struct SharedProcessors {
 // ranks of a host share its memory and, as an approximation, its caches. Ranks with the same cores
 // share these cores.
 SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int stages, int threads);
-// Describes stages that have a processor and a memory each.
+// Describes stages that share neither processors nor memory.
 SharedProcessors separate_processors(int stages);
 
 }  // namespace convoy::app

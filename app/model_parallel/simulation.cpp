@@ -30,7 +30,7 @@ class ProgramLoop {
 
   double run() {
     for (;;) {
-      // Repeat until no stage can do more at this time, because one stage may wait for another.
+      // One stage may unblock another. So repeat until no stage can do more at this time.
       for (bool moved = true; moved;) {
         moved = false;
         for (int stage = 0; stage < std::ssize(stages_); ++stage) moved |= go_on(stage);
@@ -50,13 +50,13 @@ class ProgramLoop {
     Work work;
     // Milliseconds that `work` still needs if the stage runs at full speed; 0 if it does not work.
     double left = 0;
-    // The transfer that the stage is receiving, as its `work`; -1 if it does other work.
+    // The transfer that the stage is receiving at present, or -1 if `work` is other work.
     int receiving = -1;
     bool updated = false, ended = false;
   };
   struct Transfer {
     bool offered = false, expected = false, taken = false;
-    // The time at which the tensor has arrived, so that the receiver can take it.
+    // The time at which the tensor arrives. From then on the receiver can take it.
     double here = kNever;
   };
 
@@ -84,8 +84,8 @@ class ProgramLoop {
     return of.taken;
   }
 
-  // Makes the stage take a tensor that has arrived, which takes time. Returns false if there is
-  // none.
+  // Starts the stage's work for receiving a tensor that has arrived. Returns false if no tensor
+  // has.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;
@@ -173,7 +173,7 @@ class ProgramLoop {
   std::vector<double> speed_;
   std::vector<Transfer> transfers_;
   std::vector<std::vector<int>> incoming_;  // the transfers to each stage
-  // For each pair (from, to): the time from which the link is free.
+  // The time from which each link (from, to) is free.
   std::map<std::pair<int, int>, double> link_free_;
   double now_ = 0;
 };

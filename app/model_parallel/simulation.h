@@ -1,7 +1,8 @@
-// Predicts the time of a partitioned step. Simulates the programs of its stages (plan.h), each on
-// its rank, instruction by instruction. Transfers between ranks follow these rules:
+// Predicts the time of a partitioned step by simulating the programs of its stages (plan.h),
+// instruction by instruction. Each stage runs on a rank. Transfers between ranks follow these
+// rules:
 //   - A transfer can move when both ends have begun it and its link is free.
-//   - A receiver does its share of a transfer between two operations or while it waits.
+//   - A receiver does its part of the work of a transfer between two operations or while it waits.
 //   - A rank that finishes a send waits until the receiver has taken the tensor.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Makes a graph of one stage (plan.h) of a partitioned step. It has the kernels and layouts of the
-// whole graph, so the stages compute the same bits as one rank. Transfers are nodes of the graph,
-// so a buffer stays live while it is transferred.
+// Makes the graph of one stage (plan.h) of a partitioned step. It has the kernels and layouts of
+// the whole graph, so the stages compute the same bits as one rank. Transfers are nodes of the
+// graph, so a buffer is not reused while it is transferred.
 #pragma once
 
 #include "app/compile/compiled_steps.h"
@@ -9,8 +9,8 @@
 namespace convoy::app {
 
 // Cuts a stage out of the whole step. The stage has only the parameters and states that its nodes
-// use. Its images, labels, transforms and metrics are -1 if its nodes do not use them. Tensors keep
-// their numbers. `reuse_delay` has the meaning of compile_graph()'s argument.
+// use. The TensorIds of its images, labels, transforms and metrics are -1 if its nodes do not use
+// them. Tensors keep their numbers. compile_graph() explains `reuse_delay`.
 CompiledGraph stage_of_step(const CompiledGraph& whole, const StagePrograms& programs, int stage,
                             int reuse_delay = 0);
 
@@ -23,7 +23,7 @@ struct StepPlacement {
 };
 
 // Cuts a stage out of the training and the evaluation step. Throws std::runtime_error if the
-// placement has another number of nodes, as from a rank with another kind of processor.
+// placement is for another number of nodes. This happens if rank 0 has another kind of processor.
 CompiledSteps stage_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int stage,
                              const StepOptions& options);
 

@@ -13,8 +13,8 @@ namespace {
 using Action = ProgramStep::Action;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Orders all events of the step: nodes run, transfers begin, and transfers end at their senders.
-// Events are numbered in this order: all nodes first, then all beginnings, then all ends.
+// Puts all events of the step into one sequence. The events are the run of each node, the beginning
+// of each transfer, and the end of each transfer at its sender. They are numbered in this order.
 class Sequencer {
  public:
   Sequencer(const StepDependences& dependences, const std::vector<int>& stage_of, int stages,
@@ -31,8 +31,8 @@ class Sequencer {
     find_transfers();
     link_events();
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
-    // A transfer has the time at which its producer ends, and the next node of the stage often has
-    // the same time. Put the transfer first, so that the tensor need not wait for that node.
+    // A transfer begins when its producer ends, which is often the time at which the next node of
+    // the stage starts. Put the transfer first, so that it need not wait for this node.
     const auto add = [&](int event) { ready.emplace(time_[at(event)], event < nodes_, event); };
     for (int event = 0; event < std::ssize(waiting_); ++event)
       if (waiting_[at(event)] == 0) add(event);
@@ -48,8 +48,8 @@ class Sequencer {
   }
 
  private:
-  // The expected time of an event, whether the event is a node, and its number. The queue takes the
-  // smallest candidate first.
+  // The expected time of an event, whether the event is a node, and its number. The queue returns
+  // the smallest candidate first.
   using Candidate = std::tuple<std::int64_t, bool, int>;
 
   void check_groups() const {
@@ -172,7 +172,8 @@ class Sequencer {
   const ExpectedTimes& times_;
   const int nodes_;
   StagePrograms result_;
-  std::vector<std::vector<int>> inputs_;  // for each node: the transfers that bring its inputs
+  // The transfers that bring the inputs of each node.
+  std::vector<std::vector<int>> inputs_;
   std::vector<std::vector<int>> followers_;
   std::vector<int> waiting_;
   std::vector<std::int64_t> time_;

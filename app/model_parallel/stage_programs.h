@@ -38,7 +38,7 @@ struct StagePrograms {
 // give valid programs.
 struct ExpectedTimes {
   std::vector<std::int64_t> start, finish;  // the times of each node, in any unit
-  // For each pair (producer, receiving stage): the time at which the sender can reuse its buffer.
+  // The time at which the sender can reuse its buffer, for each pair (producer, receiving stage).
   std::map<std::pair<int, int>, std::int64_t> released;
 };
 
@@ -46,8 +46,8 @@ struct ExpectedTimes {
 // buffer when the receiver reads the tensor.
 ExpectedTimes sequential_times(const StepGraph& graph);
 
-// Makes the programs. `stage_of` holds the stage of each node. Throws std::logic_error if the nodes
-// of a group have different stages.
+// Makes the programs of all stages. `stage_of` holds the stage of each node. Throws
+// std::logic_error if nodes of one group have different stages.
 StagePrograms make_stage_programs(const StepDependences& dependences, const std::vector<int>& stage_of,
                                   int stages, const ExpectedTimes& times);
 

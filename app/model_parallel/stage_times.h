@@ -15,8 +15,8 @@ namespace convoy::app {
 
 struct WholeStepTimes {
   MeasuredOps ops;
-  // The time of a whole step divided by the sum of its operations' times. It is below 1 if
-  // operations run at the same time in lanes (execute/lane_plan.h).
+  // The time of a whole step divided by the sum of its operations' times. It is below 1 if some
+  // operations run at the same time (execute/lane_plan.h).
   double side_by_side = 1;
 };
 
@@ -26,7 +26,7 @@ struct WholeStepTimes {
 WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
                                const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank);
 
-// The times of each node of the stage. Nodes that communicate have the time 0 and the slowdown 1.
+// The times of the nodes of a stage. Nodes that communicate have the time 0 and the slowdown 1.
 struct StageTimes {
   // Milliseconds while the host's other ranks wait.
   std::vector<double> alone_ms;
@@ -35,8 +35,8 @@ struct StageTimes {
 };
 
 // Times the stage alone and together with the other ranks. Rounds alone and rounds together
-// alternate, so that other work on the host disturbs both in the same way. Uses as much memory as
-// the stage's arena will have: `arena_bytes`. Collective over `world`.
+// alternate, so that other work on the host disturbs both in the same way. Uses `arena_bytes` of
+// memory, as much as the stage's arena will have. Collective over `world`.
 StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
                       const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
                       const comm::Communicator& world);
@@ -46,13 +46,13 @@ struct PlacedTimes {
   // One element per node of the whole step, with the meaning of StageTimes::alone_ms and
   // StageTimes::slowdown.
   std::vector<double> alone, slowdown;
-  // For each stage: milliseconds of the optimizer's update per element of the parameters, while the
-  // other ranks run.
+  // Milliseconds of each stage's optimizer update per element of the parameters, while the other
+  // ranks run.
   std::vector<double> update;
 };
 
-// Times on every rank the stage that the plan gives it. All ranks of a replica get the times of all
-// its stages. Collective over `world`.
+// Times on every rank the stage that the plan assigns to this rank. All ranks of a replica get the
+// times of all its stages. Collective over `world`.
 PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
                         const RankGroups& groups, const comm::Communicator& world, int rounds);
 

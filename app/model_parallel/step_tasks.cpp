@@ -46,8 +46,8 @@ class TaskMaker {
           const Tensor& tensor = step_.graph.tensors[at(id)];
           if (tensor.role == TensorRole::activation || !known.insert(lasting_name(step_.graph, id)).second)
             continue;
-          // A group may use only the bf16 copy of a parameter. It still keeps the parameter itself,
-          // which has twice the bytes.
+          // A group may use only the bf16 copy of a parameter. The group still keeps the parameter
+          // itself, which has twice the bytes of the copy.
           const bool copied = tensor.role == TensorRole::parameter_copy;
           if (!copied && tensor.role != TensorRole::parameter && tensor.role != TensorRole::gradient) {
             group_of(node).resident += bytes(id);
@@ -88,7 +88,7 @@ class TaskMaker {
       partition::TaskNode task;
       task.id = update_[at(group)] = node_count() + updates_++;
       task.name = fmt::format("update {}", group);
-      // On a host the computing thread also sums the gradients over the replicas. That time counts
+      // On a CPU the computing thread also sums the gradients over the replicas. That time counts
       // as a part of the update.
       const auto size = static_cast<double>(load.parameter_bytes);
       task.time = nanoseconds(size / sizeof(float) * costs_.times.update_ms_per_element +
@@ -114,7 +114,8 @@ class TaskMaker {
   partition::TaskGraphBuilder builder_{"training step"};
   std::vector<GroupLoad> groups_;
   std::set<int> seen_;
-  std::vector<int> update_;  // indexed by group: its update task; -1 if it has no parameters
+  // The update task of each group; -1 if the group has no parameters.
+  std::vector<int> update_;
   int updates_ = 0;
 };
 

@@ -63,8 +63,8 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Returns how many messages follow one another in an all-reduce of `members` participants over a
-// binary tree, up and down. In a ring there would be 2 (members - 1), which is never less.
+// Returns the number of successive messages in an all-reduce of `members` participants over a
+// binary tree, up and down the tree. A ring would need 2 (members - 1), which is never less.
 double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 
 // Returns the bytes that each of `members` participants sends in an all-reduce of `bytes` bytes.
@@ -86,14 +86,14 @@ double interpolate(const std::map<double, Mean>& points, double at) {
 }
 
 // A measured all-reduce, for fitting one kind of link. It took `us` microseconds, and `link_us` of
-// them are the time of the links of this kind. Over these links it had `steps` messages one after
-// the other, and each participant sent `bytes` bytes.
+// them were spent on links of this kind. It sent `steps` messages in succession over these links,
+// and each participant sent `bytes` bytes over them.
 struct Sample {
   double us, link_us, steps, bytes;
 };
 
-// Fits link_us = α steps + β bytes by least squares of the relative error. α is the latency, 1 / β
-// the bandwidth. Does not change the link if the samples do not determine both.
+// Fits link_us = α steps + β bytes by least squares of the relative error. α is the latency, and 1
+// / β is the bandwidth. Does not change the link if the samples do not determine both.
 void fit_link(const std::vector<Sample>& samples, Link& link) {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const Sample& sample : samples) {

@@ -20,7 +20,7 @@ struct Link {
 };
 
 struct DeviceRates {
-  // The devices are GPUs or the hosts' processors.
+  // Whether the devices are GPUs or the hosts' processors.
   kernels::Backend backend = kernels::Backend::cuda;
   // Rate of matrix products in 10^9 operations per second.
   std::map<Precision, double> gflops;
@@ -58,22 +58,22 @@ class Cluster {
   // filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
   // Returns the microseconds of an all-reduce of gradients, which ranks of one node may sum in
-  // shared memory. A rank count that was not measured uses the ratio of gradients to all-reduces at
-  // the nearest measured count.
+  // shared memory. If this number of ranks was not measured, scales the time of the nearest
+  // measured number by the ratio of the two all_reduce_us().
   double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }
   int devices_per_node() const { return devices_per_node_; }
   int nodes(int ranks) const { return (ranks + devices_per_node_ - 1) / devices_per_node_; }
-  // Returns which share of the time of a gradient all-reduce is hidden, from 0 to 1, if operations
-  // of `operation_us` microseconds run at the same time. Long operations hide less, because NCCL's
-  // thread blocks occupy multiprocessors until the end. If nothing was measured, returns the
-  // topology file's value. Otherwise interpolates between the operation times that were measured
-  // with these ranks and bytes:
-  //   - The number of ranks is this one, else the next larger measured one, else the largest.
-  //   - If the ranks are on one node and gradients were measured, the size is the largest measured
-  //     one up to `bytes`, because copy engines may sum large sizes there. Otherwise it is the
-  //     smallest measured size, which NCCL always sums.
+  // Returns the share of a gradient all-reduce that is hidden by computation, from 0 to 1, if the
+  // computation consists of operations of `operation_us` microseconds. Long operations hide less,
+  // because NCCL's thread blocks keep multiprocessors from them until they end. If nothing was
+  // measured, returns the topology file's value. Otherwise interpolates between the operation times
+  // that were measured with these numbers of ranks and bytes:
+  //   - The number of ranks is `ranks`, else the next larger measured one, else the largest.
+  //   - If the ranks are on one node and gradients were measured, the number of bytes is the
+  //     largest measured one up to `bytes`, because GPUs may sum large sizes there without NCCL.
+  //     Otherwise it is the smallest measured one, which NCCL always sums.
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
@@ -83,11 +83,12 @@ class Cluster {
  private:
   double modelled_us(double bytes, int ranks) const;
   double within_us(double bytes, int ranks) const;
-  // Returns which part of a node's network bandwidth an all-reduce can use, from 0 to 1. Each rank
-  // can use one of the node's network ports, so the node with the fewest ranks decides.
+  // Returns the part of a node's network bandwidth that an all-reduce can use, from 0 to 1. Each
+  // rank can use only one of the node's network ports, so the node with the fewest ranks is the
+  // limit.
   double share_of_ports(int ranks) const;
-  // Finds the values for this rank count, else for the next larger count, else for the largest
-  // count within a node. Returns end() if there is none.
+  // Finds the values for `ranks`, else for the next larger number of ranks, else for the largest.
+  // Only numbers of ranks within one node count. Returns end() if there are none.
   template <typename Values>
   auto nearest_within_a_node(const std::map<int, Values>& by_ranks, int ranks) const {
     const auto beyond = by_ranks.upper_bound(devices_per_node_);

@@ -5,8 +5,8 @@
 namespace convoy::app {
 namespace {
 
-// The bytes that the ranks sum at the end of a step: loss, two accuracies, samples and requests to
-// stop.
+// The bytes of metrics that are summed over the ranks in every step: loss, two accuracies, number
+// of samples and requests to stop.
 constexpr double kMetricsBytes = 5 * sizeof(double);
 
 }  // namespace
@@ -26,15 +26,15 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
       const double overlap = cluster.overlap(operation_us, buckets[next].bytes, ranks);
       result.communication_ms += ms;
       // The network sums one bucket at a time, so the bucket waits until the network is free. The
-      // part of its time that no computation can hide delays the computation.
+      // time that computation cannot hide delays the computation.
       network_free = std::max(now, network_free) + ms;
       now += (1 - overlap) * ms;
     }
   }
   const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;
   result.communication_ms += metrics_ms;
-  // A GPU sums the metrics during backward on a separate stream, so they add no time. A CPU sums
-  // them at the end.
+  // A GPU sums the metrics during the backward pass on a separate stream, so they add no time. A
+  // CPU sums them at the end.
   result.step_ms = std::max(now, network_free) + (profile.backend == kernels::Backend::cuda ? 0 : metrics_ms);
   result.exposed_comm_ms = result.step_ms - result.compute_ms;
   return result;

@@ -134,7 +134,7 @@ StepProfile read_profile(const std::string& file) {
 
 StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device) {
   StepGraph graph = training_graph(network);
-  // Fuse as a session does on a Hopper GPU.
+  // Fuse operations as a session does on a Hopper GPU.
   if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
   return graph;
 }
@@ -202,7 +202,8 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
       std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
     fuse_norm_gradients(graph);  // the profiled session ran this pass, too
   std::vector<comm::ParameterSegment> segments;
-  std::vector<std::size_t> ready;  // for each segment: the operation that finishes it
+  // The operation that finishes each segment.
+  std::vector<std::size_t> ready;
   std::int64_t offset = 0;
   for (const int index : graph.parameters_by_gradient()) {
     const TrainableParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];

@@ -16,7 +16,7 @@ namespace convoy::app {
 struct TimedOperation {
   std::string layer, kind;
   double ms = 0;
-  // Whether the time grows with the batch size. That of the optimizer does not.
+  // Whether the time grows with the batch size, which is true except for the optimizer.
   bool per_sample = true;
   // Whether the operation waits until all gradients are summed over the ranks.
   bool after_gradients = false;
@@ -25,8 +25,8 @@ struct TimedOperation {
 struct StepProfile {
   std::string model;
   Precision precision = Precision::fp32;
-  // The backend that runs the operations. On a GPU the sum of the metrics over the ranks runs
-  // during backward and takes no time of its own.
+  // The backend that runs the operations. A GPU sums the metrics over the ranks during the backward
+  // pass, so this sum takes no time of its own.
   kernels::Backend backend = kernels::Backend::cpu;
   std::int64_t batch = 0, size = 0;
   bool measured = false;
@@ -43,20 +43,22 @@ struct StepProfile {
 // the time of the whole step. Throws std::runtime_error that names file and field.
 StepProfile read_profile(const std::string& file);
 
-// Returns the step whose operations a profile is expected to have, in their order.
+// Returns the graph of the step that a session would run on such a device. A profile should list
+// its nodes, in their order.
 StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device);
 
-// Estimates each operation as the larger of operations / rate and bytes / bandwidth, but at least
-// the launch time of the device.
+// Estimates the time of each operation as the larger of operations / rate and bytes / bandwidth,
+// but at least the launch time of the device.
 StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device);
 
-// Estimates the step at another batch size. Between measured batch sizes each operation is
-// interpolated. Outside of them, or with one profile, the time above `launch_us` is proportional to
-// the batch size. Throws std::runtime_error if the profiles are of different networks.
+// Estimates the step at another batch size. Between measured batch sizes the time of each operation
+// is interpolated. Outside of them, or with one profile, the part of the time above `launch_us` is
+// proportional to the batch size. Throws std::runtime_error if the profiles are of different
+// networks.
 StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batch, double launch_us);
 
-// A bucket of gradients (comm/buckets.h), which are summed over the ranks together. `after` is the
-// index of the operation of the profile that completes it.
+// A bucket is a set of gradients that are summed over the ranks together (comm/buckets.h). `after`
+// is the index of the operation in the profile that computes the bucket's last gradient.
 struct TimedBucket {
   double bytes = 0;
   std::size_t after = 0;

@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kFirstSteps = 4;
 constexpr std::int64_t kSteps = 4;  // the fewest steps that are measured
 constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
-// Jobs run side by side only if that is faster by more than measurements vary.
+// Jobs run side by side only if this makes them faster by at least this factor. Smaller gains may
+// be due to variation of the measurements.
 constexpr double kLeastGain = 1.02;
 constexpr std::size_t kSavedFloats = std::size_t{2} << 20;  // numbers in the checkpoint that is timed
 
@@ -138,8 +139,8 @@ std::optional<Calibration> Calibrator::run(std::vector<CalibratedJob> jobs, Shar
   return result;
 }
 
-// Measures which share of the time (0 to 1) the device computes if the jobs take turns. In the rest
-// of the time states are copied between the turns.
+// Measures the share of the time (0 to 1) in which the device computes if the jobs take turns. In
+// the rest of the time it copies states between the turns.
 double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result) {
   std::vector<int> all;
   double most_ms = 0;
@@ -193,7 +194,7 @@ GroupOfJobs Calibrator::work_of(std::vector<int> set, const std::vector<Calibrat
 }
 
 // Returns the work that the job has left, as a number of training steps. A batch of a test counts
-// as PlannedWork::batch_steps.
+// as PlannedWork::batch_steps training steps.
 double Calibrator::steps_left(const CalibratedJob& job) const {
   const SharedDevice::Progress done = device_.progress(job.number);
   const double steps = static_cast<double>(job.planned.steps - done.steps);

@@ -1,6 +1,7 @@
-// Measures how long a step of a training takes when its job runs alone and when jobs run side by
-// side. The measurements use the jobs' own steps. From them it decides which jobs run side by side,
-// and predicts when all have ended. Jobs that run side by side are a group (turns.h).
+// Measures the training steps of several jobs: how long a step takes when its job runs alone, and
+// when jobs run at the same time ("side by side"). The measured steps are part of the trainings, so
+// no work is lost. The measurements decide which jobs run side by side, and predict when all have
+// ended. Jobs that run side by side form a group (turns.h).
 #pragma once
 
 #include <chrono>
@@ -19,24 +20,25 @@ namespace convoy::app {
 struct CalibratedJob {
   int number = 0;  // the job's number in the SharedDevice
   int priority = 0;
-  // The work that the job had to do when it was set up.
+  // All the work of the job, as planned when it was set up.
   PlannedWork planned;
 };
 
 enum class SharePolicy : std::uint8_t { automatic, turns, together };
 
 struct Calibration {
-  SharedDevice::Groups groups;     // jobs that run side by side
-  std::map<int, double> alone_ms;  // for each job's number: milliseconds of a step alone
+  SharedDevice::Groups groups;  // jobs that run side by side
+  // Milliseconds of a step of each job that runs alone, by the job's number.
+  std::map<int, double> alone_ms;
   // The largest gain of a group: how many times as fast its jobs run side by side as one after the
   // other. It is 1 if no group gains.
   double gain = 1;
   double seconds_left = 0;  // predicted from now until the last of these jobs has ended
 };
 
-// Returns the rate at which checkpoints are written into the folder. Writes a small one to measure
-// it. Returns infinity if that fails, since the jobs report the error when they save their own
-// checkpoints.
+// Returns the rate at which checkpoints are written into the folder. Writes a small checkpoint to
+// measure the rate. Returns infinity if that fails, because the jobs report the error when they
+// save their own checkpoints.
 double saved_bytes_per_ms(const std::filesystem::path& folder);
 
 class Calibrator {
@@ -46,13 +48,13 @@ class Calibrator {
   Calibrator(SharedDevice& device, double saved_bytes_per_ms, std::function<bool()> interrupted)
       : device_(device), saved_bytes_per_ms_(saved_bytes_per_ms), interrupted_(std::move(interrupted)) {}
 
-  // Measures the jobs, arranges them in the device and returns the result. The jobs must have
-  // finished their first step. Returns nothing if it was interrupted or if no job was left.
+  // Measures the jobs, sets their groups in the device and returns the result. The jobs must have
+  // finished their first step. Returns nothing if it was interrupted or if all jobs have ended.
   std::optional<Calibration> run(std::vector<CalibratedJob> jobs, SharePolicy policy);
 
  private:
-  // Returns the finished steps per millisecond of each job of the set while only these trainings
-  // run.
+  // Lets only the trainings `set` run for some time. Returns the finished steps per millisecond of
+  // each of them.
   std::map<int, double> measure(const std::vector<int>& set, std::chrono::milliseconds least_time);
   double share_that_computes(const std::vector<CalibratedJob>& jobs, const Calibration& result);
   bool ended(int job) const { return device_.progress(job).ended; }

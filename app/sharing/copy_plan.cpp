@@ -5,7 +5,8 @@
 namespace convoy::app {
 namespace {
 
-// Ranges grow to multiples of these bytes, since a copy of few bytes takes as long as one of many.
+// Ranges are extended to multiples of this many bytes, because a copy of a few bytes takes as long
+// as a copy of 4 KiB.
 constexpr std::int64_t kGrain = 4096;
 
 }  // namespace
@@ -14,7 +15,7 @@ std::vector<CopyGroup> plan_copies(const MemoryRange& state, std::span<const Mem
                                    std::int64_t least_bytes) {
   std::vector<CopyGroup> groups;
   RangeSet planned;
-  std::int64_t bytes = least_bytes;  // of the last group
+  std::int64_t bytes = least_bytes;  // the size of the last group
   const auto append = [&](const MemoryRange& range) {
     const std::int64_t first = std::max<std::int64_t>(range.first() - state.first(), 0) / kGrain * kGrain;
     const std::int64_t end =
@@ -30,7 +31,7 @@ std::vector<CopyGroup> plan_copies(const MemoryRange& state, std::span<const Mem
     }
   };
   for (const MemoryRange& range : first_used) append(range);
-  bytes = least_bytes;  // nobody waits for the rest, so no used range shares a group with it
+  bytes = least_bytes;  // the step does not use the rest, so the rest gets groups of its own
   append(state);
   return groups;
 }

@@ -1,6 +1,7 @@
-// Plans in which order the parts of a state are copied to a device: what the next step uses first
-// comes first. The idea of groups, whose kernels start when the group has arrived, is that of
-// PipeSwitch (Bai et al., OSDI 2020); that of the order is TicTac's (Hashemi et al., MLSys 2019).
+// Plans the order in which the parts of a job's state are copied to a device. Parts that the next
+// step uses first are copied first, as in TicTac (Hashemi et al., MLSys 2019). The parts form
+// groups, and kernels can start when their group has arrived, as in PipeSwitch (Bai et al., OSDI
+// 2020).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,10 @@ namespace convoy::app {
 // Ranges that are copied one after the other and arrive together.
 using CopyGroup = std::vector<MemoryRange>;
 
-// Divides `state` into groups that hold each byte once. `first_used` are ranges in the order in
-// which the step uses them; what it does not use comes last. A group has at least `least_bytes`,
-// since each costs the device a few microseconds, but the last two may have fewer.
+// Divides `state` into groups that together hold each byte once. `first_used` lists the ranges that
+// the step uses, in the order of their use. Bytes that the step does not use come last. A group has
+// at least `least_bytes`, because each group costs the device a few microseconds. Only the last
+// group of used bytes and the last group of other bytes may be smaller.
 std::vector<CopyGroup> plan_copies(const MemoryRange& state, std::span<const MemoryRange> first_used,
                                    std::int64_t least_bytes);
 

@@ -1,6 +1,6 @@
 // Starts copies between a device and host memory, which run at the same time as other work of the
-// device. Sets marks in that work, for which other work can wait. On a host, all work is done when
-// a call returns.
+// device. Sets marks in the device's work, and other work can wait for a mark. On a CPU there are
+// no streams, and each call returns when its work is done.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class DeviceQueue {
   // Sets a mark after all work that has been put on the stream so far.
   virtual Mark mark(kernels::Stream stream) = 0;
   virtual bool reached(const Mark& mark) = 0;
-  // Lets later work on the stream wait for the mark.
+  // Makes later work on the stream wait for the mark.
   virtual void order(kernels::Stream stream, const Mark& mark) = 0;
   // Blocks the calling thread until the mark is reached.
   virtual void wait(const Mark& mark) = 0;

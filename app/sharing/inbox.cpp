@@ -21,14 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Opens the file in the folder that a `convoy share` locks exclusively while it reads the orders
-// there. It is a regular file, because NFS does not pass locks of folders on to other hosts.
+// Opens the lock file in the folder. A `convoy share` locks it exclusively while it reads the
+// orders in this folder. It is a regular file, because NFS does not pass locks of folders on to
+// other hosts.
 int open_lock(const fs::path& folder, int flags) {
   return ::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0600);
 }
 
-// Returns whether a `convoy share` reads the orders in the folder. Asks for a shared lock, so that
-// other processes can ask at the same moment.
+// Returns whether a `convoy share` reads the orders in the folder. Tries to get a shared lock, so
+// that other processes can ask at the same moment.
 bool is_read(const fs::path& folder) {
   const int file = open_lock(folder, 0);
   if (file < 0) return false;
@@ -69,7 +70,7 @@ Inbox::Inbox(const fs::path& out) : folder_(out / kFolder) {
   fs::create_directories(folder_);
   lock_ = open_lock(folder_, O_CREAT);
   // Wait for the lock, because is_read() in another process may hold it for a moment. Ignore
-  // errors: on a file system without locks no orders come.
+  // errors, because no orders come on a file system without locks.
   while (lock_ >= 0 && ::flock(lock_, LOCK_EX) != 0 && errno == EINTR) {
   }
 }

@@ -1,5 +1,5 @@
 // Manages the folder OUT/inbox, through which another process gives orders to the `convoy share`
-// that runs in OUT. An order is a file. NAME.toml has jobs to add, and NAME.remove stops the job
+// that runs in OUT. Each order is a file. NAME.toml has jobs to add, and NAME.remove stops the job
 // NAME.
 #pragma once
 
@@ -10,18 +10,18 @@
 namespace convoy::app {
 
 // Orders the `convoy share` that runs in `out` to add the jobs of the file `jobs`. Throws
-// UsageError if none runs there. Does not touch the locks of runs (RunLock).
+// UsageError if no `convoy share` runs there. Does not touch the locks of runs (RunLock).
 void request_jobs(const std::filesystem::path& out, const std::filesystem::path& jobs);
-// Orders it to stop the job. Throws UsageError if none runs there, or if OUT/share.json names no
-// such job that has not finished.
+// Orders the `convoy share` that runs in `out` to stop the job `job`. Throws UsageError if no
+// `convoy share` runs there, or if OUT/share.json lists no such job as waiting or running.
 void request_removal(const std::filesystem::path& out, const std::string& job);
 
 class Inbox {
  public:
   static constexpr const char *kFolder = "inbox", *kReport = "share.json";
 
-  // Empties the folder. While this object lives, it holds a lock on the folder, by which other
-  // processes see that somebody reads the orders. The process must hold the RunLock of `out`.
+  // Empties the folder, and locks it while this object lives. The lock shows other processes that
+  // somebody reads the orders. The process must hold the RunLock of `out`.
   explicit Inbox(const std::filesystem::path& out);
   ~Inbox();
   Inbox(const Inbox&) = delete;

@@ -66,8 +66,8 @@ void Job::fail(int status, const std::string& message) {
   exit_status_ = status;
 }
 
-// Runs the job and notes how it ended. The job's session is destroyed before the device learns that
-// the job has ended, because the device then gives its memory to other jobs.
+// Runs the job and records how it ended. Destroys the job's session before it tells the device that
+// the job has ended, because the device then gives the job's memory to other jobs.
 void Job::run() noexcept {
   const LogName name(spec_.name);
   try {

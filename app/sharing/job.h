@@ -30,7 +30,7 @@ inline constexpr auto kChoices<JobKind> = std::to_array<Choice<JobKind>>({{"trai
 struct JobSpec {
   std::string name;
   JobKind kind = JobKind::train;
-  int priority = 0;    // higher goes first
+  int priority = 0;    // jobs of higher priority go first
   double arrival = 0;  // seconds after the start of `convoy share`
   TrainOptions train;
   std::vector<TrainOptions> members;  // the options of each member of a training with --members
@@ -55,8 +55,8 @@ inline constexpr auto kChoices<JobStatus> = std::to_array<Choice<JobStatus>>({{"
                                                                               {"stopped", JobStatus::stopped},
                                                                               {"failed", JobStatus::failed}});
 
-// Runs a job in a thread of its own. The folder of the job gets everything that the job would leave
-// if it ran alone, and log.txt, which has what it would print.
+// Runs a job in a thread of its own. The job's folder gets all files that the job would write if it
+// ran alone. It also gets log.txt, with the text that the job would print.
 class Job {
  public:
   using Clock = std::chrono::steady_clock;
@@ -73,7 +73,7 @@ class Job {
 
   void start();
   // Asks the job to stop after its current step. A training then saves a checkpoint, from which it
-  // can be resumed. A job that still waits for its arrival never starts.
+  // can be resumed. A job that has not started yet never starts.
   void stop();
 
   const JobSpec& spec() const { return spec_; }
@@ -82,7 +82,7 @@ class Job {
   bool ended() const { return status_ != JobStatus::waiting && status_ != JobStatus::running; }
   // Returns why the job failed, in one line; empty if it did not.
   std::string message() const;
-  // Returns the work that a training had to do when it was set up.
+  // Returns all the work of a training, as planned when it was set up.
   PlannedWork planned() const;
 
  private:

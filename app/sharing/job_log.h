@@ -5,7 +5,7 @@
 
 namespace convoy::app {
 
-// Names the calling thread's job until the object is destroyed.
+// Sets the name of the calling thread's job until the object is destroyed.
 class LogName {
  public:
   explicit LogName(const std::string& name);

@@ -24,8 +24,8 @@ Range range_of(const MappedJob& job, int part) {
   return {job.offset[part], job.offset[part] + aligned(job.need.bytes[part])};
 }
 
-// Gives the parts of jobs (MemoryPart) their places in memory, one after the other.
-// `placed_[job][part]` says which parts have a place.
+// Finds offsets for the parts of jobs (MemoryPart), one part after the other. `placed_[job][part]`
+// says whether a part has an offset.
 class Placing {
  public:
   Placing(std::int64_t capacity, std::span<MappedJob> jobs)
@@ -33,21 +33,22 @@ class Placing {
     for (const MappedJob& job : jobs_) placed_.emplace_back(kMemoryParts, job.placed);
   }
 
-  // Gives the part the free bytes with the lowest offset. Returns false if there are not enough in
-  // one piece.
+  // Places the part in free memory, at the lowest possible offset. Returns false if no free range
+  // is large enough.
   bool place_free(std::size_t job, int part) { return place(job, {part}, 0); }
-  // Gives the part the bytes with the lowest cost_of(), free or shared with other parts. Returns
-  // false if there are none.
+  // Places the part where its cost_of() is lowest, in free memory or over other parts. Returns
+  // false if it may not be placed anywhere.
   bool place_shared(std::size_t job, int part) { return place(job, {part}, kAnyCost); }
-  // Gives the job's state and scratch memory bytes that may be shared. If the scratch memory finds
-  // no place next to the state, places both again, one directly after the other. Throws DoesNotFit
-  // if that is impossible.
+  // Places the job's scratch memory, which may overlap other parts. If the scratch memory or the
+  // state has no place, places both again, one directly after the other. Throws DoesNotFit if that
+  // is impossible.
   void place_both(std::size_t job) {
     if (placed_[job][kState] && place_shared(job, kScratch)) return;
     forget(job);
     if (!place(job, {kState, kScratch}, kAnyCost)) throw DoesNotFit(jobs_[job], capacity_);
   }
-  // Gives all these jobs the bytes of the largest one: free ones, or those of jobs that stay.
+  // Places all these jobs over each other, in the memory of the largest one. This memory is free if
+  // possible. Otherwise it overlaps jobs that stay.
   void stack(const std::vector<std::size_t>& jobs) {
     const auto bytes = [&](std::size_t job) {
       return aligned(jobs_[job].need.bytes[kState]) + aligned(jobs_[job].need.bytes[kScratch]);
@@ -67,9 +68,9 @@ class Placing {
  private:
   static constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max();
 
-  // Places the parts directly one after the other, where their cost_of() is the least but at most
-  // `most_cost`. Scratch memory that may be shared fills the memory from its end, other parts from
-  // its start. Returns false if there is no such place.
+  // Places the parts directly one after the other at the offset where their cost_of() is lowest. Of
+  // equal costs, shared scratch memory takes the highest offset, and other parts take the lowest.
+  // Returns false if the cost exceeds `most_cost` everywhere.
   bool place(std::size_t job, const std::vector<int>& parts, std::int64_t most_cost) {
     std::int64_t bytes = 0;
     for (const int part : parts) bytes += aligned(jobs_[job].need.bytes[part]);
@@ -112,8 +113,8 @@ class Placing {
     return sum;
   }
 
-  // Returns the cost of putting the part into `range`, or nothing if that is not allowed. The cost
-  // is mainly the bytes of states that must be copied out and in again because parts overlap.
+  // Returns the cost of placing the part in `range`, or nothing if that is not allowed. The cost is
+  // mainly the bytes of states that must be copied to host memory and back because parts overlap.
   std::optional<std::int64_t> cost_of(std::size_t job, int part, Range range) const {
     std::int64_t cost = 0;
     for (std::size_t other = 0; other < jobs_.size(); ++other)
@@ -183,7 +184,7 @@ void place_all(std::int64_t capacity, std::span<MappedJob> jobs, bool stay_apart
   for (const std::size_t job : fresh)
     if (jobs[job].stays) staying.push_back(job);
   std::erase_if(fresh, [&](std::size_t job) { return jobs[job].stays; });
-  // Jobs that stay choose before the others.
+  // Place jobs that stay before the others.
   if (!stay_apart) placing.stack(staying);
   for (const std::size_t job : staying)
     if (stay_apart && !(placing.place_free(job, kState) && placing.place_free(job, kScratch)))

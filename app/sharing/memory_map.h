@@ -1,6 +1,7 @@
-// Decides where in a device's memory the parts (MemoryPart: inputs, state, scratch) of several jobs
-// lie. If memory is short, parts of jobs that take turns overlap: their scratch memory is shared,
-// and states wait in host memory while other jobs use their bytes.
+// Decides where the memory of several jobs lies in a device's memory. A job's memory has three
+// parts (MemoryPart): inputs, state and scratch. If memory is short, parts of jobs that take turns
+// overlap. Their scratch memory is then shared, and a job's state is kept in host memory while
+// other jobs use its place on the device.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,19 @@ namespace convoy::app {
 struct MappedJob {
   std::string name;
   MemoryNeed need;
-  // Whether only jobs that stay, too, may use the job's memory, so that trainings never stop it.
+  // Whether the job shares memory only with other such jobs. Jobs that share memory cannot run at
+  // the same time, so a job that stays never has to wait for a training.
   bool stays = false;
-  // The first byte of each part in the device's memory. It is fixed if `placed`, else
+  // The offset of each part in the device's memory, in bytes. It is fixed if `placed` is set; else
   // place_jobs() sets it.
   std::int64_t offset[kMemoryParts] = {};
   bool placed = false;
 };
 
-// Says that a job does not fit into the memory, even if the other jobs share all that they may
-// share.
+// Says that a job does not fit into the memory, even if all jobs share as much memory as they may.
 struct DoesNotFit : kernels::OutOfMemory {
   DoesNotFit(const MappedJob& job, std::int64_t capacity);
-  std::string job;  // its name
+  std::string job;  // the name of the job
 };
 
 // Returns the bytes that all jobs need if nothing overlaps.
@@ -36,14 +37,14 @@ std::int64_t bytes_side_by_side(std::span<const MappedJob> jobs);
 
 // Returns whether two jobs have bytes in common, so that they cannot run at the same time.
 bool share_memory(const MappedJob& a, const MappedJob& b);
-// Returns whether `other` uses bytes in which the state of `job` lies.
+// Returns whether `other` uses bytes that belong to the state of `job`.
 bool overwrites_state(const MappedJob& other, const MappedJob& job);
 
 // Places the jobs that are not placed yet in `capacity` bytes. Every part starts at a multiple of
 // kMapAlignment. Nothing overlaps if that is possible. Otherwise scratch memory overlaps first,
-// then states, and those of jobs that follow each other last, because the next job's state is
-// copied in while the current job runs. Jobs that stay share memory with each other only if not all
-// jobs fit otherwise. Throws DoesNotFit; then no job has been placed.
+// then states. States of jobs that follow each other overlap last, because the next job's state is
+// copied to the device while the current job runs. Jobs that stay overlap each other only if the
+// jobs do not fit otherwise. Throws DoesNotFit without placing any job.
 inline constexpr std::int64_t kMapAlignment = 4096;
 void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs);
 

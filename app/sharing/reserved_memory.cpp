@@ -30,7 +30,7 @@ void ReservedMemory::add(const std::string& name, bool stays, bool starts_with_o
 void ReservedMemory::ask(int number, const MemoryNeed& need) {
   Job& job = at(number);
   if (job.map.placed) {
-    // A run with --halving stops members and makes a smaller session, which gets the same memory.
+    // A training with --halving makes a second, smaller session, which gets the same memory.
     if (!std::ranges::equal(need.bytes, job.map.need.bytes, std::less_equal<>()))
       throw std::logic_error("a second session of a job needs more memory than the first");
   } else {
@@ -77,7 +77,7 @@ void ReservedMemory::place_waiting() {
   }
 }
 
-// Reserves the first arena. It has as many bytes as the memory limit. Without a limit it has what
+// Reserves the first arena. Its size is the memory limit. Without a limit, it is the memory that
 // the jobs that start together need, but at most the free memory.
 void ReservedMemory::reserve_first(const std::vector<Job*>& asked) {
   std::int64_t bytes = limit_;
@@ -109,8 +109,8 @@ void ReservedMemory::place(const std::vector<Job*>& asked) {
   reserve_host_states();
 }
 
-// Gives a job an arena of its own, if the device has enough free memory. Used for jobs that come
-// after those that start together.
+// Gives a job an arena of its own, if the device has enough free memory. Used for jobs that ask for
+// memory after the jobs that start together have been placed.
 void ReservedMemory::place_alone(Job& job) {
   const std::int64_t bytes = bytes_side_by_side({&job.map, 1});
   if (job.map.placed || bytes > free_memory(backend_)) return;

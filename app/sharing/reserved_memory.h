@@ -1,8 +1,8 @@
-// Reserves the device memory of all jobs of a device, and the host memory in which states wait. A
-// state is the part of a job's memory that outlives its steps (MemoryPart::state,
-// execute/device_gate.h). Keeps what each job needs, where its parts are, and which jobs have
-// memory in common. Jobs are named by their number, in the order of add(). Do not use an object
-// from several threads at once.
+// Reserves the device memory of all jobs of a device, and host memory for states that are not
+// always on the device. A state is the part of a job's memory that outlives its steps
+// (MemoryPart::state, execute/device_gate.h). This class records what memory each job needs, where
+// its parts are, and which jobs have memory in common. Jobs are numbered in the order of add(). Do
+// not use an object from several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -22,25 +22,26 @@ namespace convoy::app {
 
 class ReservedMemory {
  public:
-  // `limit` is the most bytes of device memory for all jobs together; 0: all that is free.
+  // `limit` is the most bytes of device memory for all jobs together. 0 means all that is free.
   ReservedMemory(kernels::Backend backend, std::int64_t limit) : backend_(backend), limit_(limit) {}
 
-  // If `starts_with_others`, the job's memory is placed together with that of all jobs that were
-  // added so and have not asked for theirs yet. Jobs that `stay` share no memory with others.
+  // Adds a job. Jobs that start with others are placed together, when all of them have asked for
+  // memory. A job that stays shares no memory with jobs that do not stay.
   void add(const std::string& name, bool stays, bool starts_with_others);
-  // Asks for memory of a job, and places all jobs that can be placed now. A later call for a
-  // smaller session of the same job keeps the memory. Throws std::logic_error if that session needs
-  // more.
+  // Asks for the memory of a job, and places all jobs that can be placed now. If the same job asks
+  // again, for a smaller session, it keeps its memory. Throws std::logic_error if the second
+  // session needs more memory.
   void ask(int job, const MemoryNeed& need);
-  // Frees the memory of a job that has ended, and places the jobs that wait for it.
+  // Frees the memory of a job that has ended, and places jobs that wait for memory.
   void end(int job);
 
   bool placed(int job) const { return at(job).map.placed; }
-  // Returns the error because of which the job got no memory; null if there is none.
+  // Returns the error that kept the job from getting memory; null if there is none.
   std::exception_ptr failure(int job) const { return at(job).failure; }
   std::span<std::byte> part(int job, MemoryPart part) const;
   std::span<std::byte> state(int job) const { return part(job, MemoryPart::state); }
-  // The host memory of a job's state. It is null unless another job overwrites the state.
+  // Returns the host memory for a job's state. It is null unless another job uses the state's place
+  // on the device.
   std::byte* host_state(int job) const { return at(job).host_state.data(); }
 
   int jobs() const { return static_cast<int>(jobs_.size()); }
@@ -48,16 +49,16 @@ class ReservedMemory {
   bool conflict(int a, int b) const {
     return conflicts_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] != 0;
   }
-  // Returns whether `other` uses bytes in which the state of `job` lies.
+  // Returns whether `other` uses bytes that belong to the state of `job`.
   bool overwrites(int other, int job) const;
   bool states_overlap(int a, int b) const;
-  bool any_state_waits() const;  // whether a job overwrites the state of another
+  bool any_state_waits() const;  // whether any job uses the place of another job's state
   std::int64_t bytes() const;    // reserved bytes of the device, for all jobs
 
  private:
   struct Job {
     MappedJob map;
-    std::byte* base = nullptr;  // the start of the memory to which the offsets in `map` belong
+    std::byte* base = nullptr;  // the address from which the offsets in `map` count
     std::size_t arena = 0;
     bool starts_with_others = false, asked = false, ended = false;
     kernels::Arena host_state;

@@ -240,8 +240,8 @@ void Share::calibrate_if_due() {
   std::fflush(stdout);
 }
 
-// Returns the seconds from the start until the last training ended. While trainings run, their last
-// finished steps count instead.
+// Returns the seconds from the start until the end of the last training. While trainings run,
+// returns the seconds until the last step that any of them finished.
 double Share::work_seconds() const {
   Clock::time_point last = begin_;
   for (const auto& job : jobs_)

@@ -29,8 +29,8 @@ template <>
 inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>(
     {{"auto", SharePolicy::automatic}, {"turns", SharePolicy::turns}, {"together", SharePolicy::together}});
 
-// Throws UsageError if jobs cannot run in one process. Their names must differ and be names of
-// folders. They must have the same device and tuning file, and no --out of their own.
+// Throws UsageError if the jobs cannot run in one process. Their names must differ and be names of
+// folders. They must have the same backend and tuning file, and must not be partitioned.
 void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names = {});
 
 class Share {
@@ -70,12 +70,13 @@ class Share {
   std::unique_ptr<SharedDevice> device_;
   std::vector<std::unique_ptr<Job>> jobs_;  // in the order of the jobs' numbers in device_
   std::vector<bool> reported_;
-  // Counts orders, starts and ends of jobs.
+  // The number of orders, starts and ends of jobs so far. A calibration begins again if this
+  // changes.
   std::int64_t changes_ = 0;
   std::size_t calibrated_jobs_ = 0;
   double saved_bytes_per_ms_ = 0;  // rate of checkpoints; 0: not measured yet
   std::optional<Calibration> calibration_;
-  // The predicted work_seconds() at the end of all trainings; 0 before it is known.
+  // The predicted end of the last training, in seconds since the start; 0 before it is known.
   double predicted_seconds_ = 0;
   Clock::time_point begin_;
 };

@@ -6,8 +6,8 @@
 namespace convoy::app {
 namespace {
 
-// The most pieces of steps (step_pieces.h) that a training may have in flight while there are
-// services.
+// The most pieces of steps (step_pieces.h) that a training may have launched and not finished while
+// there are services.
 constexpr std::size_t kPiecesAhead = 2;
 
 }  // namespace
@@ -135,8 +135,8 @@ void SharedDevice::enter(int job, DeviceGate::Use use, const DeviceGate::Piece& 
   if (at(job).depth++ > 0) return;
   if (use == DeviceGate::Use::step) throttle(job, lock);
   turns_.wait(job, use);
-  // Ask again after a time limit: nobody notifies this thread when a group has become idle and so
-  // loses its turn.
+  // Nobody notifies this thread when a group has become idle and so loses its turn. So ask again
+  // after options_.idle.
   while (!turns_.admits(job, use)) changed_.wait_for(lock, options_.idle);
   turns_.enter(job, use);
   copies_.make_room(job);
@@ -188,8 +188,9 @@ void SharedDevice::finished(int number, bool training) {
   changed_.notify_all();
 }
 
-// The steps of a service are divided only if its state may have to be copied in: a piece then waits
-// for a part of it. The pieces are shorter than those of a training, since so are the steps.
+// The steps of a service are divided into pieces only if the service's state may be in host memory.
+// Each piece then waits only for the part of the state that it uses. The pieces are shorter than
+// those of a training, because the steps are shorter. 0 means that steps are not divided.
 double SharedDevice::longest_piece_ms(int job) const {
   constexpr double kServicePieceMs = 0.25;
   const Lock lock(mutex_);
@@ -197,8 +198,8 @@ double SharedDevice::longest_piece_ms(int job) const {
   return memory_.host_state(job) != nullptr ? kServicePieceMs : 0;
 }
 
-// Lets a training have only a few pieces in flight while there are services, since a service waits
-// for them.
+// While there are services, lets a training have only a few unfinished pieces on the device,
+// because a service must wait for them.
 void SharedDevice::throttle(int job, Lock& lock) {
   if (turns_.serves(job)) return;
   while (turns_.any_service() && copies_.in_flight(job) >= kPiecesAhead) {
@@ -208,8 +209,8 @@ void SharedDevice::throttle(int job, Lock& lock) {
   }
 }
 
-// Begins to copy in the states of the jobs whose turn is next, if no work that is under way uses
-// their memory.
+// Begins to copy to the device the states of the jobs whose turn comes next, if no current work
+// uses their place there.
 void SharedDevice::prefetch_next() {
   for (const int next : turns_.take_next_jobs())
     if (options_.prefetch && copies_.waits_in_host_memory(next)) copies_.bring_state(next);

@@ -1,10 +1,10 @@
 // A device that several jobs of one process share. It gives every job a gate
-// (execute/device_gate.h), and lets the job's thread through the gate when the job may use the
-// device and its state is in device memory.
+// (execute/device_gate.h). The job's thread may pass the gate when the job may use the device and
+// the job's state is in device memory.
 //
 // ReservedMemory places the memory of the jobs, Turns says which job may launch work, and
 // StateCopies moves states between the device and host memory. This class calls all three under one
-// lock, and lets the threads wait. It keeps the progress of the jobs.
+// lock, and makes threads wait at their gates. It also keeps the progress of the jobs.
 #pragma once
 
 #include <condition_variable>
@@ -29,26 +29,29 @@ class SharedDevice {
   using Groups = Turns::Groups;
 
   explicit SharedDevice(const SharingOptions& options);
-  // Uses the queue instead of that of options.backend.
+  // Uses `queue` instead of a queue for options.backend.
   SharedDevice(const SharingOptions& options, std::unique_ptr<DeviceQueue> queue);
   ~SharedDevice();
 
-  // Adds a job and returns its number. With `starts_with_others`, its memory is placed together
-  // with that of all other jobs that were added with it and have not reserved memory yet.
+  // Adds a job and returns its number. Jobs that start with others are placed in memory together,
+  // when all of them have reserved memory.
   int add(const SharedJob& job, bool starts_with_others);
   // Returns the gate of a job, which only one thread may use. It lives as long as this object.
   DeviceGate& gate(int job);
-  // Tells that the job has ended and its session is gone. Its memory is free from now on.
+  // Tells the device that the job has ended and its session is gone. Other jobs may then get its
+  // memory.
   void end(int job);
 
-  // Sets which trainings run side by side: those of a group. The groups take turns (turns.h). A job
-  // that is in no group gets a group of its own. Jobs of a group must not share memory.
+  // Sets the groups of trainings. The trainings of a group run side by side, and the groups take
+  // turns (turns.h). A job that is in no group gets a group of its own. Jobs of a group must not
+  // share memory.
   void arrange(const Groups& groups);
-  // Lets only these trainings run, or all trainings if there is no value. Services always run.
+  // Lets only the trainings `jobs` run, or all trainings if `jobs` has no value. Services always
+  // run.
   void focus(std::optional<std::vector<int>> jobs);
   // Returns whether two jobs have memory in common. Both must have reserved memory.
   bool share_memory(int a, int b) const;
-  // Returns whether memory is so short that states wait in host memory.
+  // Returns whether memory is so short that states of jobs are moved to host memory.
   bool swaps() const;
 
   struct Progress {
@@ -57,13 +60,13 @@ class SharedDevice {
     std::int64_t evaluated_batches = 0;  // finished steps of tests
     Clock::time_point finished_at;       // when the last step of training finished
     Clock::time_point worked_until;      // when the last step of any kind finished, or the job ended
-    std::int64_t swapped_bytes = 0;      // copied out of the device and into it
+    std::int64_t swapped_bytes = 0;      // bytes of states that were copied out of the device and into it
   };
   Progress progress(int job) const;
-  // Sets how long a step takes if the job runs alone. steps_of_turn() then makes turns so long that
-  // copies of states take little of the time.
+  // Sets how long a step takes if the job runs alone. From this, steps_of_turn() computes turns
+  // that are long compared with the copies of states.
   void set_step_ms(int job, double milliseconds);
-  // Returns how many steps a turn of the job has.
+  // Returns the number of steps in a turn of the job.
   std::int64_t steps_of_turn(int job) const;
   std::int64_t memory_bytes() const;  // the bytes that are reserved for all jobs
 
@@ -71,7 +74,7 @@ class SharedDevice {
   class Gate;
   struct Job {
     std::unique_ptr<Gate> gate;
-    int depth = 0;  // the nesting of enter(); only the job's thread uses it
+    int depth = 0;  // how many calls of enter() are nested; only the job's thread uses it
     Progress progress;
   };
   using Lock = std::unique_lock<std::mutex>;

@@ -35,7 +35,7 @@ void StateCopies::evict(int number) {
   job.resident = false;
   job.arriving.clear();
   if (!job.host_is_old) {
-    // Others must not write to the memory before the copies into it have ended.
+    // Other jobs must not write to the memory before the copies into it have ended.
     if (after[1]) job.out = after[1];
     return;
   }
@@ -72,7 +72,7 @@ void StateCopies::copy_in(int number, const std::vector<Mark>& after) {
   Job& job = at(number);
   const std::span<std::byte> state = memory_.state(number);
   const auto bytes = static_cast<std::int64_t>(state.size());
-  // Copies of one direction run one after the other, so the first one waits for all.
+  // Copies of one direction run one after the other, so only the first one must wait for `after`.
   std::span<const Mark> waits = after;
   job.arriving.clear();
   for (CopyGroup& group : plan_copies({state.data(), bytes}, job.order, least_group_bytes_)) {
@@ -97,8 +97,8 @@ void StateCopies::clear(int number) {
 }
 
 // Returns the marks (DeviceQueue::Mark) that must be reached before the job may write to its
-// memory: the end of the work, and of the copies to the host, of all jobs that have memory in
-// common with it.
+// memory. For all jobs that have memory in common with it, they are the end of the work and the end
+// of copies to host memory.
 std::vector<DeviceQueue::Mark> StateCopies::marks_of_conflicts(int number) const {
   std::vector<Mark> marks;
   for (int other = 0; other < memory_.jobs(); ++other)
@@ -121,7 +121,7 @@ std::vector<DeviceQueue::Mark> StateCopies::marks_before(
     marks.push_back(its.last);
     if (conflict) marks.push_back(its.out);
   }
-  // A part arrives after all parts before it, so only the last one that is used needs a wait.
+  // Parts arrive in order, so it is enough to wait for the last part that is used.
   const auto is_used = [&](const Arrival& part) {
     return first_used == nullptr || std::ranges::any_of(part.ranges, [&](const MemoryRange& range) {
              return std::ranges::any_of(*first_used,

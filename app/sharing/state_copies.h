@@ -1,7 +1,7 @@
 // Moves the states of jobs between a device and host memory, and orders the work of jobs that have
-// memory in common. Keeps for every job where its state is, and marks of its copies and of the work
-// that it has launched, and in which order its last step used the state. A job is its number in
-// `memory`. Not for several threads at once.
+// memory in common. For every job it records where the state is, and in which order the last step
+// used the state. It also has marks (DeviceQueue::Mark) of the job's copies and launched work. Jobs
+// are identified by their number in `memory`. Do not use an object from several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +19,36 @@ class StateCopies {
  public:
   using Mark = DeviceQueue::Mark;
 
-  // `least_group_bytes`: see plan_copies().
+  // `least_group_bytes` is an argument of plan_copies().
   StateCopies(kernels::Backend backend, DeviceQueue& queue, const ReservedMemory& memory,
               std::int64_t least_group_bytes)
       : backend_(backend), queue_(queue), memory_(memory), least_group_bytes_(least_group_bytes) {}
 
   void add();
-  // Says that the job has a new session, whose inputs and state begin with zeros.
+  // Tells that the job has a new session, whose inputs and state are zero at first.
   void begin_session(int job);
   // Waits for the job's copies and for its work. Ignores errors of the device.
   void wait_for(int job);
 
-  // Starts copying to host memory all states of other jobs that the job's memory overlaps.
+  // Starts to copy states of other jobs to host memory if they overlap the job's memory.
   void make_room(int job);
-  // Begins to copy the job's state in if it is not on the device. What the job's last step used
-  // first comes first.
+  // Starts to copy the job's state to the device if it is not there. Bytes that the job's last step
+  // used first are copied first.
   void bring_state(int job);
   bool waits_in_host_memory(int job) const;
   std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // in both directions
 
-  // Returns the marks for which the job's next work must wait and for which it does not wait yet:
-  // those of jobs with common memory, those of jobs for which takes_turns_with() is true, and those
-  // of the copies that bring what the work uses (DeviceGate::Piece::first_used).
+  // Returns the marks that the job's next work must wait for, except those for which it already
+  // waits. They are the ends of work of two kinds of jobs: jobs with common memory, and jobs for
+  // which takes_turns_with() is true. They are also the ends of the copies to the device that hold
+  // ranges of `first_used` (DeviceGate::Piece), or of all copies if it is null.
   std::vector<Mark> marks_before(int job, const std::function<bool(int other)>& takes_turns_with,
                                  const std::vector<MemoryRange>* first_used);
   // Tells that the job changes its state, so that the copy in host memory is old.
   void changes_state(int job) { at(job).host_is_old = true; }
-  // Marks the end of the piece that the job has put on the stream.
+  // Tells that the job has put a piece of a step on the stream, and marks the end of the piece.
   void launched(int job, kernels::Stream stream, const DeviceGate::Piece& piece);
-  // Returns how many pieces of the job the device has not finished.
+  // Returns the number of launched pieces of the job that the device has not finished.
   std::size_t in_flight(int job);
 
  private:
@@ -59,12 +60,14 @@ class StateCopies {
   struct Job {
     bool resident = false, fresh = true, host_is_old = true;
     Mark last, out;
-    // The parts for which the job's stream does not wait yet, in the order of their arrival.
+    // The parts for whose arrival the job's stream does not wait yet, in the order of their
+    // arrival.
     std::deque<Arrival> arriving;
-    // The ranges of the state that the last whole step used, and those of the step in work.
+    // The ranges of the state that the last whole step used (`order`), and those that the current
+    // step has used so far (`step`).
     std::vector<MemoryRange> order, step;
     std::deque<Mark> flight;
-    // For each other job: its mark for which this job's stream waits already.
+    // The mark of each other job for which this job's stream already waits.
     std::vector<Mark> followed;
     std::int64_t copied_bytes = 0;
   };

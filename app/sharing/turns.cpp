@@ -9,8 +9,7 @@
 namespace convoy::app {
 namespace {
 
-// The assumed rate of copies between a device and host memory, from which the length of turns
-// follows.
+// The assumed rate of copies between a device and host memory. The length of turns depends on it.
 constexpr double kCopiedBytesPerMs = 40e6;
 constexpr std::int64_t kMostStepsOfTurn = 256;
 constexpr int kNoPriority = std::numeric_limits<int>::min();
@@ -47,7 +46,7 @@ void Turns::arrange(const Groups& groups) {
 
 void Turns::wait(int number, Use use) {
   Job& job = at(number);
-  // finished() comes once a step, so count a step at its first piece.
+  // finished() is called once per step. So count a step here only at its first piece.
   if (use == Use::step && job.traits.service && !job.mid_step) ++urgent_, ++job.urgent;
   job.waiting = use;
 }
@@ -86,15 +85,15 @@ bool Turns::any_service() const {
 
 bool Turns::take_turns(int a, int b) const { return !serves(a) && !serves(b) && at(a).group != at(b).group; }
 
-// Returns whether the job may enter now. May begin the turn of the job's group.
+// Returns whether the job may pass its gate now. May begin the turn of the job's group.
 bool Turns::admits(int number, Use use) {
   const Job& job = at(number);
   if (alone_ >= 0) return false;
   const auto waits_alone = [&](const Job& other) { return &other != &job && other.waiting == Use::alone; };
   const auto busy = [](const Job& other) { return other.inside || other.mid_step; };
   if (use == Use::alone) return std::ranges::none_of(jobs_, busy);
-  // If a job waits to use the device alone, only steps that have begun may go on, even if a service
-  // expects a step.
+  // If another job waits to use the device alone, only steps that have begun may go on. They may go
+  // on even while a service has work, which otherwise holds trainings back.
   if (std::ranges::any_of(jobs_, waits_alone)) return job.mid_step;
   for (int other = 0; other < jobs(); ++other)
     if (memory_.conflict(number, other) && busy(at(other))) return false;
@@ -115,8 +114,8 @@ bool Turns::has_turn(int number) {
   return turn_ == at(number).group;
 }
 
-// Returns whether another group may have its turn. That is so in one of these cases, if no job of
-// the current group is in the middle of a step:
+// Returns whether another group may have its turn. For that, no job of the current group may be in
+// the middle of a step, and one of these must hold:
 //   - A job of higher priority waits.
 //   - A job of the same priority waits, and all jobs of the current group have done the steps of
 //     their turn or are idle.
@@ -153,8 +152,8 @@ int Turns::highest_waiting_priority(bool other_groups) const {
 
 bool Turns::left_out(int job) const { return focus_ && std::ranges::find(*focus_, job) == focus_->end(); }
 
-// Returns the group whose turn is next. Among the groups in which a job of the highest waiting
-// priority waits, it is the first one after the current group. Returns -1 if no job waits.
+// Returns the group whose turn is next: the first group after the current one in which a job of the
+// highest waiting priority waits. Returns -1 if no job waits.
 int Turns::next_group() const {
   const int highest = highest_waiting_priority(false);
   int next = -1;
@@ -192,9 +191,10 @@ bool Turns::leaves_state_free(int number) const {
   return true;
 }
 
-// A turn lasts as long as the copies of states that it causes, which then run during the steps of
-// other jobs. If they cannot run during other steps, the turn lasts kExposed times as long, so that
-// copies take little of the time. Without prefetching a turn is one step.
+// A turn is at least as long as the copies of states that it causes, so that these can run during
+// the steps of other jobs. If the job overwrites another job's state, the copies cannot run during
+// steps. Such a turn is kExposed times as long, so that copies take little of the time. Without
+// prefetching a turn is one step.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
   if (!options_.prefetch) return 1;

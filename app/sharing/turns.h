@@ -1,11 +1,12 @@
-// Says which job may launch work. Keeps for every job whether it waits, launches, or is between two
-// pieces of a step, and how many steps it has done in this turn. These rules hold:
+// Decides which job may launch work. Records for every job whether it waits, launches, or is
+// between two pieces of a step, and how many steps it has done in this turn. These rules hold:
 //   - Trainings are divided into groups. The trainings of a group run side by side.
 //   - The groups take turns. A turn is one step, or several steps if states must be copied between
 //     device and host memory (state_copies.h).
 //   - A training of higher priority goes before those of lower priority.
 //   - Services answer requests. While one has work, no training begins a step or a piece of a step.
-// Jobs are named by their number in `memory`. Do not use an object from several threads at once.
+// Jobs are identified by their number in `memory`. Do not use an object from several threads at
+// once.
 #pragma once
 
 #include <chrono>
@@ -34,26 +35,28 @@ class Turns {
   // Sets the groups. A job that is in no group gets a group of its own. Throws std::logic_error if
   // jobs of a group share memory.
   void arrange(const Groups& groups);
-  // Lets only these trainings run, or all trainings if there is no value.
+  // Lets only the trainings `jobs` run, or all trainings if `jobs` has no value.
   void focus(std::optional<std::vector<int>> jobs) { focus_ = std::move(jobs); }
   void set_step_ms(int job, double milliseconds) { at(job).step_ms = milliseconds; }
   std::int64_t steps_of_turn(int job) const;
 
-  // A job calls wait(), then admits() until it returns true, then enter(), and leave() at the end.
+  // To use the device, a job calls wait(), then admits() until that returns true, then enter(), and
+  // finally leave().
   void wait(int job, Use use);
   bool admits(int job, Use use);
   void enter(int job, Use use);
   void leave(int job, Use use, const DeviceGate::Piece& piece);
   void expect_step(int job, bool soon);
-  // Says that the job's oldest step in flight is finished.
+  // Tells that the oldest launched step of the job has finished.
   void finished(int job);
 
   bool serves(int job) const { return at(job).traits.service; }
   bool any_service() const;
-  // Returns whether the jobs are trainings of different groups.
+  // Returns whether both jobs are trainings and their groups differ.
   bool take_turns(int a, int b) const;
-  // Returns the jobs whose turn comes next, without those whose state's memory is used by work that
-  // is under way. Only the first call in a turn returns jobs; later calls return none.
+  // Returns the jobs whose turn comes next and whose states can be copied to the device now. A
+  // state cannot be copied while current work uses its place on the device. Only the first call in
+  // a turn returns jobs; later calls return none.
   std::vector<int> take_next_jobs();
 
  private:
@@ -76,7 +79,7 @@ class Turns {
   int highest_waiting_priority(bool other_groups) const;
   bool left_out(int job) const;
   int next_group() const;
-  // Returns how many turns after the current group the group has its turn.
+  // Returns after how many turns `group` follows the current group.
   int distance(int group) const { return group > turn_ ? group - turn_ : group - turn_ + groups_; }
   bool leaves_state_free(int job) const;
   int jobs() const { return static_cast<int>(jobs_.size()); }
@@ -88,10 +91,10 @@ class Turns {
   StateCopies& copies_;
   std::vector<Job> jobs_;
   int alone_ = -1;  // the job that uses the device alone; -1 if there is none
-  int urgent_ = 0;  // the steps of services that are expected, wait or run
+  int urgent_ = 0;  // the number of services' steps that are expected, wait or run
   int turn_ = -1;   // the group whose turn it is; -1 before the first turn
   int groups_ = 0;
-  bool turn_began_ = false;  // whether take_next_jobs() has not been called in this turn
+  bool turn_began_ = false;  // whether a turn has begun since the last call of take_next_jobs()
   std::optional<std::vector<int>> focus_;
 };
 

@@ -151,12 +151,12 @@ void LayerWriter::write(const LayerNorm& norm) {
   if (image) graph_.node("Transpose", {result}, output()).set("perm", Dims{0, 3, 1, 2});
 }
 
-// Writes a group norm as an instance norm in which each group is one channel. ONNX has its own
-// group norm only in opsets after 17, and the file is written in opset 17.
+// Writes a group norm as an instance norm in which each group is one channel. ONNX has a group norm
+// only since opset 18, and the file is written in opset 17.
 void LayerWriter::write(const GroupNorm& norm) {
   const std::vector<float> ones(static_cast<std::size_t>(norm.groups), 1.0f), zeros(ones.size(), 0.0f);
   Dims whole = dims_of(shape());
-  whole[0] = 0;  // 0 keeps the extent of the batch
+  whole[0] = 0;  // in ONNX's Reshape, 0 keeps the extent of the batch
   graph_.node("Reshape", {input(), graph_.constant(part("groups"), {0, norm.groups, -1})}, part("grouped"));
   graph_
       .node("InstanceNormalization",
@@ -206,7 +206,7 @@ void LayerWriter::write(const Activation& activation) {
   throw std::logic_error("an activation that export does not know");
 }
 
-// Writes GELU as PyTorch does: x (1 + erf(x / sqrt(2))) / 2, or the form with tanh.
+// Writes GELU as PyTorch does: x (1 + erf(x / sqrt(2))) / 2, or the approximation with tanh.
 void LayerWriter::write_gelu(bool tanh) {
   std::string inner = part("scaled");
   if (tanh) {
@@ -260,7 +260,7 @@ void LayerWriter::write(const ChannelShuffle& shuffle) {
   const Shape& x = shape();
   const std::int64_t pixels = x.rank() == 4 ? x[2] * x[3] : 1;
   Dims whole = dims_of(x);
-  whole[0] = 0;  // 0 keeps the extent of the batch
+  whole[0] = 0;  // in ONNX's Reshape, 0 keeps the extent of the batch
   const std::string groups =
       graph_.constant(part("groups"), {0, shuffle.groups, x[1] / shuffle.groups, pixels});
   graph_.node("Reshape", {input(), groups}, part("grouped"));
@@ -275,9 +275,9 @@ void LayerWriter::write(const Pad& pad) {
   graph_.node("Pad", {input(), amounts, graph_.scalar(part("value"), p.value)}, output());
 }
 
-// Returns the padding at the end. With ceil_mode, ONNX keeps a last window that starts in the
-// padding, but Convoy and PyTorch leave it out. For such a pool this turns ceil_mode off and
-// returns padding that gives the same windows.
+// Returns the padding at the end of each axis. With ceil_mode, ONNX keeps a last window that starts
+// in the padding, but Convoy and PyTorch leave it out. Such a pool is written without ceil_mode,
+// with padding that gives the same windows as in Convoy.
 std::array<std::int64_t, 2> LayerWriter::end_padding(const Pool& pool, bool& ceil_mode) const {
   std::array<std::int64_t, 2> end{pool.padding[0], pool.padding[1]};
   if (!pool.ceil_mode) return end;
@@ -325,7 +325,8 @@ void LayerWriter::write(const LocalResponseNorm& norm) {
       .set("bias", norm.k);
 }
 
-// Dropout does nothing at inference. ONNX has no stochastic depth, so that becomes an identity.
+// Stochastic depth does not exist in ONNX and is written as an identity, since dropout does nothing
+// at inference.
 void LayerWriter::write(const Dropout& dropout) {
   if (dropout.whole_samples)
     graph_.node("Identity", {input()}, output());

@@ -14,14 +14,14 @@ class LayerWriter {
  public:
   LayerWriter(onnx::GraphProto& graph, const Network& network, bool fold_batch_norm);
 
-  // Writes all layers, then the input and the outputs of the graph. Returns how many elements the
-  // parameters have that the graph holds, without running statistics.
+  // Writes all layers, then the input and the outputs of the graph. Returns the number of elements
+  // in all parameters of the graph, without running statistics.
   std::int64_t write();
   // Returns the number of batch norms that are folded into convolutions.
   std::int64_t folded() const { return std::ssize(norm_of_); }
 
  private:
-  // Write a layer. If a type of layer has no function here, the program does not compile.
+  // Each overload writes one type of layer. A missing overload is a compile error.
   void write(const Input&);
   void write(const Conv2d&);
   void write(const BatchNorm&);
@@ -58,13 +58,13 @@ class LayerWriter {
   std::string input(int index = 0) const;
   std::vector<std::string> inputs() const;
   const std::string& output() const { return value_.back(); }
-  // Returns the name of a value or constant that is part of the layer.
+  // Returns a name for a value or constant inside the layer.
   std::string part(const char* name) const { return layer().name + "/" + name; }
   const ParameterSpec& spec(std::string_view key) const;
   // Writes a parameter as an initialiser and returns its name. `dims` is the shape in the file; if
-  // it is empty, the shape of the parameter is used.
+  // it is empty, the parameter keeps its shape.
   std::string parameter(std::string_view key, Dims dims = {});
-  // Returns the shape with which a parameter [C] is broadcast over the channels of this layer's
+  // Returns the shape in which a parameter of `count` channels is broadcast over this layer's
   // input.
   Dims over_channels(std::int64_t count) const;
 
@@ -72,7 +72,7 @@ class LayerWriter {
   onnx::GraphProto& proto_;
   const Network& network_;
   const bool fold_;
-  // For each convolution: the batch norm that is folded into it.
+  // Maps each convolution to the batch norm that is folded into it.
   std::map<LayerId, LayerId> norm_of_;
   LayerId id_ = 0;
   std::vector<std::string> value_;  // the name of each layer's output

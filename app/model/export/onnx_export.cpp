@@ -15,7 +15,7 @@ namespace convoy::app {
 namespace {
 
 constexpr std::int64_t kOpset = 17;     // the first opset with LayerNormalization
-constexpr std::int64_t kIrVersion = 8;  // the version in the ONNX release that has opset 17
+constexpr std::int64_t kIrVersion = 8;  // the IR version of the ONNX release with opset 17
 
 void check_size(const std::filesystem::path& path, const Network& network) {
   const std::int64_t bytes = network.parameter_count() * std::int64_t{sizeof(float)};

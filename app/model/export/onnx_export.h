@@ -1,6 +1,6 @@
 // Writes a network with its values as an ONNX file (https://onnx.ai/onnx/repo-docs/IR.html) of
-// opset 17. The input is images [batch, C, H, W], normalised as in training. The output is logits
-// [batch, classes]; those of auxiliary classifiers are further outputs. Parameters keep their
+// opset 17. The input is images [batch, C, H, W], normalised as in training. The first output is
+// the logits [batch, classes]. Auxiliary classifiers are further outputs. Parameters keep their
 // names.
 #pragma once
 
@@ -13,15 +13,15 @@
 namespace convoy::app {
 
 struct OnnxOptions {
-  // Folds a batch norm into the convolution before it, which then has a bias.
+  // Whether to fold each batch norm into the convolution before it, which then has a bias.
   bool fold_batch_norm = false;
   std::map<std::string, std::string> metadata;
 };
 
-// Writes the file and returns how many elements its parameters have. `network` is a result of
-// make_network() that was not fused. Parameters without values are drawn from seed 1. Throws
-// std::runtime_error that names the file if it cannot be written or if the parameters take 2 GiB or
-// more, which a single ONNX file cannot hold.
+// Writes the file and returns the number of elements in its parameters. `network` must come from
+// make_network() and must not be fused. Parameters without values are drawn with seed 1. Throws
+// std::runtime_error that names the file if it cannot be written, or if the parameters take 2 GiB
+// or more, which a single ONNX file cannot hold.
 std::int64_t write_onnx(const std::filesystem::path& path, const Network& network,
                         const OnnxOptions& options);
 

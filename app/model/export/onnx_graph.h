@@ -32,14 +32,15 @@ class OnnxGraph {
  public:
   explicit OnnxGraph(onnx::GraphProto& graph) : graph_(graph) {}
 
-  // Appends a node, which gets the name of its output. An empty input name means an absent input.
+  // Appends a node, which gets the name of its output. An empty string in `inputs` means that an
+  // optional input is absent.
   OnnxNode node(const char* op, const std::vector<std::string>& inputs, const std::string& output);
-  // Add an initialiser and return its name.
+  // constant() and scalar() add an initialiser to the graph and return its name.
   std::string constant(const std::string& name, const Dims& dims, std::span<const float> values);
   std::string constant(const std::string& name, const Dims& integers);
   std::string scalar(const std::string& name, float value) { return constant(name, {}, {&value, 1}); }
-  // Declares the graph's input or output. The first extent is the batch, which the file leaves
-  // open.
+  // Declares an input or output of the graph. The first extent is the batch size, which is left
+  // variable.
   static void declare(onnx::ValueInfoProto& value, const std::string& name, const kernels::Shape& shape);
 
  private:

@@ -1,4 +1,4 @@
-// Imports elementwise functions, dropout and softmax.
+// Imports ONNX's elementwise functions, dropout and softmax.
 #include <fmt/format.h>
 
 #include <limits>
@@ -55,7 +55,7 @@ void import_prelu(Importer& importer, const FileNode& node) {
 }
 
 void import_activation(Importer& importer, const FileNode& node) {
-  // ONNX's Swish has a factor alpha.
+  // ONNX's Swish is x * sigmoid(alpha * x).
   if (node.real("alpha", 1) != 1) node.fail("alpha is not 1, which is not supported");
   const ActivationKind kind = node.op == "Sigmoid"     ? ActivationKind::sigmoid
                               : node.op == "HardSwish" ? ActivationKind::hard_swish
@@ -90,7 +90,7 @@ void import_identity(Importer& importer, const FileNode& node) {
 }
 
 void import_cast(Importer& importer, const FileNode& node) {
-  // Values of TensorProto::DataType.
+  // These are values of ONNX's TensorProto::DataType.
   constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const std::int64_t to = node.integer("to", kFloat);
   if (to != kFloat && to != kHalf && to != kDouble && to != kBfloat)

@@ -12,7 +12,7 @@ std::int64_t product(const std::vector<Factor>& factors) {
   return size;
 }
 
-// Appends a factor. If it and the last factor are consecutive parts of one axis, joins the two.
+// Appends a factor, or joins it with the last factor if both are consecutive parts of one axis.
 void append(std::vector<Factor>& factors, const Factor& next) {
   if (!factors.empty()) {
     Factor& last = factors.back();
@@ -24,8 +24,8 @@ void append(std::vector<Factor>& factors, const Factor& next) {
   factors.push_back(next);
 }
 
-// Removes factors with `size` elements in total from the front, and returns them. It may split a
-// factor. Returns nothing if no factors have exactly this size.
+// Removes factors from the front whose sizes multiply to `size`, and returns them. The last of them
+// may be split off from a larger factor. Returns nothing if no factors have exactly this size.
 std::optional<std::vector<Factor>> take(std::deque<Factor>& from, std::int64_t size) {
   std::vector<Factor> taken;
   if (size == 1 && !from.empty() && from.front().size == 1) {

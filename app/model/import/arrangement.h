@@ -1,7 +1,7 @@
-// Describes in which shape and order of axes a value of a file presents the output of a layer. At
-// import Reshape and Transpose add no layer and only change this arrangement, until an operation
-// needs the image itself. So a channel shuffle, a flattened image, or channels on the last axis are
-// recognised whichever nodes a file uses for them.
+// Describes how a value in an ONNX file is derived from the output of a layer: by its shape and the
+// order of its axes. During import, Reshape and Transpose add no layer. They only change this
+// arrangement, until an operation needs the image itself. So the importer recognises a channel
+// shuffle, a flattened image, or channels on the last axis, whichever nodes the file uses for them.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace convoy::app::onnx_import {
 
-// A part of one of the layer's axes N, C, H, W (0 to 3). For example C = 6 can be split into a
-// factor of size 2 and stride 3, and one of size 3 and stride 1. `stride` is how far a step of one
-// along the factor goes along the axis.
+// A factor of one of the layer's axes N, C, H, W (0 to 3). For example, C = 6 can be split into a
+// factor of size 2 and stride 3, and a factor of size 3 and stride 1. A step of 1 along the factor
+// is a step of `stride` along the axis.
 struct Factor {
   int axis = 0;
   std::int64_t stride = 1, size = 1;
@@ -22,34 +22,35 @@ struct Factor {
 class Arrangement {
  public:
   Arrangement() = default;
-  // Makes the arrangement that presents the layer's output unchanged: [N, C, H, W] or [N, C].
+  // Makes the arrangement of a value that is the layer's output unchanged: [N, C, H, W] or [N, C].
   explicit Arrangement(const Dims& layer);
 
   const Dims& layer() const { return layer_; }
   Dims dims() const;
   int rank() const { return static_cast<int>(axes_.size()); }
-  // Return the arrangement after Reshape or Transpose. Return nothing if an axis would have to be
-  // split where it cannot be split into factors, or if `order` is no permutation.
+  // Return the arrangement after Reshape or Transpose. reshaped() returns nothing if the axes
+  // cannot be split into factors of the new extents. transposed() returns nothing if `order` is no
+  // permutation.
   std::optional<Arrangement> reshaped(const Dims& dims) const;
   std::optional<Arrangement> transposed(const std::vector<std::int64_t>& order) const;
 
-  bool is_plain() const;  // whether it presents the layer's output unchanged
-  bool is_flat() const;   // whether it is [N, C H W]
-  // Returns g if the only change is a channel shuffle with g groups, else 0.
+  bool is_plain() const;  // whether the value is the layer's output unchanged
+  bool is_flat() const;   // whether the value is [N, C * H * W]
+  // Returns g if the value is the layer's output with a channel shuffle of g groups, else 0.
   int shuffle_groups() const;
-  // Returns which axis of the value is the whole axis `layer_axis` (0 to 3) of the layer. Returns
-  // -1 if none is, as for H and W of extent 1.
+  // Returns the axis of the value that is the whole axis `layer_axis` (0 to 3) of the layer.
+  // Returns -1 if there is no such axis, as for H and W of extent 1.
   int place_of(int layer_axis) const;
-  // Returns whether `other` has the same order of axes and factors. The extents may differ.
+  // Returns whether both values have the same number of axes, with N and C on the same axes.
   bool has_order_of(const Arrangement& other) const;
 
-  // Returns the same arrangement for a layer with another number of channels. Requires that the
-  // axis of channels is whole.
+  // Returns the same arrangement for a layer with another number of channels. The value must have
+  // an axis that is the layer's axis of channels (place_of(1) >= 0).
   Arrangement with_channels(std::int64_t channels) const;
 
-  // A range of the layer's channels, and its arrangement in the value.
+  // A range of the layer's channels, and the arrangement of a value with these channels alone.
   struct ChannelRange;
-  // Returns the channels that are the indices [begin, begin + count) of axis `place`. Returns
+  // Returns the channels that belong to the indices [begin, begin + count) of axis `place`, or
   // nothing if these are not consecutive channels.
   std::optional<ChannelRange> channel_range(int place, std::int64_t begin, std::int64_t count) const;
 
@@ -57,7 +58,7 @@ class Arrangement {
 
  private:
   Dims layer_;  // the extents of the layer's output
-  // For each axis of the value: its factors. H and W of extent 1 are left out.
+  // The factors of each axis of the value. H and W are left out if their extent is 1.
   std::vector<std::vector<Factor>> axes_;
 };
 

@@ -8,10 +8,12 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// The most elements of a computed constant; shapes have only a few.
+// The largest number of elements of a computed constant. Computed constants are mostly shapes,
+// which have only a few elements.
 constexpr std::int64_t kMostComputed = 1 << 16;
 
-// Computes with integers, which wrap around on overflow. Signed overflow would be undefined in C++.
+// Integers wrap around on overflow. They are computed as unsigned, because signed overflow is
+// undefined in C++.
 std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b) {
   const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
   const std::string& op = node.op;
@@ -28,7 +30,7 @@ std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b
     return op == "Mod" ? 0 : static_cast<std::int64_t>(0 - ua);
   }
   if (op == "Div") return a / b;
-  // The result of Mod has the sign of the divisor.
+  // In ONNX the result of Mod has the sign of the divisor. In C++ it has the sign of the dividend.
   return a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b;
 }
 
@@ -91,7 +93,8 @@ std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
   if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
-  // Arithmetic with weights is not evaluated, because its result would replace trained weights.
+  // Do not compute with weights, because the network would then have the result in place of the
+  // weights themselves.
   if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
     return std::nullopt;
   const bool for_integers = node.op != "Pow",
@@ -130,7 +133,7 @@ std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
 }
 
 std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
-  // Values of TensorProto::DataType.
+  // These are values of ONNX's TensorProto::DataType.
   constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const Constant& from = need(node, inputs, 0);
   const std::int64_t to = node.integer("to", kFloat);

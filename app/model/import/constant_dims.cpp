@@ -1,4 +1,4 @@
-// Computes the axes and extents of the operations that only change a shape.
+// Computes the shapes that ONNX's Reshape, Unsqueeze and Squeeze give.
 #include <fmt/format.h>
 
 #include "app/model/import/constants.h"

@@ -34,7 +34,7 @@ Constant with_dims(Constant constant, Dims dims) {
   return constant;
 }
 
-// Returns the distance in elements of neighbours along each axis.
+// Returns for each axis how many elements lie between an element and its neighbour along this axis.
 Dims strides_of(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
@@ -121,8 +121,8 @@ std::optional<Constant> concat(const FileNode& node, const Inputs& inputs) {
   return result;
 }
 
-// Takes every step-th index of one axis, from `start` to before `end`. Both may count from the end
-// of the axis.
+// Takes every `step`-th index of one axis, from `start` until before `end`. Negative values of both
+// count from the end of the axis.
 Constant sliced(const FileNode& node, const Constant& from, std::int64_t axis, std::int64_t start,
                 std::int64_t end, std::int64_t step) {
   if (step == 0) node.fail("has a step of zero");
@@ -248,9 +248,9 @@ const std::map<std::string, Evaluator>& evaluators() {
            const Constant& from = need(node, in, 0);
            return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
          }},
-        // Exporters write parameters with equal values as one initialiser, and add an Identity node
-        // for each other parameter. The copy gets the name of that node's output, so that it is a
-        // separate parameter again.
+        // Exporters store parameters with equal values only once, and add an Identity node for
+        // every further parameter. The copy is named after the node's output, so it is a separate
+        // parameter again.
         {"Identity", [](const FileNode& node, const Inputs& in) {
            Constant copy = need(node, in, 0);
            if (!copy.name.empty()) copy.name = node.outputs.at(0);

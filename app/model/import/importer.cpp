@@ -10,7 +10,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// The batch size during the import if the file leaves it open.
+// The batch size that the import assumes if the file does not fix one.
 constexpr std::int64_t kOpenBatch = 2;
 
 kernels::Shape shape_of(const Dims& dims) {
@@ -42,7 +42,7 @@ std::string without_slashes(std::string name) {
   return name;
 }
 
-// Returns the name of the module for a node of PyTorch: layer1.0.conv1 for
+// Returns the name of the PyTorch module to which a node belongs, for example layer1.0.conv1 for
 // "/layer1/layer1.0/conv1/Conv".
 std::string module_name(const std::string& node) {
   std::string module;
@@ -104,7 +104,7 @@ void Importer::read_input() {
 }
 
 Network Importer::run() {
-  // Read all constants first: the constant of a bias may come after the layer that uses it.
+  // Read all constants first, because the constant of a bias may come after the layer that uses it.
   for (const FileNode& node : graph_.nodes)
     if (node.op == "Constant" || node.op == "Identity") try_constant(node);
   for (const FileNode& node : graph_.nodes)
@@ -130,7 +130,7 @@ void Importer::require_own_names() const {
               fmt::format("layer {}: another parameter has the name '{}'", layer.name, spec.name));
 }
 
-// Returns the layer of an output, which must be [N, classes].
+// Returns the layer that makes an output of the file, which must be [N, classes].
 LayerId Importer::output_layer(const std::string& name) {
   const FileNode reader{{}, "Flatten", {}, {name}, {}, {}, 0};
   const Value& output = activation(reader, 0);

@@ -1,5 +1,5 @@
-// Makes a network from a file's nodes, one after the other. The files of this folder that import
-// operations use this class.
+// Builds a network from the nodes of an ONNX file, one after the other. The functions that import
+// single operations (operations.h) use this class.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@ struct Value {
   std::optional<Constant> constant;
   LayerId layer = 0;
   Arrangement view;
-  // A pad that is postponed: the convolution or pool that reads the value may do it itself.
+  // A pad that is not a layer yet, because the convolution or pool that reads the value may be able
+  // to apply it.
   std::optional<kernels::PadProblem> pad = std::nullopt;
 
   // Returns the shape that the value has in the file. Must not be called while `pad` is set.
@@ -32,46 +33,51 @@ class Importer {
   Network run();
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // Return an input of a node. Fail if it is absent or not a constant.
+  // Returns an input of a node. Fails if the input is absent or not a constant.
   const Constant& constant(const FileNode& node, std::size_t index) const;
   // Does the same as constant(), but returns null if the input is absent.
   const Constant* optional_constant(const FileNode& node, std::size_t index) const;
   bool is_constant(const FileNode& node, std::size_t index) const;
-  // Returns an input that is the output of a layer. A pad or a channel shuffle that was postponed
-  // becomes a layer first. Fails if the input is absent or a constant.
+  // Returns an input that is the output of a layer. If a pad or a channel shuffle of this input was
+  // postponed, it becomes a layer first. Fails if the input is absent or a constant.
   const Value& activation(const FileNode& node, std::size_t index);
-  // Returns the layer of an input that is an image [N, C, H, W] in this order. A postponed pad or
-  // shuffle becomes a layer first. Fails for any other input.
+  // Returns the layer of an input that is an image [N, C, H, W] in this order. If a pad or a
+  // channel shuffle of this input was postponed, it becomes a layer first. Fails for any other
+  // input.
   LayerId image(const FileNode& node, std::size_t index);
-  // Does the same as image(), but leaves a postponed pad to the caller.
+  // Does the same as image(), but a postponed pad does not become a layer. The pad is returned in
+  // Value::pad.
   Value unpadded_image(const FileNode& node, std::size_t index);
   Dims shape(LayerId layer) const;
 
-  // Appends a layer that reads these inputs. The layer is named after the weight if that has a
+  // Appends a layer that reads the layers `inputs`. The layer is named after `weight` if that has a
   // name, else after the node.
   LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs,
               const Constant* weight = nullptr);
   // Gives a layer's parameter or state the name and the values of a constant. Both must have the
   // same number of elements.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
-  // Record what output number `output` of a node is, for the nodes that read it. The first function
-  // records a layer's output unchanged, the second any value.
+  // Records the value of a node's output for the nodes that read it. The first overload records the
+  // unchanged output of a layer, the second any value.
   void give(const FileNode& node, LayerId layer, std::size_t output = 0);
   void give(const FileNode& node, Value value, std::size_t output = 0);
-  // Appends an elementwise layer that reads the node's first input. Records its output as the
-  // output of the node, in the arrangement of the input.
+  // Appends an elementwise layer that reads the node's first input. Records the layer's output, in
+  // the arrangement of the input, as the output of the node.
   LayerId give_elementwise(const FileNode& node, LayerOp op, const Constant* weight = nullptr);
 
-  // Returns the only node that reads a value; reading its shape does not count. Returns null if
-  // several nodes read it or if it is an output of the file.
+  // Returns the only node that reads a value, or null if several nodes read it or if it is an
+  // output of the file. Shape nodes do not count as readers.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
-  // Looks for a bias: a constant with one value per channel on axis `place` that the only reader of
-  // the node's output adds. Returns the constant and takes the reader as imported, or returns null.
+  // Looks for a bias: a constant with one value per channel on axis `place`, which an Add node
+  // adds. The Add must be the only reader of the node's output. Returns the constant and marks the
+  // Add as imported, or returns null.
   const Constant* take_bias(const FileNode& node, int place, int rank, std::int64_t channels);
-  // Returns whether only changes of shape come between the node and the file's output.
+  // Returns whether only nodes that change the shape come between the node and an output of the
+  // file.
   bool is_last(const FileNode& node) const;
-  // Does the same as give(), also for the output of the node whose bias take_bias() returned.
+  // Records `value` as the output of the node, and also as the output of the Add whose bias
+  // take_bias() returned.
   void give_with_bias(const FileNode& node, Value value);
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const FileGraph& graph() const { return graph_; }
@@ -93,16 +99,16 @@ class Importer {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> layer_names_;
-  // For each name of a parameter: the label of the node that uses it. A second use is an error.
+  // Maps the name of a parameter to the label of the node that uses it. A second use is an error.
   std::map<std::string, std::string> claimed_;
-  // For each node: the node after it whose bias take_bias() took.
+  // Maps a node to the Add after it whose bias take_bias() returned.
   std::map<const FileNode*, const FileNode*> bias_of_;
   std::set<const FileNode*> done_;
   std::vector<std::string> notes_;
 };
 
 // Returns whether the constant has one value for all channels, or one value per channel on axis
-// `place` of a value of these dims.
+// `place` of a value with the shape `dims`.
 bool is_per_channel(const Constant& constant, const Dims& dims, int place);
 
 }  // namespace convoy::app::onnx_import

@@ -16,9 +16,9 @@ namespace {
 using onnx_import::FileGraph;
 using onnx_import::FileNode;
 
-// Returns whether an exporter has folded batch norms into convolutions, at least some of them.
-// `convoy export` says so in the file. Others give such convolutions weights that have other names
-// than those of a module, or a bias that the module does not have.
+// Returns whether an exporter has folded at least some batch norms into convolutions. `convoy
+// export` says so in the metadata. With other exporters, a folded convolution has a weight named
+// "onnx::Conv_…", or a bias that is not named like the bias of the weight's module.
 bool looks_folded(const FileGraph& graph) {
   constexpr std::string_view kWeight = ".weight";
   bool folded = graph.metadata.contains(std::string(kFoldedBatchNorms));
@@ -73,8 +73,8 @@ bool has_weights(const Layer& layer) {
   return std::holds_alternative<Linear>(layer.op) || std::holds_alternative<Conv2d>(layer.op);
 }
 
-// Returns the layer that computes the logits of an output. Only layers without parameters may
-// follow it. Returns -1 if there is no such layer.
+// Returns the last linear layer or convolution before an output. This layer computes the logits,
+// because only layers without parameters may follow it. Returns -1 if there is no such layer.
 LayerId head_of(const Network& network, LayerId output) {
   for (LayerId at = output; at > 0;) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(at)];
@@ -101,8 +101,8 @@ void add_head(Network& network, const Layer& head, int classes) {
   }
 }
 
-// Sums or repeats the weights of a convolution that reads the images, if these have another number
-// of channels than those of the file, `channels`.
+// Adapts the weights of a convolution that reads the images, if the images do not have `channels`
+// channels as in the file. The weights are summed or repeated over the channels.
 void adapt_first(Network& network, LayerId id, std::int64_t channels) {
   const Layer layer = network.layers()[static_cast<std::size_t>(id)];
   const auto* conv = std::get_if<Conv2d>(&layer.op);

@@ -1,4 +1,5 @@
-// Makes a network from a model file. Its images and classes may differ from those in the file.
+// Makes a network from a model file. Image size, channels and number of classes may differ from
+// those in the file.
 #pragma once
 
 #include <map>
@@ -14,7 +15,8 @@ namespace onnx_import {
 struct FileGraph;
 }
 
-// The key of the metadata of a file whose batch norms `convoy export` has folded into convolutions.
+// `convoy export` writes this key to the metadata of a file if it folds batch norms into
+// convolutions.
 inline constexpr std::string_view kFoldedBatchNorms = "folded_batch_norms";
 
 // Returns whether --model names a file and not a network of the zoo.
@@ -28,20 +30,21 @@ class ModelFile {
   // Uses a graph that was read from a file.
   explicit ModelFile(onnx_import::FileGraph graph);
 
-  // Return the images [C, H, W] and the number of classes that the file was made for.
+  // Return the image shape [C, H, W] and the number of classes for which the file was made.
   Shape image() const;
   int classes() const;
-  // Returns what a file of `convoy export` says: the names of the classes, and the mean and
-  // deviation of the images. Returns nothing for other files.
+  // Returns the metadata that `convoy export` wrote: the names of the classes, and the mean and
+  // deviation of the images. Empty for files of other exporters.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Throws std::runtime_error that says how to export the network if batch norms were folded into
-  // its convolutions. Such a network can be evaluated, but not trained as it was.
+  // Throws std::runtime_error if batch norms were folded into convolutions. The message says how to
+  // export the network without folding. A folded network can be evaluated, but not trained like the
+  // original.
   void require_trainable() const;
   // Returns the network with the file's values, for a batch `input` of shape [N, C, H, W]. If the
   // number of classes differs from the file's, the last layer with weights gets new initial values.
   // If the number of channels differs, the first convolutions sum or repeat their weights
-  // (adapt_channels()).
-  // Throws std::runtime_error that names the layer if the network cannot take such images.
+  // (adapt_channels()). Throws std::runtime_error that names the layer if the network cannot take
+  // such images.
   Network network(const Shape& input, int classes) const;
 
  private:

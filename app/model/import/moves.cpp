@@ -1,4 +1,5 @@
-// Imports operations that move elements: changes of shape, and splitting and joining of channels.
+// Imports ONNX's operations that move elements: changes of shape, and splitting and joining of
+// channels.
 #include <fmt/format.h>
 
 #include <limits>
@@ -18,11 +19,10 @@ void give_reshaped(Importer& importer, const FileNode& node, Value input, const 
   importer.give(node, std::move(input));
 }
 
-// Returns the input of a node. A channel shuffle that was postponed becomes a layer first.
 Value input_of(Importer& importer, const FileNode& node) { return importer.activation(node, 0); }
 
-// Imports a node whose output number `output` is `count` indices from `begin` on along one axis of
-// the input. The axis must be the channels, or the rows or columns of an image.
+// Imports a node whose output number `output` is a range of its input: `count` indices along
+// `axis`, from `begin` on. The axis must be the channels, or the rows or columns of an image.
 void give_range(Importer& importer, const FileNode& node, const Value& input, std::int64_t axis,
                 std::int64_t begin, std::int64_t count, std::size_t output = 0) {
   const Dims dims = input.dims();
@@ -42,7 +42,8 @@ void give_range(Importer& importer, const FileNode& node, const Value& input, st
   importer.give(node, importer.add(node, Pad{cut}, {input.layer}), output);
 }
 
-// Imports a node that takes every `step`-th row or column of an image, as a pool of one pixel.
+// Imports a node that takes every `step`-th row or column of an image. It becomes a pool with a
+// window of one pixel.
 void give_every(Importer& importer, const FileNode& node, std::int64_t axis, int step) {
   const LayerId image = importer.image(node, 0);
   if (axis < 2) node.fail(fmt::format("takes every {}th channel or sample, which is not supported", step));
@@ -117,7 +118,7 @@ void import_split(Importer& importer, const FileNode& node) {
   const auto outputs = std::ssize(node.outputs);
   Dims counts = node.integers("split").value_or(Dims{});
   if (const Constant* listed = importer.optional_constant(node, 1)) counts = listed->integers;
-  // Without given sizes all parts have the same size, except that the last may be smaller.
+  // By default, all parts have the same size, except that the last may be smaller.
   if (counts.empty()) {
     const std::int64_t each = (extent + outputs - 1) / outputs;
     for (std::int64_t i = 0; i < outputs; ++i) counts.push_back(std::min(each, extent - i * each));

@@ -1,4 +1,4 @@
-// Imports normalisations.
+// Imports ONNX's normalisation operations.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
   importer.bind(node, layer, "bias", importer.constant(node, 2));
 }
 
-// Adds a layer norm over `axis`, which must be the axis of the channels.
+// Adds a layer norm over `axis` of the node's input, which must be the axis of the channels.
 void give_layer_norm(Importer& importer, const FileNode& node, std::int64_t axis) {
   const Value input = importer.activation(node, 0);
   const int place = input.view.place_of(1);
@@ -49,7 +49,7 @@ void import_batch_norm(Importer& importer, const FileNode& node) {
       node.fail("its statistics are read by another node, which is not supported");
   BatchNorm norm;
   norm.epsilon = as_written(node.real("epsilon", 1e-5));
-  // In ONNX momentum is the weight of the old statistics, here it is that of the batch.
+  // In ONNX, momentum is the weight of the old statistics. Here it is the weight of the batch's.
   norm.momentum = without_rounding(1 - as_written(node.real("momentum", 0.9)));
   const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
   bind_affine(importer, node, layer);

@@ -59,7 +59,7 @@ FileInput input_of(const onnx::ValueInfoProto& proto) {
   return input;
 }
 
-// Checks that every value is computed before it is read, and only once.
+// Checks that every value is computed only once, and before it is read.
 void check_order(const FileGraph& graph) {
   std::set<std::string> known;
   for (const auto& [name, value] : graph.initialisers) known.insert(name);

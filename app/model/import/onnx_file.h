@@ -1,5 +1,5 @@
-// Reads an ONNX file into plain values, with ONNX's protobuf classes. These ignore fields that they
-// do not know, so files of newer versions can be read, too.
+// Reads an ONNX file into plain values, with ONNX's protobuf classes. Protobuf ignores fields that
+// it does not know, so files of newer versions can be read, too.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace convoy::app::onnx_import {
 
 using Dims = std::vector<std::int64_t>;  // extents; empty for a scalar
 
-// The most elements of one tensor.
+// The largest number of elements that is accepted for a tensor.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 // Returns the product of the extents. Throws std::runtime_error if an extent is negative or the
@@ -26,16 +26,15 @@ inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 std::int64_t elements_of(const Dims& dims);
 std::string to_string(const Dims& dims);  // for example "2x3x32x32" or "scalar"
 
-// A constant tensor in row-major order. It holds integers (booleans, too) or reals, which become
-// float32.
+// A constant tensor in row-major order. It holds either integers (also for booleans) or real
+// numbers, which are converted to float32.
 struct Constant {
   Dims dims;
   bool is_integer = false;
   std::vector<std::int64_t> integers;
   std::shared_ptr<const std::vector<float>> reals;
-  std::string name;  // name of the initialiser; empty if the tensor was computed
-  // The extents that the initialiser has in the file, if its elements still have the same order
-  // here; else empty.
+  std::string name;  // of the initialiser; empty if the tensor was computed
+  // The shape of the tensor before any Reshape. A weight keeps this shape in exported files.
   Dims stored;
 
   std::int64_t size() const {
@@ -49,7 +48,7 @@ struct Constant {
   static Constant of_reals(Dims dims, std::vector<float> values);
 };
 
-// An attribute of a node. monostate stands for another kind, such as a graph.
+// An attribute of a node. std::monostate stands for all other kinds, such as a graph.
 using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
                                std::vector<float>, Constant, std::monostate>;
 
@@ -65,7 +64,8 @@ struct FileNode {
   // Throws std::runtime_error whose message starts with label().
   [[noreturn]] void fail(const std::string& message) const;
 
-  // Return the attribute, or `otherwise` if it is absent. Fail if it has another type.
+  // Each returns the attribute `name`. If it is absent, integers() returns nothing, and the others
+  // return `otherwise`. Fails if the attribute has another type.
   std::int64_t integer(const std::string& name, std::int64_t otherwise) const;
   double real(const std::string& name, double otherwise) const;
   std::string text(const std::string& name, const std::string& otherwise) const;
@@ -74,7 +74,7 @@ struct FileNode {
 
 struct FileInput {
   std::string name;
-  Dims dims;  // -1 for an extent that the file leaves open
+  Dims dims;  // -1 for an extent that the file does not fix
 };
 
 struct FileGraph {
@@ -84,14 +84,14 @@ struct FileGraph {
   std::map<std::string, Constant> initialisers;
   std::vector<FileInput> inputs;  // the inputs that are not initialisers
   std::vector<std::string> outputs;
-  std::map<std::string, std::string> metadata;  // of a file of `convoy export`; else empty
+  std::map<std::string, std::string> metadata;  // empty unless `convoy export` wrote the file
 };
 
-// Reads a file and the files of its external data, which must be in the same folder. Throws
-// std::runtime_error in one line that names the file.
+// Reads an ONNX file, and external data from files in the same folder. Throws std::runtime_error in
+// one line that names the file.
 FileGraph read_onnx_file(const std::filesystem::path& path);
 
-// Reads a file from memory. Its external data are in `folder`.
+// Parses the bytes of an ONNX file. `path` is its name in messages. External data are in `folder`.
 FileGraph parse_onnx(std::span<const std::uint8_t> bytes, const std::string& path,
                      const std::filesystem::path& folder);
 

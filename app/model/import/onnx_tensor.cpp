@@ -109,8 +109,8 @@ std::int64_t number_of(const TensorProto& tensor, const std::string& key, const 
   return number;
 }
 
-// Returns the path of a file of external data. Fails unless the file is in the model's folder, even
-// after links are followed.
+// Returns the path of a file of external data. Fails unless the file is in the model's folder;
+// symbolic links must not lead out of it.
 std::filesystem::path inside(const TensorProto& tensor, const std::filesystem::path& folder,
                              const std::string& location) {
   const std::filesystem::path root = std::filesystem::weakly_canonical(folder.empty() ? "." : folder);
@@ -155,7 +155,8 @@ void take_field(const TensorProto& tensor, const Field& field, Values& values, c
     values[static_cast<std::size_t>(i)] = static_cast<typename Values::value_type>(convert(field[i]));
 }
 
-// Reads values from one of the tensor's repeated fields, whose type may be wider than the tensor's.
+// Reads values from a typed field of the tensor. Small types are stored in a wider field, for
+// example FLOAT16 in int32_data.
 void take_fields(const TensorProto& tensor, Constant& constant, std::vector<float>& reals) {
   const auto plain = [](auto value) { return value; };
   const auto half = [](std::int32_t bits) { return from_half(static_cast<std::uint16_t>(bits)); };

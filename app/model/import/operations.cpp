@@ -66,10 +66,10 @@ const std::vector<Operation>& operations() {
   return table;
 }
 
-// Returns whether the name is one that patterns.h uses for an operation that ONNX does not have.
+// Returns whether `op` is a name from patterns.h for an operation that ONNX does not have.
 bool is_own(std::string_view op) { return op == "ChannelNorm" || op == "GroupNorm" || op == "Silu"; }
 
-// Returns which kind of network has such an operation, for a message. Returns an empty text if that
+// Returns the kind of network that has this operation, for an error message, or an empty text if it
 // is not known.
 std::string_view kind_of(std::string_view op) {
   struct Kind {
@@ -106,7 +106,7 @@ void refuse(const FileNode& node) {
 }
 
 void refuse_foreign(const FileGraph& graph) {
-  // The values that are computed from the images, and the nodes that make them.
+  // Maps each value that is computed from the images to the node that computes it.
   std::map<std::string, const FileNode*> maker;
   for (const FileInput& input : graph.inputs) maker[input.name] = nullptr;
   const auto is_computed = [&](const std::string& value) { return maker.contains(value); };

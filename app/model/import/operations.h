@@ -16,12 +16,12 @@ struct Operation {
   std::vector<std::string_view> attributes;
 };
 
-// Returns how to import the ONNX operation `op`, or null if it is not supported.
+// Returns the import of the ONNX operation `op`, or null if it is not supported.
 const Operation* find_operation(std::string_view op);
 // Throws std::runtime_error that says which operations are supported.
 [[noreturn]] void refuse(const FileNode& node);
-// Throws std::runtime_error that says so if the graph is of another kind than classifiers: one that
-// has attention, recurrence or the operations of detection networks.
+// Throws std::runtime_error if the graph is no convolutional classifier, because it has attention,
+// recurrence or operations of detection networks. The message says so.
 void refuse_foreign(const FileGraph& graph);
 // Throws std::runtime_error if the node has attributes that the operation does not know.
 void check_attributes(const FileNode& node, const Operation& operation);
@@ -44,7 +44,7 @@ void import_relu(Importer&, const FileNode&);
 void import_clip(Importer&, const FileNode&);
 void import_leaky_relu(Importer&, const FileNode&);
 void import_prelu(Importer&, const FileNode&);
-void import_activation(Importer&, const FileNode&);  // functions without attributes
+void import_activation(Importer&, const FileNode&);  // Sigmoid, HardSwish, Silu, Swish
 void import_hard_sigmoid(Importer&, const FileNode&);
 void import_gelu(Importer&, const FileNode&);
 void import_dropout(Importer&, const FileNode&);
@@ -52,7 +52,7 @@ void import_identity(Importer&, const FileNode&);
 void import_cast(Importer&, const FileNode&);
 void import_softmax(Importer&, const FileNode&);
 
-// Import pools and pads.
+// Import pooling and padding.
 void import_max_pool(Importer&, const FileNode&);
 void import_average_pool(Importer&, const FileNode&);
 void import_global_pool(Importer&, const FileNode&);
@@ -78,7 +78,7 @@ void import_slice(Importer&, const FileNode&);
 void import_gather(Importer&, const FileNode&);
 void import_shape(Importer&, const FileNode&);
 
-// The window of a pool or a convolution.
+// The window of a pool or a convolution. The arrays are {height, width}.
 struct Window {
   std::array<int, 2> kernel, stride, dilation;
   kernels::PadProblem pads;  // from the attribute pads, or computed for auto_pad

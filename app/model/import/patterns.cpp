@@ -45,8 +45,8 @@ class Recogniser {
     return {{}, std::move(op), {}, std::move(inputs), {}, std::move(attributes), 0};
   }
 
-  // Returns the node that computes a value. If that is a Cast, goes on to the node before it.
-  // Returns null if the node is not of the type `op`.
+  // Returns the node that computes a value, or null if the node is not of the type `op`. Skips up
+  // to four Cast nodes.
   const FileNode* maker(const std::string& value, std::string_view op) const {
     auto found = maker_.find(value);
     for (int casts = 0; found != maker_.end() && graph_.nodes[found->second].op == "Cast" && casts < 4;
@@ -65,8 +65,7 @@ class Recogniser {
     return node.op == op && node.domain.empty() && node.inputs.size() == 2;
   }
 
-  // Returns a constant of the file. Returns nothing if the value is not constant or needs
-  // evaluation.
+  // Returns a constant of the file, or nothing if the value is not a stored constant.
   std::optional<Constant> constant(const std::string& value) const {
     if (const auto found = graph_.initialisers.find(value); found != graph_.initialisers.end())
       return found->second;
@@ -78,7 +77,7 @@ class Recogniser {
     return found && found->size() == 1 ? std::optional(found->at(0)) : std::nullopt;
   }
 
-  // The two inputs of a node, of which one is a number.
+  // The two inputs of a node: a value and a constant number.
   struct WithNumber {
     std::string value;
     double number;
@@ -97,7 +96,7 @@ class Recogniser {
     return true;
   }
 
-  // The factors of a product. All numbers among them are multiplied into one.
+  // The factors of a product. All constant numbers are multiplied into `number`.
   struct Product {
     double number = 1;
     std::vector<std::string> values;
@@ -119,7 +118,7 @@ class Recogniser {
       product.values.push_back(value);
     }
   }
-  // Returns the factors of a node. Returns nothing if it is neither a product nor a division by a
+  // Returns the factors of a node, or nothing if the node is neither a product nor a division by a
   // number.
   std::optional<Product> product_of(const FileNode& node) const {
     Product product;
@@ -216,8 +215,8 @@ class Recogniser {
     collect(value, product);
     return near(product.number, number) && all_are(product.values, x, 1);
   }
-  // Returns whether the value is sqrt(2 / pi) (x + 0.044715 x^3), or the same with x as a factor
-  // before the parentheses.
+  // Returns whether the value is sqrt(2 / pi) (x + 0.044715 x^3), also in the form sqrt(2 / pi) x
+  // (1 + 0.044715 x^2).
   bool is_cubic(const std::string& value, const std::string& x) const {
     Product outer;
     collect(value, outer);
@@ -237,16 +236,15 @@ class Recogniser {
     return false;
   }
 
-  // Returns the axis over which a ReduceMean averages. Returns nothing if there are several axes or
-  // if the node drops the axis.
+  // Returns the axis over which a ReduceMean averages. Returns nothing if it averages over several
+  // axes or if its output lacks the axis.
   std::optional<std::int64_t> mean_axis(const FileNode& mean) const {
     const auto listed = mean.has_input(1) ? constant(mean.inputs[1]) : std::nullopt;
     const auto axes = listed && listed->is_integer ? std::optional(listed->integers) : mean.integers("axes");
     if (!axes || axes->size() != 1 || mean.integer("keepdims", 1) == 0) return std::nullopt;
     return (*axes)[0];
   }
-  // Returns whether the value is x - mean(x) over one axis. Sets `x` to the name of the value x,
-  // and `axis`.
+  // Returns whether the value is x - mean(x), with a mean over one axis. Sets `x` to the name of x.
   bool is_centred(const std::string& value, std::string& x, std::int64_t& axis) const {
     const FileNode* sub = binary(value, "Sub");
     const FileNode* mean = sub == nullptr ? nullptr : maker(sub->inputs[1], "ReduceMean");
@@ -256,8 +254,8 @@ class Recogniser {
     x = sub->inputs[0], axis = *found;
     return true;
   }
-  // Returns epsilon if the value is sqrt(mean((x - mean(x))^2) + epsilon) over the axis; else
-  // nothing.
+  // Returns epsilon if the value is sqrt(mean((x - mean(x))^2) + epsilon), with means over `axis`.
+  // Otherwise returns nothing.
   std::optional<double> is_deviation(const std::string& value, const std::string& x,
                                      std::int64_t axis) const {
     const FileNode* root = maker(value, "Sqrt");
@@ -293,8 +291,8 @@ class Recogniser {
     return std::nullopt;
   }
 
-  // Recognises PyTorch's group norm: an instance norm of [N, groups, -1], reshaped to the image,
-  // times a weight, plus a bias.
+  // Recognises PyTorch's group norm: an instance norm of [N, groups, -1] that is reshaped to the
+  // image, multiplied by a weight and added to a bias.
   Match group_norm(const FileNode& node) const {
     if (!is_binary(node, "Add")) return std::nullopt;
     for (const std::size_t scaled : {0u, 1u}) {
@@ -316,8 +314,8 @@ class Recogniser {
     }
     return std::nullopt;
   }
-  // Goes back along the first inputs of the nodes that make a value, past nodes of the types
-  // `past`, to a node of the type `op`. Returns null if there is no such node.
+  // Goes back from a value through the first inputs of nodes, as long as their types are in `past`.
+  // Returns the first node of type `op`, or null if another type comes before it.
   const FileNode* first_before(const std::string& value, std::string_view op, std::string_view past) const {
     const FileNode* node = nullptr;
     for (auto found = maker_.find(value); found != maker_.end(); found = maker_.find(node->inputs[0])) {
@@ -328,8 +326,9 @@ class Recogniser {
     }
     return nullptr;
   }
-  // x / (k + alpha mean(x^2))^beta, as PyTorch exports LocalResponseNorm: a pool over the depth of
-  // [N, 1, C, H, W] is the mean over channels. An If that asks for its shape may follow.
+  // Recognises x / (k + alpha mean(x^2))^beta as PyTorch exports LocalResponseNorm. The mean over
+  // channels is an average pool over the depth of [N, 1, C, H, W]. After the pool there may be an
+  // If that tests its shape.
   Match local_response_norm(const FileNode& node) const {
     const FileNode* power = is_binary(node, "Div") ? binary(node.inputs[1], "Pow") : nullptr;
     const FileNode* sum = power == nullptr ? nullptr : binary(power->inputs[0], "Add");
@@ -342,8 +341,8 @@ class Recogniser {
     const auto kernel = pool == nullptr ? std::nullopt : pool->integers("kernel_shape");
     if (!kernel || kernel->size() != 3 || (*kernel)[0] % 2 == 0 || (*kernel)[1] != 1 || (*kernel)[2] != 1)
       return std::nullopt;
-    // The window must be symmetric and count all its places. So it moves by 1, and half a window is
-    // padded on both sides, by a Pad or in the pool.
+    // The mean must be over a symmetric window around every channel, with padding counted as zeros.
+    // So the stride must be 1, and a Pad or the pool must pad half a window on both sides.
     const auto all_are = [](const auto& values, std::int64_t one) {
       return !values || std::ranges::all_of(*values, [&](std::int64_t value) { return value == one; });
     };
@@ -365,9 +364,9 @@ class Recogniser {
                  {"beta", static_cast<float>(*beta)},
                  {"bias", static_cast<float>(k->number)}});
   }
-  // Returns whether the Pads that make a value of the shape [N, 1, C, H, W] pad C by `amount` on
-  // both sides and nothing else. PyTorch computes amounts by a chain of operations. This function
-  // does not evaluate the chain, so it takes them as right.
+  // Returns whether the Pads before a value [N, 1, C, H, W] pad C by `amount` on both sides, and
+  // nothing else. PyTorch may compute the amounts in other nodes. These are not evaluated here, so
+  // such amounts are assumed to be right.
   bool pads_both_sides(const std::string& value, std::int64_t amount) const {
     constexpr std::int64_t kAxes = 5, kChannels = 2;
     std::vector<std::int64_t> sum(2 * kAxes);

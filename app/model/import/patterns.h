@@ -1,6 +1,6 @@
 // Recognises operations that a file writes as groups of several nodes: SiLU, hard sigmoid, hard
-// swish, GELU (with erf or with tanh), layer norm and group norm. An operation that the file writes
-// as a single node is imported by its own function (operations.h).
+// swish, GELU (with erf or tanh), layer norm, group norm and local response norm. Operations that
+// are single nodes in the file are imported without this (operations.h).
 #pragma once
 
 #include "app/model/import/onnx_file.h"
@@ -8,11 +8,12 @@
 namespace convoy::app::onnx_import {
 
 // Replaces the last node of every such group by one of these nodes:
-//   Silu, HardSwish       {x}
-//   HardSigmoid, Gelu     {x}, with ONNX's attributes
-//   ChannelNorm           {x, weight, bias}, attributes axis and epsilon: layer norm over one axis
-//   GroupNorm             {x, weight, bias}, attributes num_groups and epsilon; as in ONNX from
-//                         opset 21 on, with one weight per channel
+//   Silu, HardSwish         {x}
+//   HardSigmoid, Gelu, LRN  {x}, with ONNX's attributes
+//   ChannelNorm             {x, weight, bias}, attributes axis and epsilon: a layer norm of one
+//                           axis
+//   GroupNorm               {x, weight, bias}, attributes num_groups and epsilon, with one
+//                           weight per channel as in ONNX since opset 21
 // Then removes the nodes on which no output of the file depends.
 void recognise_patterns(FileGraph& graph);
 

@@ -1,4 +1,4 @@
-// Imports pools and pads.
+// Imports ONNX's pooling and padding operations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,15 +17,15 @@ bool is_zero(const PadProblem& pad) {
   return pad.top == 0 && pad.bottom == 0 && pad.left == 0 && pad.right == 0;
 }
 
-// Returns whether a pool can do this pad itself. The pad must be equal on opposite sides and at
+// Returns whether a pool layer can apply this padding. It must be equal on opposite sides and at
 // most half a window.
 bool pools_pad(const PadProblem& pad, const Window& window) {
   return pad.top == pad.bottom && pad.left == pad.right && pad.top >= 0 && pad.left >= 0 &&
          2 * pad.top <= window.kernel[0] && 2 * pad.left <= window.kernel[1];
 }
 
-// Returns whether the pad and the pool can become one pool with padding. Before an average pool the
-// pad must add zeros; before a max pool it must add a value that is never the maximum.
+// Returns whether a Pad and the pool after it can become one pool with padding. Before an average
+// pool the Pad must add zeros. Before a max pool it must add a value that is never the maximum.
 bool joins_pad(const PadProblem& pad, const Window& window, PoolKind kind, bool ceil_mode) {
   const float neutral = kind == PoolKind::average ? 0 : std::numeric_limits<float>::lowest();
   const bool fits = kind == PoolKind::average ? pad.value == neutral : pad.value <= neutral;

@@ -1,4 +1,4 @@
-// Imports convolutions and fully connected layers.
+// Imports ONNX's convolutions and fully connected layers.
 #include <fmt/format.h>
 
 #include "app/model/import/constants.h"
@@ -7,7 +7,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Sets the padding for auto_pad, so that the output has ceil(extent / stride) positions.
+// Sets the padding for auto_pad SAME_UPPER or SAME_LOWER. The output gets the extent ceil(extent /
+// stride).
 void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool upper) {
   std::array<int, 2> before{}, after{};
   for (std::size_t axis = 0; axis < 2; ++axis) {
@@ -22,8 +23,8 @@ void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool u
   window.pads = {before[0], after[0], before[1], after[1], 0};
 }
 
-// Returns the matrix [outputs, inputs] of a constant, which is [inputs, outputs] if `is_transposed`
-// is set.
+// Returns the weights as a matrix [outputs, inputs]. They are [inputs, outputs] in the file if
+// `is_transposed` is set.
 Constant matrix_of(const FileNode& node, const Constant& weight, bool is_transposed) {
   if (weight.is_integer || weight.dims.size() != 2)
     node.fail(fmt::format("its weights have the shape {}, expected a matrix", to_string(weight.dims)));
@@ -31,7 +32,7 @@ Constant matrix_of(const FileNode& node, const Constant& weight, bool is_transpo
 }
 
 // Returns whether a later node reshapes the node's output to an image, as for the gates of
-// squeeze-and-excitation. The product is then imported as a convolution and not as a linear layer.
+// squeeze-and-excitation. Such a product is imported as a convolution, not as a linear layer.
 bool becomes_image(const Importer& importer, const FileNode& node) {
   const FileNode* at = &node;
   for (int steps = 0; at != nullptr && steps < 16; ++steps) {

@@ -7,7 +7,7 @@
 
 namespace convoy::app::onnx_import {
 
-// Returns the text. It is the same for two files if they have the same inputs, nodes with
+// Returns the structure. It is the same for two files if they have the same inputs, nodes and
 // attributes, shapes of weights, and values of all other constants.
 std::string structure_of(const FileGraph& graph);
 

@@ -1,5 +1,5 @@
-// Add layer: the sum of two or more tensors of one shape, as in residual connections, or of an
-// image [N, C, H, W] and a term [N, C, 1, 1].
+// Add layer: the sum of two or more tensors of equal shape, as in residual connections, or the sum
+// of an image [N, C, H, W] and a tensor [N, C, 1, 1].
 #pragma once
 
 #include "app/model/layer.h"

@@ -1,7 +1,7 @@
 // Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
-// add a ReLU, and before it the addition of a residual, which is then the second input. Or fuse()
-// may add another activation, without a residual. If weight and bias are frozen, training uses the
-// running statistics and does not change them.
+// add a ReLU to the layer. It may also add a residual, which is then the second input and is added
+// before the ReLU. Instead of both, fuse() may add another activation. If weight and bias are
+// frozen, training uses the running statistics and does not change them.
 #pragma once
 
 #include "app/model/layer.h"
@@ -22,10 +22,10 @@ struct BatchNorm {
   double epsilon = 1e-5;
   // Running statistics become (1 - momentum) * old + momentum * the statistics of the batch.
   double momentum = 0.1;
-  // The initial value of the weights. A residual block whose last batch norm has 0 here starts as
-  // the identity.
+  // The initial value of the weights. A residual block starts as the identity if its last batch
+  // norm has the value 0.
   double initial_scale = 1.0;
-  // Whether a ReLU follows. fuse() sets either this or `activation`.
+  // Whether a ReLU follows the norm. fuse() sets at most one of `relu` and `activation`.
   bool relu = false;
   std::optional<kernels::ActivationProblem> activation = std::nullopt;
 

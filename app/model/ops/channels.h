@@ -1,5 +1,4 @@
-// Layers that copy channels: a slice of the channels, and the channel shuffle of ShuffleNet (Zhang
-// et al. 2018).
+// Layers that copy channels: Slice, and the channel shuffle of ShuffleNet (Zhang et al. 2018).
 #pragma once
 
 #include "app/model/layer.h"

@@ -28,7 +28,7 @@ Shape Conv2d::infer(Shapes inputs) const {
 
 std::vector<ParameterSpec> Conv2d::parameters(Shapes inputs) const {
   const std::int64_t channels = inputs[0][1] / groups;
-  // As in PyTorch, the fan-out counts all filters, and is not divided by the number of groups.
+  // As in PyTorch, the fan-out counts all filters; it is not divided by the number of groups.
   const double fan_out = static_cast<double>(filters) * kernel[0] * kernel[1];
   std::vector<ParameterSpec> specs{{"weight",
                                     {filters, channels, kernel[0], kernel[1]},

@@ -14,8 +14,8 @@ struct Dropout {
   static constexpr std::string_view kKind = "dropout";
   using Nodes = std::tuple<DropoutForward, DropoutBackward>;
   float rate = 0.5f;
-  // Whether all elements of a sample are kept or become zero together. This is stochastic depth
-  // (Huang et al. 2016).
+  // Whether a sample is dropped as a whole, so that all its elements are kept or become zero
+  // together. This is stochastic depth (Huang et al. 2016).
   bool whole_samples = false;
 
   Shape infer(Shapes inputs) const;

@@ -1,5 +1,5 @@
-// Flatten layer: makes rows [N, C H W] of images [N, C, H, W]. It is not needed before a linear
-// layer, which flattens its input itself.
+// Flatten layer: turns images [N, C, H, W] into rows [N, C * H * W]. A linear layer needs no
+// flatten layer before it, because it flattens its input.
 #pragma once
 
 #include "app/model/layer.h"

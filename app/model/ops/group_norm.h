@@ -1,5 +1,5 @@
-// Group normalisation layer (Wu & He 2018). It normalises each sample over the pixels of a group of
-// channels. With as many groups as channels it is instance normalisation.
+// Group normalisation layer (Wu & He 2018). It divides the channels into groups and normalises each
+// group of each sample. With as many groups as channels it is instance normalisation.
 #pragma once
 
 #include "app/model/layer.h"

@@ -1,4 +1,4 @@
-// Multiply layer: the product of two tensors of one shape, or of an image [N, C, H, W] and a gate
+// Multiply layer: the product of two tensors of equal shape, or of an image [N, C, H, W] and a gate
 // [N, C, 1, 1], as in squeeze-and-excitation (Hu et al. 2018).
 #pragma once
 

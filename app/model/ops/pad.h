@@ -1,4 +1,5 @@
-// Pad layer: extends images in height and width with a constant. A negative amount removes pixels.
+// Pad layer: adds pixels of a constant value at the edges of images. A negative amount removes
+// pixels.
 #pragma once
 
 #include "app/model/layer.h"

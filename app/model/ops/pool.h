@@ -17,8 +17,9 @@ struct Pool {
   kernels::PoolKind kind = kernels::PoolKind::max;
   // Each is {height, width}. A window of 0 stands for the whole image.
   std::array<int, 2> window{2, 2}, stride{2, 2}, padding{0, 0};
-  bool ceil_mode = false;  // keeps a last window that is only partly inside the image
-  // Whether an average also counts the zeros of the padding as pixels.
+  // Whether to keep a last window that is only partly inside the image.
+  bool ceil_mode = false;
+  // Whether an average also counts the zeros of the padding.
   bool count_include_pad = true;
   // Whether a ReLU is applied to the maxima. Set by fuse().
   bool relu = false;

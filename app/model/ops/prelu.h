@@ -1,5 +1,5 @@
-// Parametric ReLU layer (He et al. 2015): y = x > 0 ? x : weight x, with one weight per channel or
-// one weight for all.
+// Parametric ReLU layer (He et al. 2015): y = x > 0 ? x : weight * x. There is one weight per
+// channel, or one weight for all channels.
 #pragma once
 
 #include "app/model/layer.h"

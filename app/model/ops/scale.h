@@ -1,5 +1,5 @@
-// Layers with one trained value per channel: Scale multiplies by it (ConvNeXt's layer scale), and
-// Bias adds it.
+// Layers with one trained value per channel. Scale multiplies the channel by it (layer scale in
+// ConvNeXt), and Bias adds it.
 #pragma once
 
 #include "app/model/ops/add.h"

@@ -1,5 +1,5 @@
-// Softmax layer over the channels, for use inside a network. A network ends in logits, because the
-// loss has a softmax of its own.
+// Softmax layer over the channels, for use inside a network. The last layer of a network gives
+// logits, because the loss computes its own softmax.
 #pragma once
 
 #include "app/model/layer.h"

@@ -16,7 +16,7 @@
 namespace convoy::app {
 namespace {
 
-// Longer names are not translated: std::regex is recursive and would overflow the stack.
+// Longer names are not translated, because std::regex is recursive and would overflow the stack.
 constexpr std::size_t kLongestName = 256;
 
 using Names = std::vector<std::string>;
@@ -29,7 +29,7 @@ struct Rule {
 const std::vector<Rule>& rules() {
   using M = const std::smatch&;
   static const std::vector<Rule> all{
-      // Names of DenseNet before torchvision 0.2.2.
+      // Old names of DenseNet, from before torchvision 0.2.2.
       {std::regex(R"((.*denselayer\d+\.(?:norm|conv))\.([12]\..*))"),
        [](M m) { return m.str(1) + m.str(2); }},
       // timm's names of VGG.
@@ -76,8 +76,8 @@ std::string by_rules(const std::string& name) {
   return name;
 }
 
-// Translates timm's names by the rules above. `head` is the name of the last layer in our network.
-// timm calls that layer "head.fc" in several families.
+// Translates timm's names by rules(). `head` is the name of the last layer in our network. timm
+// calls it "head.fc" in several networks.
 Names by_rules(const Names& names, const std::string& head) {
   Names translated;
   for (const std::string& name : names)
@@ -92,9 +92,9 @@ std::pair<std::string, std::string> layer_and_key(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-// The position of a layer in timm's networks of the EfficientNet family. It is the part of the
-// network (0 stem, 1 blocks, 2 head, 3 classifier), then the stage, the block, and the position in
-// the block.
+// The position of a layer in timm's networks of the EfficientNet family, by which layers are
+// sorted: the part of the network (0 stem, 1 blocks, 2 head, 3 classifier), the stage, the block,
+// and the position in the block.
 using Place = std::tuple<int, int, int, int>;
 
 std::optional<int> place_in_block(const std::string& role, const std::set<std::string>& roles) {
@@ -122,7 +122,7 @@ std::map<Place, std::string> layers_of_efficientnet(const Names& names) {
                                            {"conv_head", {2, 0, 0, 0}},
                                            {"bn2", {2, 0, 0, 1}},
                                            {"classifier", {3, 0, 0, 0}}};
-  // For each "stage.block": the names of its layers.
+  // Maps each "stage.block" to the names of its layers.
   std::map<std::string, std::set<std::string>> roles;
   std::set<std::string> layers;
   std::smatch m;
@@ -141,9 +141,9 @@ std::map<Place, std::string> layers_of_efficientnet(const Names& names) {
   return places;
 }
 
-// Translates names by the order of the layers, which is the same in timm and in torchvision. timm
-// numbers blocks within stages, but torchvision numbers them differently in every network. Returns
-// the names unchanged if the numbers of layers differ.
+// Translates names by the order of the layers, which is the same in timm and torchvision. The
+// numbers in names are of no use: timm counts blocks within a stage, and torchvision counts
+// differently in every network. Returns the names unchanged if the numbers of layers differ.
 Names by_order(const Names& names, const Network& network) {
   const std::map<Place, std::string> places = layers_of_efficientnet(names);
   std::vector<const Layer*> layers;

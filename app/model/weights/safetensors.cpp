@@ -29,7 +29,7 @@ constexpr std::int64_t kMostRank = 16;
 
 [[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
 
-// Returns the bytes of one element. Returns nothing for a type that the format does not have.
+// Returns the bytes of one element, or nothing for a type that the format does not have.
 std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   constexpr std::pair<std::string_view, std::uint64_t> kTypes[] = {
       {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4},  {"I32", 4},  {"U32", 4},     {"F16", 2},    {"I16", 2},
@@ -39,8 +39,8 @@ std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   return found->second;
 }
 
-// Parses the header. Throws if a tensor's name occurs twice, which the JSON parser alone would
-// allow.
+// Parses the header. Throws if a tensor's name occurs twice; the JSON parser alone would accept
+// that.
 json parse_header(std::string_view text) {
   std::set<std::string> names;
   const auto refuse_second = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -69,7 +69,7 @@ const json& field(const json& tensor, const std::string& name, const char* key) 
   return *found;
 }
 
-// Reads the type and the shape of a tensor. Returns the bytes that it must have.
+// Reads the type and the shape of a tensor. Returns the size in bytes that its data must have.
 std::uint64_t read_form(const json& entry, FileTensor& tensor) {
   const json& type = field(entry, tensor.name, "dtype");
   const auto element = type.is_string() ? bytes_of_type(type.get_ref<const std::string&>()) : std::nullopt;
@@ -108,8 +108,8 @@ FileTensor read_entry(const std::string& name, const json& entry, std::span<cons
   return tensor;
 }
 
-// Throws unless the tensors fill the data exactly. A gap or an overlap shows that the header does
-// not belong to these data.
+// Throws unless the tensors fill `data` exactly. A gap or an overlap shows that the header does not
+// belong to this data.
 void check_places(const std::vector<FileTensor>& tensors, std::span<const std::byte> data) {
   const std::byte* next = data.data();
   for (const FileTensor& tensor : tensors) {

@@ -15,24 +15,24 @@
 
 namespace convoy::app {
 
-// A tensor of a file. Its elements are in row-major order and little-endian; their address need not
+// A tensor of a file. Its elements are in row-major order and little-endian. Their address need not
 // be aligned.
 struct FileTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // empty for a scalar
-  // As the format spells it: "F32", "BF16", "I64", ...
+  // The name of the type in the format: "F32", "BF16", "I64", ...
   std::string type;
   std::span<const std::byte> bytes;
 
   std::string shape_text() const;  // for example "64x3x7x7" or "scalar"
-  // Converts F32, F16, BF16, F64 and I64 to float32. Throws std::runtime_error that names the
-  // tensor for other types.
+  // Returns elements of type F32, F16, BF16, F64 or I64 as float32. Throws std::runtime_error that
+  // names the tensor if it has another type.
   std::vector<float> values() const;
 };
 
 // Returns the tensors in the order of the file, as references into `file`. Throws
-// std::runtime_error in one line that names the wrong part if the header exceeds 16 MiB, or if the
-// tensors do not fill the rest of the file without gap or overlap.
+// std::runtime_error if the header is invalid or exceeds 16 MiB, or if the tensors do not fill the
+// rest of the file without gap or overlap. The message is one line that names what is wrong.
 std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file);
 
 // A safetensors file that is mapped into memory.
@@ -48,7 +48,7 @@ class SafetensorsFile {
   std::vector<FileTensor> tensors_;
 };
 
-// A tensor to write. `type` is "F32" for float values, or "I64" for one integer.
+// A tensor to write: float values, which get the type "F32", or one integer, which gets "I64".
 struct TensorToWrite {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -57,9 +57,10 @@ struct TensorToWrite {
   bool is_integer = false;
 };
 
-// Writes the tensors in the given order, one after the other. `metadata` are texts; if "format" is
-// "pt", other programs read the file as one of PyTorch. Throws std::runtime_error that names the
-// file if it cannot be written, and std::invalid_argument if values do not fill their shape.
+// Writes the tensors one after the other: first all integers, then the others, each in the given
+// order. Other programs take the file for one of PyTorch if the entry "format" of `metadata` is
+// "pt". Throws std::runtime_error that names the file if it cannot be written, and
+// std::invalid_argument if values do not fill their shape.
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
                        const std::map<std::string, std::string>& metadata);
 

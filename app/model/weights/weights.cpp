@@ -35,8 +35,9 @@ Extents without_ones(Extents extents) {
   return extents;
 }
 
-// Returns whether tensors of these two shapes have the same elements in the same order. For example
-// a convolution over its whole input and a linear layer have the same weights in different shapes.
+// Returns whether tensors of these two shapes have the same elements in the same order. For
+// example, a convolution over its whole input and a linear layer have the same weights in different
+// shapes.
 bool same_elements(const Extents& a, const Extents& b) {
   if (without_ones(a) == without_ones(b)) return true;
   const bool flattened = std::min(a.size(), b.size()) == 2 && a[0] == b[0];
@@ -105,7 +106,8 @@ class Taker {
     ++taken_;
   }
 
-  // Returns whether the head gets new initial values, because its classes differ from the file's.
+  // Returns whether the head keeps its random initial values, because its classes differ from the
+  // file's.
   bool takes_no_head(LayerId head, const Weight& weight, const Extents& expected) {
     const std::int64_t rows = weight.shape.empty() ? 1 : weight.shape[0];
     if (options_.redraw_head)
@@ -172,11 +174,11 @@ class Taker {
   Network& network_;
   const std::vector<Weight>& weights_;
   const WeightOptions& options_;
-  // For each weight of the file: its name in the network.
+  // The file's weights under their names in the network.
   std::vector<std::string> names_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<bool> used_;
-  // For each output: the last layer with parameters before it.
+  // The last layer with parameters before each output.
   std::vector<LayerId> heads_;
   int taken_ = 0, expected_ = 0;
   std::vector<std::string> missing_, other_shape_;

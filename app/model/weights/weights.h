@@ -22,21 +22,23 @@ struct Weight {
 std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
-  std::string file;  // used in messages
-  // For each class of the network: the row of the file's head that belongs to it. The head is the
-  // last layer with parameters. If this is empty, the rows keep their order.
+  std::string file;  // for messages
+  // The file's row of the head for each class of the network; empty if the rows keep their order.
+  // The head is the last layer with parameters.
   std::vector<std::int64_t> head_rows;
-  // Whether the classes of the file differ from the network's, so that the head is drawn anew.
+  // Whether the classes of the file differ from the network's. The head then keeps its random
+  // initial values.
   bool redraw_head = false;
 };
 
-// Rows of the table that tells how a file fits a network: a subject and names of tensors.
+// Rows of a table that shows how well a file fits a network. Each row has a label and a text, such
+// as the names of missing tensors.
 using FitRows = std::vector<std::pair<std::string, std::string>>;
 
-// Gives the network's parameters and statistics the values of the file as initial values. Names
-// must be equal, or equal after the rules of foreign_names.h. Shapes must be equal except for
+// Uses the values of the file as initial values of the network's parameters and statistics. Names
+// must be equal, or equal after the translation of foreign_names.h. Shapes must be equal except for
 // extents of 1 and flattened inputs. There are two exceptions:
-//   - A last layer (head) for another number of classes is not taken from the file but drawn.
+//   - The last layer (head) keeps its random initial values if its number of classes differs.
 //   - If the first convolution has another number of input channels, its channels are summed or
 //     repeated (adapt_channels()).
 // Returns which tensors were used and which were not. Throws std::runtime_error in one line that
@@ -45,7 +47,7 @@ FitRows take_weights(Network& network, const std::vector<Weight>& weights, const
 
 // Adapts the weights [filters, from, ...] of a first convolution from `from` to `to` input
 // channels, as timm does for `from` = 3. If `to` is 1, the weights are summed over the channels.
-// Otherwise the channels are repeated in turn and multiplied by from / to. So an image whose
+// Otherwise the channels are repeated cyclically and multiplied by from / to. An image whose
 // channels are all equal gives the same result as before. `pixels` is the number of elements in one
 // channel of a filter.
 std::vector<float> adapt_channels(const std::vector<float>& values, std::int64_t from, std::int64_t to,

@@ -13,15 +13,15 @@
 namespace convoy::app {
 namespace {
 
-// The tensors' data start at a multiple of these bytes. Spaces fill the header up to there.
+// The data of the tensors start at a multiple of this many bytes. The header is padded with spaces.
 constexpr std::size_t kAlignment = 8;
 
 std::span<const std::byte> bytes_of(const TensorToWrite& tensor) {
   return tensor.is_integer ? std::as_bytes(std::span(&tensor.integer, 1)) : std::as_bytes(tensor.values);
 }
 
-// Returns the tensors with integers first, so that their eight-byte elements are aligned whatever
-// sizes the other tensors have.
+// Returns the tensors with integers first. Integers have eight bytes, so they stay aligned
+// regardless of the sizes of the other tensors.
 std::vector<const TensorToWrite*> in_file_order(const std::vector<TensorToWrite>& tensors) {
   std::vector<const TensorToWrite*> order;
   for (const bool integers : {true, false})

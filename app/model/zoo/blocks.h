@@ -1,4 +1,4 @@
-// Blocks that several mobile networks have in common, with torchvision's names.
+// Blocks that several networks have in common, with torchvision's names of layers.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,13 @@ void add_inception_conv(Builder& net, const std::string& name, Conv2d conv, doub
 Conv2d depthwise(std::int64_t channels, int kernel, int stride);
 
 // Adds squeeze-and-excitation (Hu et al. 2018) after the last layer. The averages of the channels
-// go through PREFIX.fc1, an activation, PREFIX.fc2 and a gate. Each channel is multiplied by its
-// result.
+// go through PREFIX.fc1, an activation, PREFIX.fc2 and a gate. Each channel of the last layer is
+// multiplied by the gate's output for this channel.
 void add_squeeze_excitation(Builder& net, const std::string& prefix, std::int64_t squeezed,
                             const LayerOp& activation, const LayerOp& gate);
 
-// Rounds a number of channels to the nearest multiple of `divisor`, but never down by more than a
-// tenth.
+// Rounds a number of channels to the nearest multiple of `divisor`. If the result is more than a
+// tenth below `channels`, takes the next multiple.
 std::int64_t rounded_channels(double channels, std::int64_t divisor = 8);
 
 }  // namespace convoy::app::zoo

@@ -8,8 +8,8 @@
 namespace convoy::app::zoo {
 namespace {
 
-// Returns, as a text such as "224 to 255", the sides of input images for which extent_of(side) is
-// `extent`.
+// Returns the range of sides of input images for which extent_of(side) is `extent`, as a text such
+// as "224 to 255".
 std::string sides(std::int64_t extent, const std::function<std::int64_t(std::int64_t)>& extent_of) {
   std::int64_t first = 1;
   while (extent_of(first) < extent) ++first;

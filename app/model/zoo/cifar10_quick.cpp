@@ -25,8 +25,8 @@ Pool average() {
 }  // namespace
 
 Network cifar10_quick(const std::string& name, const Shape& input, int classes) {
-  // Caffe's deviation of 0.0001 is for pixels with a deviation of about 62. Here images have
-  // deviation 1.
+  // Caffe's deviation of 0.0001 is for pixels with a standard deviation of about 62. Here pixels
+  // have a standard deviation of 1.
   const double first_deviation = 0.0001 * 62;
   return Builder(name, input)
       .add("conv1", conv(32, first_deviation))

@@ -1,6 +1,6 @@
-// ConvNeXt-T (Liu et al. 2022) with the names and initial weights of torchvision. Its linear layers
-// over pixels are 1x1 convolutions here. The rate of stochastic depth grows from block to block, up
-// to 0.1.
+// ConvNeXt-T (Liu et al. 2022) with the names and initial weights of torchvision. Where torchvision
+// applies a linear layer to every pixel, this network has a 1x1 convolution. The rate of stochastic
+// depth grows from block to block, up to 0.1.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,6 +1,5 @@
-// GoogLeNet (Szegedy et al. 2015) in torchvision's form. A batch norm follows every convolution.
-// The branch with a 5x5 kernel in the paper has a 3x3 kernel here. There are no auxiliary
-// classifiers.
+// GoogLeNet (Szegedy et al. 2015) as in torchvision, with a batch norm after every convolution and
+// 3x3 kernels in place of the paper's 5x5. There are no auxiliary classifiers.
 #include "app/model/zoo/blocks.h"
 #include "app/model/zoo/networks.h"
 
@@ -11,8 +10,8 @@ void add_conv(Builder& net, const std::string& name, int filters, int kernel, in
   add_inception_conv(net, name, Conv2d::square(filters, kernel, stride, kernel / 2), 0.01);
 }
 
-// The numbers of filters in the four branches. "reduce" is the 1x1 convolution before the other
-// convolution of a branch.
+// The numbers of filters in the four branches. `reduce2` and `reduce3` belong to the 1x1
+// convolutions before the larger convolutions of branches 2 and 3.
 struct Inception {
   int conv1, reduce2, conv2, reduce3, conv3, projection;
 };

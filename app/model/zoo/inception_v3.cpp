@@ -12,14 +12,14 @@ namespace {
 
 constexpr double kDeviation = 0.1;
 
-// A convolution of a branch. With stride 1 it keeps the image's size; with stride 2 it has no
-// padding.
+// A convolution of a branch. Stride 1 comes with padding that keeps the image's size, stride 2 with
+// no padding.
 struct Conv {
   std::string name;
   int filters, height, width, stride = 1;
 };
 
-// Builds branches that start at the last layer, and collects their ends.
+// Builds parallel branches that start at the last layer. join() concatenates their ends.
 class Block {
  public:
   Block(Builder& net, const std::string& name) : net_(net), prefix_(name + "."), start_(net.last()) {}
@@ -28,7 +28,7 @@ class Block {
   Block& pool_branch(const Pool& pool, const auto&... chain) {
     return end(net_.from(start_).add(prefix_ + "pool", pool).last(), chain...);
   }
-  // Adds a chain of convolutions that ends in two parallel ones: 1x3, named LASTa, and 3x1, named
+  // Adds a branch that ends in two parallel convolutions, 1x3 with the name LASTa and 3x1 with
   // LASTb.
   Block& split_branch(const std::string& last, const auto&... chain) {
     branch(chain...);

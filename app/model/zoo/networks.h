@@ -31,7 +31,8 @@ Network wide_resnet(const std::string& name, const Shape& input, int classes);
 struct WideResnetExtent {
   int depth = 0, width = 0;
 };
-// Parses a name such as "wrn28_10". Throws UsageError unless there is such a network.
+// Returns the depth and width in a name such as "wrn28_10". Throws UsageError unless there is such
+// a network.
 WideResnetExtent wide_resnet_extent(const std::string& name);
 
 }  // namespace convoy::app::zoo

@@ -1,6 +1,6 @@
 // RegNet X and Y (Radosavovic et al. 2020) with the names and initial weights of torchvision. The
-// width of a block is a linear function of its number. It is rounded to a power of w_m times w_0,
-// and then to a multiple of the groups' width.
+// width of a block is a linear function of its index, rounded to w_0 times a power of w_m, and then
+// to a multiple of the groups' width.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ struct Variant {
   int depth, w_0;
   double w_a, w_m;
   int group_width;
-  // The squeezed channels of squeeze-and-excitation relative to the block's input; 0: none.
+  // The number of squeezed channels of squeeze-and-excitation divided by the block's input
+  // channels. 0 means no squeeze-and-excitation.
   double squeeze;
 };
 constexpr std::array kVariants{Variant{"regnet_x_400mf", 22, 24, 24.48, 2.54, 16, 0},

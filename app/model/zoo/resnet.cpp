@@ -19,8 +19,8 @@ struct Variant {
   std::string_view name;
   bool bottleneck;
   std::array<int, 4> blocks;  // the number of blocks in each stage
-  // A bottleneck's 3x3 convolution has `groups` groups. In the first stage each group has
-  // `group_width` filters.
+  // The number of groups of a bottleneck's 3x3 convolution, and the filters of each group in the
+  // first stage.
   int groups = 1, group_width = 64;
 };
 

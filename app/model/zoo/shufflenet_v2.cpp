@@ -9,7 +9,7 @@
 namespace convoy::app::zoo {
 namespace {
 
-// Adds the layers PREFIX.0, PREFIX.1, … of a branch.
+// Adds the layers of a branch with the names PREFIX.0, PREFIX.1, …
 class Branch {
  public:
   Branch(Builder& net, std::string prefix) : net_(net), prefix_(std::move(prefix)) {}

@@ -20,16 +20,16 @@ class Connection {
 
   // Returns the events for poll(): input if `may_read`, output if a reply waits.
   short events(bool may_read) const;
-  // Receive what the client has sent, at most `most` bytes, or send replies that wait. Return false
-  // if the client has gone.
+  // receive() reads at most `most` bytes from the client. flush() sends the replies that wait to be
+  // sent. Both return false if the client has gone.
   bool receive(std::size_t most);
   bool flush();
 
-  // Returns the next line without its line end, or nothing if no complete line has arrived. After
-  // the client has sent all, its last line needs no line end. The line is valid until the next
-  // receive().
+  // Returns the next line without its line end, or nothing if no complete line has arrived. If the
+  // client has closed its sending side, its last line needs no line end. The line is valid until
+  // the next receive().
   std::optional<std::string_view> next_line();
-  // Returns how many bytes have arrived of a line that is not complete.
+  // Returns the number of received bytes that next_line() has not returned.
   std::size_t incomplete_bytes() const { return incoming_.size() - taken_; }
 
   void send(std::string_view reply) { outgoing_ += reply; }
@@ -48,7 +48,7 @@ class Connection {
   std::size_t taken_ = 0;     // bytes of `incoming_` that next_line() has returned
   std::size_t searched_ = 0;  // bytes of `incoming_` that were searched for a line end
   std::size_t sent_ = 0;      // bytes of `outgoing_` that are sent
-  bool ended_ = false;        // whether the client sends no more, or nothing is read any more
+  bool ended_ = false;        // whether the client sends no more, or its input is ignored
 };
 
 }  // namespace convoy::app

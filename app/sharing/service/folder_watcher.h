@@ -47,7 +47,7 @@ class FolderWatcher {
   // one line that names the folder or the table. If the folder is removed later,
   // RequestQueue::fail() gets the error.
   FolderWatcher(WatcherOptions options, RequestQueue& queue);
-  ~FolderWatcher();  // no request may be in the queue any more
+  ~FolderWatcher();  // requires that the queue holds no request of the watcher
 
   FolderCounts counts() const;
 
@@ -71,7 +71,7 @@ class FolderWatcher {
   mutable std::mutex mutex_;  // guards the fields below
   PredictionTable table_;
   std::unordered_map<std::string, State> images_;  // the state of each image, by its path
-  std::unordered_set<std::string> others_;         // names of the files that are left out
+  std::unordered_set<std::string> others_;         // names of all other files that were noticed
   std::deque<std::string> waiting_;
   std::size_t queued_ = 0;
   FolderCounts counts_;

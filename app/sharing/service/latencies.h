@@ -13,7 +13,7 @@ class Latencies {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // Latencies above `goal` are counted as over_goal(). With 0 none is.
+  // over_goal() counts the latencies above `goal`. If `goal` is 0, it counts none.
   explicit Latencies(Duration goal = Duration(0)) : goal_(goal) {}
   void add(Duration latency);
 

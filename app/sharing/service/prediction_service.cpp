@@ -28,8 +28,9 @@
 namespace convoy::app {
 namespace {
 
-// Two times as parts of the latency goal: how long a request waits for others to fill its batch,
-// and how long it may wait before trainings must let the service catch up.
+// Two durations as fractions of the latency goal. kPatience is how long a request waits for others
+// to fill its batch. kLate is how long a request may wait until trainings must stop, so that the
+// service can catch up.
 constexpr double kPatience = 0.25, kLate = 0.4;
 
 using namespace std::chrono_literals;
@@ -51,7 +52,7 @@ nlohmann::ordered_json latencies_json(const Latencies& latencies) {
 
 constexpr const char* kEnded = "the service has ended";
 
-// A source that has only this batch, for Session::evaluate().
+// A source with a single batch, for Session::evaluate().
 class OneBatch final : public data::BatchSource {
  public:
   explicit OneBatch(data::BatchLease batch) : batch_(std::move(batch)) {}
@@ -90,8 +91,8 @@ std::unique_ptr<Session> PredictionService::make_session(const Network& network,
   return std::make_unique<Session>(std::move(*steps), options, rank);
 }
 
-// The socket and the folder, from which requests come. The destructor refuses all requests that
-// wait before it ends the two.
+// The two sources of requests, which are the watched folder and the socket. The destructor refuses
+// all waiting requests before it ends the two.
 struct PredictionService::Outlets {
   RequestQueue& queue;
   std::optional<FolderWatcher> watcher;
@@ -236,8 +237,8 @@ void PredictionService::decode_next(std::chrono::milliseconds wait) {
                                 busy ? part_of_goal(kPatience) : Request::Clock::duration(0));
   if (!decoding_.empty()) last_taken_ = Request::Clock::now();
   if (options_.gate != nullptr) {
-    // If the service keeps its latency goal, trainings may run between its steps, so expects no
-    // step.
+    // Announce a step only if the service is late, because trainings stop for an announced step.
+    // Otherwise trainings may run between the service's steps.
     const bool late = options_.latency_goal_ms == 0 ||
                       (!decoding_.empty() && last_taken_ - decoding_.front().arrival > part_of_goal(kLate));
     options_.gate->expect_step(!decoding_.empty() && late);
@@ -251,7 +252,7 @@ void PredictionService::decode_next(std::chrono::milliseconds wait) {
 std::span<const std::uint8_t> PredictionService::read(const Request& request,
                                                       std::vector<std::uint8_t>& scratch) {
   if (request.path.empty()) return request.bytes;
-  // Opening a pipe would wait for its writer.
+  // Refuse pipes, because opening a pipe would wait for a writer.
   std::error_code error;
   if (!std::filesystem::is_regular_file(request.path, error))
     throw std::runtime_error(error ? error.message() : "is no file");

@@ -29,20 +29,20 @@ struct ServiceOptions {
   bool ema = false;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  std::int64_t batch = 8;    // the most images of a step; every step computes as many
+  std::int64_t batch = 8;    // images in a step; a step with fewer images takes as long
   std::int64_t threads = 0;  // threads that compute and decode; 0: one per core of the calling thread
   std::size_t top = 5;       // classes of an answer, unless the request says how many
-  // The file for StepOptions::tuning_file. `convoy predict` uses no such file, so with one the last
-  // bits of a result may differ from those of `convoy predict`.
+  // The tuning file (StepOptions::tuning_file). `convoy predict` uses none, so with a tuning file
+  // the last bits of a result may differ from those of `convoy predict`.
   std::string tuning_file;
 
-  // The socket's path and the watched folder; empty: none. At least one of the two is needed.
+  // The path of the socket and the watched folder. At least one of the two must not be empty.
   std::filesystem::path socket, watch;
   double latency_goal_ms = 0;  // in milliseconds; latencies above it are counted; 0: no goal
-  // Not null if other sessions of this process use the device, too.
+  // The gate to the device; null if no other session of this process uses the device.
   DeviceGate* gate = nullptr;
-  // Is called with a line about each image of the folder that cannot be read, from any thread. If
-  // it is null, the line goes to the log.
+  // Called with a line about each image of the folder that cannot be read, from any thread. If it
+  // is null, the line goes to the log.
   std::function<void(const std::string&)> warn;
   // The folder of the job, which must exist. The service writes service.json there, and appends the
   // results of the watched folder to predictions.csv.
@@ -51,7 +51,7 @@ struct ServiceOptions {
 
 class PredictionService {
  public:
-  // Makes the session for the network, with these options or with a changed copy of them.
+  // A function that makes the session for the network. It may change a copy of the options.
   using MakeSession = std::function<std::unique_ptr<Session>(
       const Network& network, const StepOptions& options, const RankGroups& rank)>;
   static std::unique_ptr<Session> make_session(const Network& network, const StepOptions& options,
@@ -66,8 +66,8 @@ class PredictionService {
   // Opens the socket, watches the folder, and predicts on the calling thread until `stop` returns
   // true. Then answers the requests that are being predicted and refuses those that wait. The
   // probabilities have the same bits as those of `convoy predict` with the same batch and threads.
-  // Throws an error after which the service cannot go on: the device fails, a table cannot be
-  // written, or the watched folder is gone. Call it once.
+  // Throws if the service cannot go on because the device fails, a table cannot be written, or the
+  // watched folder is gone. Call it once.
   void run(const std::function<bool()>& stop);
 
   // May be called by any thread.
@@ -91,10 +91,10 @@ class PredictionService {
   int threads_ = 1;
   comm::SingleRank rank_;
   CheckpointState state_;
-  TrainOptions run_;  // the options of the checkpoint's run that decide what the network sees
+  TrainOptions run_;  // options taken from the training that made the checkpoint
   std::vector<std::string> classes_;
   StepOptions step_;
-  data::ImageShape image_;  // what the network sees of an image
+  data::ImageShape image_;  // the shape of the network's input images
   std::unique_ptr<Session> session_;
   // The requests of the batch that the loader fills. The loader's threads read them, so the loader
   // is declared after them and destroyed first.

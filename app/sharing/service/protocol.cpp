@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kDeepest = 32;              // levels of objects and arrays
-constexpr std::size_t kLongestId = 1024;  // bytes, because a reply repeats the id
+constexpr int kDeepest = 32;              // the most levels of nested objects and arrays
+constexpr std::size_t kLongestId = 1024;  // in bytes; limited because a reply repeats the id
 
 struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -32,8 +32,8 @@ std::string shown(const Json& value) {
   return json_text(value);
 }
 
-// Throws if an object has a field twice, because the library would keep the last one without an
-// error.
+// Parses JSON. Throws if an object has a field twice, because the library would keep the last one
+// without an error.
 Json parse(std::string_view line) {
   std::vector<std::unordered_set<std::string>> fields;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {

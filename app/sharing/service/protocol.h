@@ -20,13 +20,13 @@ inline constexpr std::size_t kLongestLine = std::size_t{32}
 struct ParsedRequest {
   std::string id = "null";
   std::string path;                 // absolute; empty if the request has the image's bytes
-  std::vector<std::uint8_t> bytes;  // decoded
+  std::vector<std::uint8_t> bytes;  // decoded from base64
   std::optional<std::size_t> top;
   std::string error;  // one line that says what is wrong; empty if nothing is
 };
 
-// Parses a line. Never throws: for a line that is no valid request it sets `error`, and the other
-// fields except `id` are then empty.
+// Parses a line and never throws. If the line is no valid request, sets `error` and leaves all
+// other fields but `id` empty.
 ParsedRequest parse_request(std::string_view line);
 
 // Return a reply as one line with its line end. `names` are the names of the network's classes.

@@ -20,7 +20,7 @@ namespace convoy::app {
 
 struct Answer {
   std::span<const RankedClass> classes;  // the most probable first
-  std::string error;                     // one line; empty if there was none
+  std::string error;                     // one line; empty if there was no error
   double ms = 0;                         // milliseconds since the request arrived
 };
 
@@ -54,16 +54,16 @@ class RequestQueue {
   }
 
   void push(Request request);
-  // Returns the oldest requests, at most `capacity`. It returns as soon as `capacity` requests
-  // wait, or the oldest has waited for `patience`. If neither happens within `wait`, returns none.
-  // While one batch is predicted, requests for the next one gather, so batches grow with the load.
-  // Throws the exception that fail() got.
+  // Returns the oldest requests, at most `capacity`. Returns as soon as `capacity` requests wait,
+  // or the oldest has waited for `patience`. If neither happens within `wait`, returns none. While
+  // one batch is predicted, requests for the next one gather, so batches grow with the load. Throws
+  // the exception that fail() got.
   std::vector<Request> next_batch(std::size_t capacity, std::chrono::milliseconds wait,
                                   Request::Clock::duration patience = {});
 
-  // Answer a request that next_batch() returned: answer() with its most probable classes, refuse()
-  // with a line that says why there are none. They call the request's `reply` before they return,
-  // and throw what it throws.
+  // Both answer a request that next_batch() returned. answer() gives its most probable classes.
+  // refuse() gives a line that says why there are none. Both call the request's `reply` before they
+  // return, and throw what it throws.
   void answer(const Request& request, std::span<const float> probabilities);
   void refuse(const Request& request, const std::string& error);
   // Counts a request that was refused before it came into the queue.
@@ -71,8 +71,8 @@ class RequestQueue {
 
   // Forgets the waiting requests of a client that has gone.
   void drop(std::int64_t client);
-  // Refuses, for this reason, all requests of clients that wait or come later. Forgets the files of
-  // the folder.
+  // Refuses all requests of clients that wait or come later. The clients get `reason`. Forgets the
+  // files of the folder.
   void close(const std::string& reason);
   // Makes next_batch(), which the predicting thread calls, throw this exception.
   void fail(std::exception_ptr failure);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The most bytes that are read from a client in one round of poll(), so that it does not keep other
+// The most bytes that are read from one client in a round of poll(), so that it does not keep other
 // clients waiting.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
@@ -54,8 +54,8 @@ void RequestServer::flush_for_a_second() {
 
 void RequestServer::poll_once(std::chrono::milliseconds wait) {
   std::vector<pollfd> waits{{wake_.fd(), POLLIN, 0}};
-  // If the system had no room for another client, the socket would stay readable and poll() would
-  // return at once. So leave the socket out of one round.
+  // If the system has no room for another client, the socket stays readable and poll() returns at
+  // once. So leave the socket out of one round.
   const bool accepts = !stopping_ && !std::exchange(full_, false);
   waits.push_back({accepts ? listener_.fd() : -1, POLLIN, 0});
   std::vector<std::int64_t> numbers;

@@ -36,8 +36,8 @@ class RequestServer {
   // Listens, and serves all clients in one thread. `queue` must outlive the server. Throws
   // std::runtime_error in one line that names the path (unix_listener.h).
   RequestServer(ServerOptions options, RequestQueue& queue);
-  // Sends the replies that wait, but for at most one second. Then removes the socket. All requests
-  // must have been answered (RequestQueue::close()).
+  // Sends the waiting replies, but for at most one second. Then removes the socket. All requests
+  // must have been answered before (RequestQueue::close()).
   ~RequestServer();
 
  private:
@@ -68,7 +68,7 @@ class RequestServer {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::vector<Reply> replies_;  // guarded by mutex_
-  // The fields below belong to the thread.
+  // Only the server's thread uses the fields below.
   std::map<std::int64_t, Connection> clients_;
   std::int64_t accepted_ = 0;
   std::int64_t image_bytes_ = 0;  // bytes of the images of all requests that wait

@@ -12,14 +12,14 @@ namespace convoy::app {
 
 class UnixListener {
  public:
-  // Makes the socket with mode 0600. If the path is a socket on which nobody listens any more, as a
-  // dead process leaves it, replaces it. Throws std::runtime_error in one line that names the path
-  // in these cases:
+  // Makes the socket with mode 0600. Replaces a socket on which nobody listens any more, such as
+  // one that a dead process has left. Throws std::runtime_error in one line that names the path in
+  // these cases:
   //   - A process listens on this socket.
   //   - The path belongs to something other than a socket.
   //   - The path is too long for a socket.
   explicit UnixListener(const std::filesystem::path& path);
-  ~UnixListener();  // unless another socket has its name by now
+  ~UnixListener();  // removes the socket, unless another one has its name by now
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
 

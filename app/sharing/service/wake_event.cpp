@@ -15,8 +15,8 @@ WakeEvent::WakeEvent() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (fd_.get() < 0) throw std::runtime_error(fmt::format("cannot make an event: {}", std::strerror(errno)));
 }
 
-// signal() and clear() ignore errors of their calls, which fail only if the event already has the
-// state that they set.
+// signal() and clear() ignore errors of their system calls. A call fails only if the event already
+// has the state that it should set.
 void WakeEvent::signal() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
