@@ -1,5 +1,4 @@
-// Tests that the harness finds the faults that it must find. Defines the allocation functions by
-// which the harness counts.
+// Tests that the harness finds faulty kernels. Replaces operator new to count allocations.
 #include "tests/kernels/harness.h"
 
 #include <gtest/gtest-spi.h>
@@ -32,7 +31,7 @@ long allocations() { return allocation_count; }
 
 namespace {
 
-// Makes a kernel for y = x with a fault in it.
+// Makes a kernel for y = x with the fault that `body` has.
 template <typename Body>
 Case faulty(Body body) {
   Case test;

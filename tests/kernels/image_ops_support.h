@@ -11,8 +11,8 @@
 
 namespace convoy::kernels::testing {
 
-// Returns pictures of gradients with noise. In every group of four samples, the third has few
-// levels and the fourth a single one: special cases for operations such as autocontrast.
+// Returns pictures of gradients with noise. In every group of four samples, the third has only a
+// few grey levels and the fourth only one, which are special cases of autocontrast and equalize.
 inline Tensor pictures(const Shape& shape) {
   Tensor images{{DType::u8, shape, Layout::channels_last, nullptr}, {}, {}};
   for (std::int64_t n = 0; n < shape[0]; ++n)
