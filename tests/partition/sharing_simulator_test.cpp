@@ -1,5 +1,5 @@
-// Compares simulations of clients that share a device with schedules worked out by hand and with a
-// simple recursion, and checks the rules on random ones.
+// Compares simulations of clients (jobs that share a device) with schedules worked out by hand and
+// with a simple recursion. Checks that schedules of random clients are valid.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,8 +80,8 @@ const std::vector<Case>& cases() {
       // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; a's bytes return
       // 25-26
       {"eviction of a part", {sleeper, guest}, {1, 10, kPartial}, kOn, 33, 4},
-      // Evicting a and its return take 5, but its gap lasts 4. a: runs 2-6 and 10-14, copied back
-      // 14-17; b: copied 17-18, runs 18-23
+      // To evict a and bring it back takes 5 µs, but its gap lasts 4 µs, so it stays. a: runs 2-6
+      // and 10-14, copied back 14-17; b: copied 17-18, runs 18-23
       {"a gap too short to be evicted in", {short_sleeper, guest}, {1, 10, kWhole}, kOn, 23},
       // Half of a is evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5. Only then a returns
       // 13.5-14.5, runs 14.5-18.5, is copied back 18.5-21.5.
@@ -135,11 +135,11 @@ TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
                        {0, 8}, {ns(7.5), 10}, {ns(13.5), 4}, {ns(25), 8}, {ns(33), 0}}));
 }
 
-// Computes the makespan without events. It is for one compute engine, one kernel per client and no
-// eviction, when every engine serves the clients in their order.
+// Computes the makespan by a recursion over the clients. Valid for one compute engine, one kernel
+// per client and no eviction: then every engine serves the clients in their order.
 Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) {
   Nanoseconds copied = 0, computed = 0, copied_back = 0, makespan = 0;
-  std::map<Nanoseconds, Bytes> given_back;  // device memory that clients give back, by time
+  std::map<Nanoseconds, Bytes> given_back;  // bytes that become free, by time
   for (const ClientIndex index : order) {
     const Client& client = workload.client(index);
     Nanoseconds start = std::max(copied, client.arrival);
@@ -199,8 +199,8 @@ class Checker {
     }
   }
 
-  // Checks one client: a copy in, kernels with at least their gaps between them, and a copy back.
-  // Evicted bytes must return before the next kernel.
+  // Checks that a client has a copy in, kernels with at least the given gaps between them, and a
+  // copy back. Evicted bytes must return before the next kernel.
   void one_client(ClientIndex client) {
     const Client& given = workload_.client(client);
     next_ = 0, ready_ = given.arrival, resident_ = -1, gone_ = false;
@@ -232,7 +232,7 @@ class Checker {
     }
     ASSERT_GE(slice.start, kernel_end_);
     if (slice.work == Work::kReturn) {
-      // A client without a copy back is dropped at once, which leaves no slice.
+      // The eviction of a client without a copy back takes no time, so it has no slice.
       resident_ = given.copy_back == 0 ? given.bytes : resident_ + slice.bytes;
       ready_ = std::max(ready_, slice.end);
     } else if (slice.work == Work::kEvict) {
@@ -254,7 +254,7 @@ class Checker {
 
   const Workload& workload_;
   const Schedule& schedule_;
-  // The members below describe the client that is being checked.
+  // The members below describe the client that one_client() is checking.
   std::int32_t next_ = 0;
   Nanoseconds ready_ = 0, kernel_end_ = 0;
   Bytes resident_ = -1;  // bytes on the device; -1 before the first copy

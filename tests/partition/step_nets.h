@@ -1,4 +1,4 @@
-// Training steps of small networks for the tests of memory planners.
+// Makes training steps of small networks for the tests of memory planners.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace convoy::partition {
 
-// Builds a training step from forward operations. The backward of an operation reads the gradient
-// of its output, and its inputs.
+// Builds a training step from forward operations. Each backward operation reads an input of its
+// forward operation, and the gradient of its output.
 class Net {
  public:
   int op(double ms, std::int64_t bytes, std::vector<int> inputs) {

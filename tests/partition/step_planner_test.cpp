@@ -1,4 +1,4 @@
-// Tests plans in which some tensors wait in host memory between forward and backward.
+// Tests plans that copy some tensors to host memory after forward, and back before backward.
 #include "partition/memory/step_planner.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(HostCopies, OnDemandATensorIsGoneBetweenItsReaders) {
   const StepSchedule once = single_runs(model);
   const StepSchedule schedule = HostCopies(model, once, {0}, kLink).on_demand();
   ASSERT_EQ(schedule.size(), once.size() + 3);
-  // Run 0 writes tensor 0; run 1 and the last run read it. It is copied to the host in between.
+  // Run 0 writes tensor 0; run 1 and the last run read it. In between, only the host has it.
   EXPECT_EQ(schedule[1].kind, Kind::copy_out);
   EXPECT_EQ(schedule[3].kind, Kind::copied_out);
   EXPECT_EQ(schedule[schedule.size() - 2].kind, Kind::copy_back);
