@@ -8,8 +8,8 @@
 namespace convoy::app {
 namespace {
 
-// Values that grow about as number^power, with steps and with a part that does not depend on the
-// number, as memory does.
+// Returns a number of bytes that grows as memory does: about as number^power, in steps, and from a
+// constant.
 std::int64_t bytes_of(std::int64_t number, int power) {
   const std::int64_t grown = power == 1 ? number : number * number;
   return 500'000 + 3'000 * grown + grown / 700 * 1'000;

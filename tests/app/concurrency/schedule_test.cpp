@@ -108,8 +108,8 @@ TEST(Schedule, AForkMustGainMoreThanItCosts) {
   const SideBySide side_by_side(load.ops);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.2, 1, 0})), 2);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.6, 1, 0})), 1);
-  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. A
-  // caution of 3 triples the predicted slowdown; then the step must not fork.
+  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. With the
+  // last but one option (caution) at 3, the predicted slowdown triples, and the step must not fork.
   const StepLoad crowded = diamond(0.7);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 1, 0})), 2);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 3, 0})), 1);

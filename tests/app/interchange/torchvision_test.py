@@ -69,7 +69,7 @@ def model_of(name, classes=CLASSES):
 
 
 def varied(model):
-    # With the statistics of a new network it would not show if Convoy lost them, so change them.
+    # A new network has the default statistics, so a loss of them would not show. Change them.
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-0.1, 0.1)
