@@ -1,4 +1,4 @@
-// Gives access to the ranks that a file *_mpi_test.cpp runs on.
+// Gives a test the communicator of all ranks that run it.
 #pragma once
 
 #include "comm/placement/environment.h"

@@ -241,6 +241,8 @@ TEST(SharedDevice, TrainingsGoOnAfterADividedStepOfAService) {
   training.join();
 }
 
+// A training is between two pieces of its step, a service expects a step, and a third job waits to
+// have the device alone. The training must be admitted, or all three would wait for each other.
 TEST(SharedDevice, AStepThatHasBegunEndsForAJobThatWaitsAlone) {
   SharedDevice device({});
   const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true),
