@@ -95,7 +95,7 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
 }
 
 // A rank that is a step ahead must not overwrite values that another rank still reads. No rank may
-// take the sum of the last step for that of this step.
+// mistake the sum of the last step for that of this step.
 TEST_P(WithMemory, EveryStepHasItsOwnSum) {
   const auto collectives = make_mpi_collectives(world());
   const std::vector<ParameterSegment> segments{{0, 700}, {700, 2000}, {2700, 1}};

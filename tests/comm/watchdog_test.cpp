@@ -54,7 +54,7 @@ class Job {
     if (::pipe(ready_.data()) != 0) throw std::runtime_error("no pipe");
     HubListener listener(true);
     start_ = Clock::now();
-    // Otherwise the forked children would print what the parent has buffered a second time.
+    // Without this, the forked children would print the parent's buffered output again.
     std::fflush(nullptr);
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
@@ -313,7 +313,7 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
     Job job(kLong, [&](Rank& self) {
       if (self.rank != leaver) self.block_in("barrier epoch");
       self.watchdog->abandon();
-      // A real rank unwinds its stack and prints its error in this time.
+      // In this time a real rank unwinds its stack and prints its error.
       ::usleep(100'000);
       print_lines({"its own words"});
       ::_exit(2);

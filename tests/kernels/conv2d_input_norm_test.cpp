@@ -1,5 +1,5 @@
-// Tests backward_data of a convolution after a batch norm with a ReLU (input_norm). It gives the
-// gradient before the ReLU, and the sums over it that the batch norm's backward needs.
+// Tests backward_data of a convolution after a batch norm with a ReLU (input_norm). The results are
+// the gradient before the ReLU, and its sums, which the batch norm's backward needs.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

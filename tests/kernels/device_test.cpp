@@ -28,7 +28,7 @@ TEST(Device, HostMemoryThatIsNotThereIsAnOutOfMemoryThatNamesTheBytes) {
 }
 
 // A kernel that is bound without a StepControl must throw if it reads the control. It must not read
-// that of an earlier binding.
+// the control of an earlier binding.
 TEST(Device, AKernelThatReadsTheControlNeedsOneWhenItIsBound) {
   KernelRequest request{{{DType::f32, {4, 2}, Layout::row_major, nullptr}},
                         {{DType::f32, {4, 2}, Layout::row_major, nullptr}}};

@@ -93,8 +93,8 @@ TEST(Harness, SeesALaunchThatAllocates) {
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
-// Makes a case whose kernel adds its control's step to x, but wrongly skips members from `count`
-// on.
+// Makes a kernel that computes x + StepControl::step for each member, but wrongly skips members
+// from number `count` on.
 Case for_members(int count) {
   Case test = faulty(copy);
   test.maker = [count](Backend, KernelRequest& request) {

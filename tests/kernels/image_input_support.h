@@ -12,8 +12,8 @@
 
 namespace convoy::kernels::testing {
 
-// Makes the map of one axis: `extent` pixels are resized to `resized`, the first `skipped` of these
-// are cut off, and outputs `begin` to `end` of the rest are wanted.
+// Makes the resampling parameters of one axis: `extent` pixels are resized to `resized`, the first
+// `skipped` of these are cut off, and outputs `begin` to `end` of the rest are wanted.
 inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end) {
   AxisMap axis{.scale = static_cast<double>(extent) / resized, .skipped = skipped, .extent = extent};
   axis.begin = begin;

@@ -81,7 +81,7 @@ TEST(NormaliseKernel, ScalesShiftsAndBlanks) {
   EXPECT_EQ(std::vector<double>(values.begin() + 12, values.end()), std::vector<double>(12, 0.0));
 }
 
-// Image operations may have moved the padding into the image, so it must not be set to zero.
+// If an image operation may have moved the padding, normalising must not set the padding to zero.
 TEST(NormaliseKernel, PaddingStaysIfThereAreOperations) {
   const Tensor images{{DType::u8, {1, 1, 1, 2}, Layout::channels_last, nullptr}, {20, 30}, {}};
   std::vector<SampleTransform> transforms(1);

@@ -39,8 +39,8 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// The rows of these shapes are multiples of 16 bytes, shorter than the columns of a thread block,
-// of one channel, of an odd number of channels, or fill many tiles.
+// Some shapes have rows of a multiple of 16 bytes, rows shorter than a thread block is wide, one
+// channel, an odd number of channels, or many tiles.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},
                                     {2, 2048, 7, 7}, {111, 1000},      {3, 24, 19, 17}};
 
@@ -319,7 +319,6 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
       mixed.inputs.push_back(mix_operand({1, 0.7f}));
       mixed.control = smoothed(all_valid(shape[0] - 1));
       expect_matches(mixed);
-      // Near a target of one, the difference from the probability is as coarse as bf16's last bit.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},

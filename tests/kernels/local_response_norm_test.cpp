@@ -71,8 +71,8 @@ TEST(LocalResponseNorm, BackwardIsTheDerivative) {
   }
 }
 
-// alpha is divided by the size. A window of even size reaches further to lower channels than to
-// higher channels.
+// The expected values are worked out by hand. alpha is divided by the size. A window of even size
+// includes one more lower channel than higher channels.
 TEST(LocalResponseNorm, KnownAnswers) {
   const LocalResponseNormProblem problem{.size = 2, .alpha = 2, .beta = 1, .k = 1};
   const Case test = normalised(problem, floats({1, 3, 1, 1}, {1, 2, 3}));

@@ -76,8 +76,8 @@ TEST(Optimizer, MatchesTheReference) {
   }
 }
 
-// The expected values come from three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] on,
-// with lr 0.1 and weight_decay 0.01.
+// The expected values come from three steps of torch.optim (PyTorch 1.13) that start at [1, -2,
+// 0.5], with lr 0.1 and weight_decay 0.01.
 TEST(Optimizer, AgreesWithPyTorch) {
   const std::vector<double> gradients[] = {{0.1, 0.2, -0.3}, {0.4, -0.5, 0.6}, {-0.7, 0.8, 0.9}};
   const std::vector<double> expected[] = {{0.961372793, -2.02796364, 0.374443442},

@@ -48,7 +48,7 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
                    {Backend::cuda});
 }
 
-// The layers under test have no ReLU: the caller of a fused ReLU differentiates it, not backward.
+// These layers have no ReLU, because backward does not differentiate a fused ReLU. Its caller does.
 void expect_gradients(const Layer& layer) {
   const std::vector<double>& dy = layer.backward_data.inputs[0].values;
   const Result dx = run_reference(layer.backward_data), dw = run_reference(layer.backward_weights);

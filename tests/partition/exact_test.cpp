@@ -103,8 +103,8 @@ TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes, bool kinds = fal
   return builder.build();
 }
 
-// Tries 400 graphs of up to eight nodes. The memory limit is the lowest at which a placement fits,
-// plus -2000 to 7000 bytes.
+// Tries 400 graphs of up to eight nodes. The memory limit is from 2000 bytes below to 7000 bytes
+// above the lowest limit at which a placement fits.
 TEST(Exact, MissesNothingOfAllPlacementsInAllOrders) {
   int nothing = 0, tight = 0, raised = 0, compared = 0;
   double sum = 0, worst = 0;

@@ -1,4 +1,4 @@
-// Checks every algorithm on every shape of graph, and that the improvement never makes a placement
+// Checks every algorithm on every shape of graph, and that the local search never makes a placement
 // worse.
 #include "partition/partition.h"
 

@@ -1,5 +1,5 @@
 // Compares the simulator with schedules worked out by hand. Also computes times and memory from the
-// simulated order in another way, and compares.
+// simulated order in another way, and compares them with the simulator's.
 #include "partition/simulation/simulator.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ TEST(Simulator, ListsByBottomLevel) {
 }
 
 TEST(Simulator, ContentionSerialisesTransfers) {
-  // Device 0 sends two tensors at the same moment, to devices 1 and 2. Each takes the link for 1000
-  // ns.
+  // Device 0 sends two tensors at the same moment, to devices 1 and 2. Each takes 1000 ns. With
+  // contention, the second must wait for the first.
   const TaskGraph graph = graph_of({1, 1, 1}, {{0, 1}, {0, 2}});
   Machine machine = Machine::uniform(3, {0, 1});
   {
@@ -58,8 +58,8 @@ TEST(Simulator, ContentionSerialisesTransfers) {
   EXPECT_EQ(simulate(cost, {3, {0, 1, 2}, {}}).makespan, 4000);
 }
 
-// Node 0 on device 0 and node 1 on device 1 end at the same moment. Each sends to device 2 and
-// takes the link for 3000 ns.
+// Node 0 on device 0 and node 1 on device 1 end at the same moment, and both send to device 2. Each
+// transfer takes 3000 ns and the latency. With contention, one must wait for the other.
 TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   const TaskGraph graph = graph_of({1, 1, 1, 1}, {{0, 2}, {1, 3}}, 3000);
   Machine machine = Machine::uniform(3, {500, 1});

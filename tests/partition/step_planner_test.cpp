@@ -29,8 +29,8 @@ HostLink link_of(const StepModel& model, double share, std::int64_t host_bytes =
   return {rate, rate, host_bytes};
 }
 
-// Returns a step of four operations of 1 ms with outputs of 8 bytes, and backward of 2 ms each.
-// Copying 4 bytes takes 1 ms.
+// Returns a step of four forward operations of 1 ms with outputs of 8 bytes, and backward
+// operations of 2 ms. Copying 4 bytes takes 1 ms.
 StepModel chain() {
   Net net;
   int x = net.op(1, 8, {});
