@@ -58,7 +58,7 @@ TEST(LargestWithin, SaysWhatMakesLargerNumbersImpossible) {
   EXPECT_EQ(found.bound, "too large");
 }
 
-// VGG exists only for sides that are multiples of 224. More memory never allows less.
+// As for VGG, only multiples of 224 are possible. More memory must never give a smaller number.
 TEST(LargestWithin, SkipsNumbersThatAreImpossible) {
   LargestWithin search([](std::int64_t number) { return bytes_of(number, 2); },
                        {.step = 32, .most = 1 << 13, .power = 2, .possible = [](std::int64_t number) {

@@ -45,7 +45,7 @@ class LimitedTraining : public testing::Test {
   comm::SingleRank ranks_;
   StepOptions options_;
   Network network_;
-  std::int32_t valid_ = 4;  // the real samples of a batch
+  std::int32_t valid_ = 4;  // number of samples that are not padding
   float learning_rate_ = 0.1f;
   std::int64_t bytes_ = 0;
   MemoryFit fit_;

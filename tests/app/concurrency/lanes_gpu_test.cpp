@@ -38,7 +38,7 @@ class LanesOnGpu : public testing::Test {
     return made;
   }
 
-  // Chooses and sets the lanes of the session's program, as choose_lanes() does. That function
+  // Chooses and sets the lanes of the session's program. This is what choose_lanes() does, which
   // needs a communicator.
   static LaneChoice chosen(Session& session) {
     const Program& program = session.train_program();

@@ -164,7 +164,7 @@ TEST(Schedule, TheListObeysDependencesAndLanes) {
   std::mt19937 engine(11);
   for (int trial = 0; trial < 40; ++trial) {
     StepLoad load = random_load(engine, 40);
-    load.ops[5].ms = 0, load.ops[20].ms = 0;  // they start communications
+    load.ops[5].ms = 0, load.ops[20].ms = 0;  // operations that start communications take no time
     load.ops[7].engine = Engine::copy_out, load.ops[30].engine = Engine::copy_back;
     const SideBySide side_by_side(load.ops);
     for (const int lanes : {1, 2, 5})

@@ -73,8 +73,8 @@ TEST_F(RequestQueueOf, WaitingEndsWithTheFirstRequest) {
   later.join();
 }
 
-// The last argument is a patience. The queue must return a batch when it is full, or when its
-// oldest request has waited that long.
+// The last argument is how long a request may wait. The queue must return a batch when it is full,
+// or when its oldest request has waited that long.
 TEST_F(RequestQueueOf, APatientBatchWaitsUntilItIsFull) {
   queue_.push(request("a"));
   EXPECT_TRUE(queue_.next_batch(2, 5ms, 30s).empty());
