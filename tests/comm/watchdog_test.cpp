@@ -68,7 +68,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Waits until every rank has called ready(). block_in() calls it.
+  // Waits until every rank has called ready(), as block_in() does.
   void await_ready() {
     char byte = 0;
     for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(::read(ready_[0], &byte, 1), 1);

@@ -84,8 +84,8 @@ constexpr Configuration kConfigurations[] = {{kernels::Backend::reference, false
 TEST(BatchSlices, ChangeNoBit) {
   for (const Network& network : {plain(4), plain(5), branches(), every_op()})
     for (const auto& [backend, fused] : kConfigurations) {
-      // Slices must start at multiples of 16 bytes. One sample of every_op is none, but two samples
-      // are.
+      // A slice must start at a multiple of 16 bytes. In every_op, one sample is no multiple, but
+      // two samples are.
       const int pieces = network.name() == "every_op" ? 2 : 4;
       const CompiledGraph step = compile_graph(graph_of(network, pieces, fused), backend);
       const SlicedLayers layers = layers_to_slice(step);

@@ -19,7 +19,7 @@
 
 namespace convoy::app {
 
-// Returns a member whose hyperparameters and seed differ from those of every other number.
+// Returns a member. Each number gives other hyperparameters and another seed.
 inline Member numbered_member(int number) {
   const auto n = static_cast<float>(number);
   Member member;

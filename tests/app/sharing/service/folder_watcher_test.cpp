@@ -1,4 +1,5 @@
-// Tests the watched folder. A thread answers the requests by the content of the files.
+// Tests that a prediction service finds the images in a folder that it watches. A thread answers
+// the requests by the content of the files.
 #include "app/sharing/service/folder_watcher.h"
 
 #include <gtest/gtest.h>
