@@ -113,8 +113,8 @@ Case group_norm_gradient(int groups, Tensor x, Tensor gamma, Tensor dy, Tensor m
           .tolerance = 3e-6};
 }
 
-// Groups of whole blocks of channels, of parts of a block, of channels from two blocks, of a single
-// channel, and of all channels.
+// There are groups of whole blocks of channels, of parts of a block, of channels from two blocks,
+// of a single channel, and of all channels.
 TEST(GroupNorm, MatchesTheReference) {
   Random random(4);
   for (const auto& [shape, groups] : {std::pair{Shape{2, 6, 5, 7}, 3},

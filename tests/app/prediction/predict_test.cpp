@@ -199,8 +199,8 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // from the rows of 4 ranks
-  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // from the rows of 4 ranks, too
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // from measurements with 4 ranks
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // from measurements with 4 ranks, too
   // The operations take 4, 3, 3 and 2 ms. Their mean, weighted by time, is 38/12 ms; the overlap is
   // interpolated there. The part of the bucket's 50 us that is not hidden delays the computation.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;

@@ -83,7 +83,8 @@ std::vector<Layer> layers() {
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
-      // These layers have few channels, so they are folded (space_to_depth).
+      // These layers have so few channels that kernels turn neighbouring pixels into channels
+      // (space_to_depth).
       {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
@@ -354,7 +355,7 @@ TEST(Conv2dPlans, KeepNaN) {
     }
 }
 
-// Convolutions of the zoo's networks must not fall back to the slow gathered engine.
+// Convolutions of the zoo's networks must not use the gathered engine, which is slow.
 class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
 
 TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {

@@ -105,7 +105,7 @@ TEST(FuseNormGradients, LeavesWhatOthersRead) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// A convolution that already applies the derivative of a ReLU must not get the sums, too.
+// A convolution that already applies the derivative of a ReLU must not compute the sums as well.
 TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   for (Node& node : graph.nodes)

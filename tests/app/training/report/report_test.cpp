@@ -105,7 +105,7 @@ TEST_F(Report, PlaceThatCannotBeWrittenIsNamed) {
 TEST(RecentRate, AShortLastBatchIsOneOfMany) {
   RecentRate rate;
   EXPECT_DOUBLE_EQ(rate.add({.step_ms = 1000, .images = 32}),
-                   32);  // the first step is no part of an average
+                   32);  // the first step is not part of any average
   for (int step = 2; step <= 9; ++step) EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 32}), 3200);
   EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 5}), (8 * 32 + 5) / 0.09);
   rate.restart();
