@@ -207,9 +207,9 @@ TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   EXPECT_THROW(decoder.read({0, 0, 24, 24}, 1, pixels.data()), std::runtime_error);
 }
 
-// The same coefficients with arithmetic coding, which libjpeg-turbo decodes, must give the same
-// pixels. Black and white pixels make large coefficients that are frequent and so have short
-// Huffman codes.
+// A file with the same coefficients in arithmetic coding, which libjpeg-turbo decodes, must give
+// the same pixels. Black and white pixels make large coefficients that are frequent and so have
+// short Huffman codes.
 TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
   Image harsh = detailed_image(70, 90, 3, 1);
   for (std::size_t i = 0; i < harsh.pixels.size(); ++i)
