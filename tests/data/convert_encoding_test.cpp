@@ -53,7 +53,6 @@ void expect_less_than_512_mebibytes(const std::function<void()>& action) {
 
 class ConvertEncoding : public ::testing::Test {
  protected:
-  // Returns a set of JPEG and PNG images of several sizes.
   std::vector<TarEntry> mixed() const {
     std::vector<TarEntry> entries;
     for (const char* split : {"train", "test"})

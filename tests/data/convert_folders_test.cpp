@@ -14,7 +14,6 @@ using Kind = TarEntry::Kind;
 
 class ConvertFolders : public ::testing::Test {
  protected:
-  // Returns a set of two classes with one image each in both splits.
   static std::vector<TarEntry> small_set(const std::string& prefix = "") {
     return {{prefix + "train/ant/0.png", png(1)},
             {prefix + "train/bee/0.png", png(2)},

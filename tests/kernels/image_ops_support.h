@@ -44,7 +44,6 @@ inline Case image_ops(const Shape& shape, const std::vector<SampleTransform>& tr
           .tolerance = 0};
 }
 
-// Returns the bytes of sample n, [H, W, C].
 inline std::vector<std::uint8_t> bytes_of_sample(const Tensor& images, std::int64_t n) {
   const Shape& s = images.desc.shape;
   std::vector<std::uint8_t> bytes;

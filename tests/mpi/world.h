@@ -1,4 +1,3 @@
-// Gives a test the communicator of all ranks that run it.
 #pragma once
 
 #include "comm/placement/environment.h"

@@ -39,7 +39,6 @@ StepGraph build(const Network& network, int ranks = 1) {
   return build_step_graph(network, options);
 }
 
-// Calls check(network) for every network, both plain and fused.
 template <typename Check>
 void for_each_network(Check check) {
   for (const Network& network : networks()) {

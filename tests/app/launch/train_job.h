@@ -74,7 +74,6 @@ class TrainJob : public testing::Test {
     return values;
   }
 
-  // Starts a job and waits until it has logged `step` steps.
   static pid_t start_until(const std::string& job, const std::string& name, std::size_t step) {
     const pid_t pid = ::fork();
     if (pid == 0) {

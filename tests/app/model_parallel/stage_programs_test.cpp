@@ -191,7 +191,6 @@ class Ranks {
   std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
 };
 
-// Compiles the training and the evaluation step of the network, which the caller may have fused.
 CompiledSteps compile(const Network& network, int replicas) {
   const auto graph = [&](bool training) {
     return build_step_graph(network, {.training = training, .ranks = replicas});

@@ -33,7 +33,6 @@ class Device {
 // Returns all devices, the host first.
 const std::vector<Device*>& devices();
 
-// A copy of a vector in a device's memory.
 template <typename T>
 class OnDevice {
  public:

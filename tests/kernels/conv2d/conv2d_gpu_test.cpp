@@ -333,7 +333,6 @@ TEST(Conv2dPlans, KeepNaN) {
       const auto x = memory(static_cast<std::size_t>(layer.x.elements()) * element, kZero);
       const auto weights = memory(of_filter * filters, kZero), bias = memory(filters * 4, kZero);
       const std::vector<std::byte> nan(of_filter, kNaN);
-      // Make all weights of filter 5 NaN.
       copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());
       for (const conv::Plan& plan : conv::candidates(task)) {
         const auto y = memory(outputs * element, kZero), workspace = memory(plan.workspace_bytes + 1, kZero);

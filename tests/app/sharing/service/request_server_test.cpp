@@ -40,7 +40,6 @@ class Client {
   }
   bool connected() const { return connected_; }
   int fd() const { return fd_.get(); }
-  // Returns whether everything was sent.
   bool send(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);

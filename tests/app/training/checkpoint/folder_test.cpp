@@ -127,7 +127,6 @@ CheckpointState large_state(std::int64_t step) {
   return state;
 }
 
-// Limits the size of files to `bytes` while the object exists.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
