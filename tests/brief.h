@@ -1,5 +1,6 @@
-// Shortens tests for tools that make a kernel a hundred times slower (jobs/sanitize_gpu.sh). If
-// CONVOY_BRIEF_TESTS is set, tests run the same kernels on fewer shapes and for fewer steps.
+// Says whether tests must be short. If CONVOY_BRIEF_TESTS is set, they run the same kernels on
+// fewer shapes and for fewer steps. Tools that make kernels a hundred times slower need this
+// (jobs/sanitize_gpu.sh).
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Checks that the completion of convoy's command line in bash offers what the program's own help
-# lists.
+# Checks that bash's completion for convoy offers the verbs and flags of `convoy --help`.
 # Usage: tests/completion_test.sh CONVOY
 set -euo pipefail
 convoy=$1
@@ -10,7 +9,7 @@ cd "$(dirname "$0")/.."
 failures=0
 expect() { # WORDS… -- WORD…: checks that the line of WORDS is completed with WORD…
   local line expected
-  line=("$1")  # the first word is a verb or its beginning
+  line=("$1")  # the first word is a verb or the beginning of one
   shift
   while [ "$1" != -- ] || [ "${2:-}" = -- ]; do line+=("$1"); shift; done
   shift
@@ -34,7 +33,7 @@ expect train --seed 3 --feed s -- slice scatter
 expect info --model alex -- alexnet
 expect bench step --model = goog -- googlenet
 expect train --data some_file --  # nothing: bash completes files itself
-# Check every verb and every flag of the help, so that this test need not know them.
+# Check every verb and flag of --help, so that no list of them is needed here.
 for verb in $("$convoy" --help | awk '/^Subcommands:/ { on = 1; next } on { print $1 }'); do
   expect "$verb" -- "$verb"
   mapfile -t flags < <("$convoy" "$verb" --help | grep -oE '^  --[^ ]+' | tr -d ' ' | tr , '\n')

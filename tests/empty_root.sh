@@ -33,7 +33,7 @@ for place in proc sys dev; do
   mounted+=("$place")
 done
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
-# Copy the files that git knows, with changes that are not committed yet.
+# Copy the files that git tracks, with changes that are not committed yet.
 mkdir "$folder/convoy"
 (cd "$source" && git ls-files -z | xargs -0 tar -cf - --ignore-failed-read) | tar -xf - -C "$folder/convoy"
 
@@ -43,12 +43,12 @@ if [ -n "${CCACHE:-}" ]; then
   mkdir "$folder/ccache"
   mount --bind "$CCACHE" "$folder/ccache"
   mounted+=(ccache)
-  # ccache finds a result only if the language is the same.
+  # ccache finds a result only if LANG is the same.
   environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/convoy CCACHE_NOHASHDIR=1 LANG="${LANG:-C}")
 fi
 
 start=$SECONDS status=0
-# Run all commands in one shell, which prints each command and ends with the first that fails.
+# Run all commands in one shell. It prints each command and ends at the first that fails.
 chroot "$folder" env -i "${environment[@]}" bash -c "cd /convoy; set -ex -o pipefail; $commands" || status=$?
 [ "$status" -eq 0 ] || { echo "empty_root.sh: $suite: the last command above ended with $status" >&2; exit "$status"; }
 echo "empty_root.sh: $suite: the commands of README ran, in $((SECONDS - start)) s"

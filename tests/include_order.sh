@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Checks that layers include only what is below them: app -> comm, data, partition, kernels; comm
-# and data -> kernels/device; partition and kernels -> nothing of ours; within app commands ->
-# training, prediction -> model_parallel -> concurrency -> timing -> execute -> compile -> graph ->
-# model -> the files of app itself. Prints every line that breaks this; the status is then 1.
+# Checks that files include only files of lower layers:
+# app -> comm, data, partition, kernels; comm and data -> kernels/device
+# commands -> sharing -> training -> model_parallel; commands -> prediction -> model_parallel
+# model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model -> files of app
+# itself
+# Each layer may also include those further down. Prints every include that breaks this, and then
+# ends with status 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that cmake --install leaves the program, the scripts, the pages and the completion, and
+# Checks that `cmake --install` installs the program, the scripts, the pages and the completion, and
 # that they work.
 # Usage: tests/install_test.sh CMAKE BUILD
 set -euo pipefail

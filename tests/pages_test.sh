@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the pages of documentation: links lead somewhere, flags exist, and pages of results are
-# short and have no history.
+# Checks the pages of documentation: links must lead somewhere, flags must exist, and pages of
+# results must be short and without a history.
 # Usage: tests/pages_test.sh CONVOY
 set -euo pipefail
 convoy=$1
@@ -44,7 +44,7 @@ for page in "${pages[@]}"; do
   done < <({ grep -oE 'src(set)?="[^"]+"' "$page" || true; } | sed 's/.*="//; s/"$//')
 done
 
-# Every flag that a page names belongs to the program, to a script or to a tool that is listed here.
+# Every flag on a page must be one of the program, of a script or of a tool that is listed here.
 helps() {
   local verb part
   for verb in $("$convoy" --help | awk '/^Subcommands:/ { on = 1; next } on { print $1 }'); do
@@ -62,7 +62,7 @@ known=$(
   tr -s ' ' '\n' <<<"$tools"
 )
 for page in "${pages[@]}"; do
-  [ "$page" != ./CHANGELOG.md ] || continue  # this page names flags of all versions
+  [ "$page" != ./CHANGELOG.md ] || continue  # names the flags of all versions
   while read -r flag; do
     grep -qxF -- "$flag" <<<"$known" || wrong "$page: names the flag $flag, which neither the program nor a script has"
   done < <({ grep -oE -- '(^|[^a-zA-Z0-9-])--[a-z][a-z0-9_-]*' "$page" || true; } | sed 's/^[^-]*//' | sort -u)

@@ -1,4 +1,4 @@
-// Runs a command as its user does and returns its output, its exit status and its time.
+// Runs a shell command and returns its output, its exit status and its time.
 #pragma once
 
 #include <sys/wait.h>
@@ -27,7 +27,7 @@ struct Outcome {
   }
 };
 
-// Runs the command; after `timeout_seconds` it is ended with status 124.
+// Runs the command. If it takes longer than `timeout_seconds`, kills it and gives status 124.
 inline Outcome run(const std::string& command, int timeout_seconds = 60) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;

@@ -1,5 +1,5 @@
-// Tests `convoy simulate --jobs`: its table, its JSON and its files, and its messages of one line
-// for wrong input.
+// Tests `convoy simulate --jobs`: its table, its JSON and its files. Wrong input must give a
+// message of one line.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

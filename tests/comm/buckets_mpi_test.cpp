@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(OwnOrShared, WithMemory, testing::Bool());
 TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);  // the same numbers on every rank
-  // This generator draws other numbers on each rank, for delays.
+  // This generator has another seed on each rank, and draws delays.
   std::mt19937 own(100 + static_cast<unsigned>(world().rank()));
   for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);
@@ -94,8 +94,8 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   }
 }
 
-// A rank that runs ahead must not overwrite values that another still reads, nor take an old sum
-// for a new one.
+// A rank that is a step ahead must not overwrite values that another rank still reads. No rank may
+// mistake the sum of the last step for that of this step.
 TEST_P(WithMemory, EveryStepHasItsOwnSum) {
   const auto collectives = make_mpi_collectives(world());
   const std::vector<ParameterSegment> segments{{0, 700}, {700, 2000}, {2700, 1}};

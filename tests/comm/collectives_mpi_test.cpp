@@ -1,5 +1,4 @@
-// Compares every collective, for every size, with what a serial program computes from all ranks'
-// data.
+// Compares every collective, at many sizes, with serial sums and copies of all ranks' data.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,8 +42,8 @@ std::vector<T> reduced(std::size_t size, ReduceOp op) {
   return result;
 }
 
-// Lowers the chunk size: a message cut into chunks must give what a whole one gives, and chunks of
-// a few elements make that cheap to test.
+// Lowers the size at which messages are cut into chunks, so that small messages test the cutting.
+// The result must be that of a message in one piece.
 class ChunkSize {
  public:
   explicit ChunkSize(std::int64_t bytes) : saved_(world().context().chunk_bytes) {

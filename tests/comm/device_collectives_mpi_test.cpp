@@ -72,8 +72,8 @@ TEST_P(DeviceCollectives, BroadcastFromEveryRoot) {
     }
 }
 
-// Runs a prepared sum several times, as the steps of a training do. On a device with graphs, a
-// captured graph runs it.
+// Runs a prepared sum several times, as training steps do, on a GPU in a captured graph. Every run
+// must give the same bits.
 TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
   for (const std::int64_t count : kCounts) {
     auto expected = normal_values(rank_, count, 5);
@@ -114,9 +114,8 @@ TEST_P(DeviceCollectives, SumBfloat16InFloat) {
                std::invalid_argument);
 }
 
-// Sends around a ring by prepared transfers, as ranks do between stages of a partitioned network.
-// Every rank starts to receive before it sends, and sends twice: if transfers blocked each other,
-// it would hang.
+// Every rank prepares two receives and two sends around a ring, as stages of a partitioned network
+// do, and starts the receives first. If transfers blocked each other, this would hang.
 TEST_P(DeviceCollectives, SendAroundARing) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const int before = (rank_ + ranks_ - 1) % ranks_;
@@ -148,8 +147,8 @@ TEST_P(DeviceCollectives, SendAroundARing) {
   }
 }
 
-// A second step may send between ranks that the first did not connect. They must connect even if
-// every rank starts with its send.
+// Later sends may use pairs of ranks that the first one did not connect. They must connect even if
+// every rank starts its send first.
 TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;
@@ -199,8 +198,8 @@ float uneven(int rank, std::int64_t index, int step) {
   return std::ldexp(static_cast<float>(bits % 65'536) - 32'768.0f, static_cast<int>(bits >> 27) - 40);
 }
 
-// Sends between buffers in transfer_memory(), whose size differs from rank to rank. Each send must
-// meet the receive that was prepared for it, whichever starts first.
+// Sends between buffers in transfer_memory(), whose sizes differ among the ranks. Each send must
+// reach the receive prepared for it, whichever of them starts first.
 TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;
@@ -232,7 +231,7 @@ TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   }
 }
 
-// A network cut into stages may need as many transfers as this test makes.
+// A network that is partitioned into stages may need as many transfers as this test makes.
 TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kTransfers = 520;
@@ -259,8 +258,8 @@ TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   }
 }
 
-// Sums two slices of shared memory that end at odd places and leave gaps. The second is longer than
-// what GPUs sum in one round.
+// Sums two slices of shared memory with odd ends and gaps between them. GPUs need more than one
+// round for the second slice.
 TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const std::vector<std::pair<std::int64_t, std::int64_t>> slices{{4, 4'300'003}, {4'300'100, 8'500'001}};
@@ -300,8 +299,8 @@ TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   }
 }
 
-// Rank 0 fails while it builds its step. Its destructors still ask for shared memory, as 0 bytes,
-// and the other ranks must get none instead of waiting for it.
+// Rank 0 fails while it builds its step. The destructor of Asking still asks for shared memory, but
+// for 0 bytes. The other ranks must then get none, and must not wait for rank 0.
 TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   struct Asking {
@@ -332,7 +331,7 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
 }
 
-// Sums batch norm statistics, which are needed at once, while a bucket of gradients is being
+// Sums batch norm statistics, which are needed at once, while a bucket of gradients is still being
 // summed.
 TEST_P(DeviceCollectives, SumStatisticsDuringABucket) {
   OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));

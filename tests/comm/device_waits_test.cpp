@@ -1,4 +1,4 @@
-// Checks what the watchdog knows of operations that a device carries out by itself.
+// Tests how the watchdog follows collectives that a device runs on its own.
 #include <gtest/gtest.h>
 
 #include "comm/watchdog/wait_registry.h"
@@ -39,8 +39,8 @@ TEST_F(DeviceWaits, GrowWhileTheDeviceStaysInOneOperation) {
   EXPECT_EQ(overdue->members, (std::vector<int>{0, 1}));
 }
 
-// Each time that the watchdog looks, the device is in another operation, but all operations have
-// the same name. So the step makes progress, and no wait is overdue.
+// Whenever the watchdog looks, the device is in another operation of the same name. So the step
+// makes progress, and no operation may count as overdue.
 TEST_F(DeviceWaits, BeginAnewWithEveryOperation) {
   for (std::uint64_t step = 1; step <= 20; ++step) {
     look(step, step - 1, "bucket 0");
@@ -74,8 +74,8 @@ TEST_F(DeviceWaits, TellOfAFailureOnce) {
   EXPECT_EQ(registry.look_at_devices(time), std::nullopt);
 }
 
-// Several devices may begin an operation before the watchdog looks again. The one that began last
-// counts as the rank's last operation.
+// Several devices may begin an operation between two looks of the watchdog. The rank's last
+// operation must be the one that began last.
 TEST_F(DeviceWaits, KnowWhichOfSeveralDevicesWasTheLast) {
   FakeDevice other;
   registry.attach(registry.open_channel(8, {0, 1}), other);

@@ -24,8 +24,8 @@ TEST(Launcher, ReadsTheWorldSizeOfEachLauncher) {
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
-// Launchers that set PMI_SIZE give the local rank in different variables. If one were ignored,
-// every rank of a host would take the first GPU.
+// Launchers that set PMI_SIZE give the local rank in one of these variables. If one were ignored,
+// every rank of a host would use the first GPU.
 TEST(Launcher, FindsTheLocalRankUnderWhateverName) {
   setenv("PMI_SIZE", "8", 1);
   setenv("PMI_RANK", "6", 1);

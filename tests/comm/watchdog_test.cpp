@@ -1,5 +1,5 @@
-// Tests the watchdog without MPI: a job of forked processes, each with a rank's watchdog, meets
-// faults. Checks each process's exit status, what the job prints and how soon.
+// Tests the watchdog without MPI. A job of forked processes, each with the watchdog of a rank,
+// meets faults. Checks each process's exit status, the job's output and how soon it ends.
 #include "comm/watchdog/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class Job {
     if (::pipe(ready_.data()) != 0) throw std::runtime_error("no pipe");
     HubListener listener(true);
     start_ = Clock::now();
-    // Otherwise the forked children would print what the parent has buffered a second time.
+    // Without this, the forked children would print the parent's buffered output again.
     std::fflush(nullptr);
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
@@ -68,7 +68,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Waits until every rank has called ready(), which block_in() does.
+  // Waits until every rank has called ready(), as block_in() does.
   void await_ready() {
     char byte = 0;
     for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(::read(ready_[0], &byte, 1), 1);
@@ -77,7 +77,7 @@ class Job {
   std::string name(int rank) const {
     return RankIdentity{rank, "testhost", pids_[static_cast<std::size_t>(rank)]}.to_string();
   }
-  // Waits for this rank to end. The test fails here if the job hangs.
+  // Waits until this rank ends, and fails the test if that takes 30 s.
   int status_of(int rank) {
     pid_t& pid = pids_[static_cast<std::size_t>(rank)];
     int status = 0;
@@ -186,7 +186,7 @@ TEST(Watchdog, SaysWhenAllRanksAreThereButCallDifferently) {
   Job job(kShort, [](Rank& self) { self.block_in(self.rank == 1 ? "barrier epoch" : "all_reduce loss"); });
   const Outcome outcome = job.finish();
   ASSERT_EQ(outcome.lines.size(), 1u);
-  // The message names the two operations, whichever rank reports first.
+  // Whichever rank reports first, the message must name both operations.
   EXPECT_NE(outcome.lines[0].find("although all 3 ranks have come to it, but rank"), std::string::npos)
       << outcome.lines[0];
   EXPECT_NE(outcome.lines[0].find("barrier epoch"), std::string::npos);
@@ -235,8 +235,8 @@ TEST(Watchdog, NamesAStoppedRank) {
   }
 }
 
-// mpirun sends SIGTERM when a rank has died. Survivors must not end as if the batch system had
-// told them to.
+// When a rank has died, mpirun sends SIGTERM to the others. They must report the death, not end as
+// if the batch system had stopped the job.
 TEST(Watchdog, TellsADeathFromARequestToTerminate) {
   Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
   job.await_ready();
@@ -276,7 +276,7 @@ TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// A device whose collectives fail while the rank's own thread is busy with something else.
+// A device whose collective has failed. The rank's own thread is busy with something else.
 struct FailedDevice : DeviceOperations {
   Progress progress() const override { return {}; }
   std::string failure() const override {
@@ -313,7 +313,7 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
     Job job(kLong, [&](Rank& self) {
       if (self.rank != leaver) self.block_in("barrier epoch");
       self.watchdog->abandon();
-      // Stands for the time in which a real rank unwinds its stack and prints its error.
+      // In this time a real rank unwinds its stack and prints its error.
       ::usleep(100'000);
       print_lines({"its own words"});
       ::_exit(2);
@@ -325,8 +325,8 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
   }
 }
 
-// All ranks find the same error. One must print it, and each must end with its own exit status.
-// When the first rank ends, mpirun sends SIGTERM to the others. They must finish nevertheless.
+// All ranks find the same error and leave. One must print it, and each must end with its own exit
+// status. mpirun sends SIGTERM when the first rank ends; the others must still finish.
 TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
   for (const int slow : {0, 1}) {
     Job job(kLong, [&](Rank& self) {
@@ -374,8 +374,8 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// The welcome message of the hub is the last one that connecting reads. Messages after it must stay
-// unread, because they are for the watchdog, which does not exist yet.
+// While a rank connects, it must read up to the welcome message and no further. Later messages are
+// for the watchdog, which does not exist yet.
 TEST(Wire, LeavesLaterMessagesUnread) {
   auto [here, there] = connected_pair();
   there.send({FrameKind::welcome, {}});

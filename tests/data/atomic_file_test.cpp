@@ -36,8 +36,8 @@ TEST(AtomicFile, AMissingFolderIsNamedBeforeTheWork) {
   }
 }
 
-// Scripts may write to a link that names the newest of several files. It must stay a link. They may
-// also write to /dev/stdout, which must stay a device, even if root could replace it by a file.
+// An output path may be a link, for example to the newest of several files. It must stay a link. It
+// may also be /dev/stdout, which must stay a device, even if root could replace it.
 TEST(AtomicFile, ALinkStaysALinkAndADeviceADevice) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "atomic_file_links";
   std::filesystem::remove_all(folder);

@@ -43,8 +43,8 @@ TEST(Augmentation, RefusesWhatCannotBe) {
   EXPECT_THROW(Augmenter({}, {4, 4, 3}, {}, {}, ImageLayout::row_major), std::invalid_argument);
 }
 
-// The size of a set of encoded images is given as 0, because its images differ in size. Such a set
-// needs an output size, by which the other settings are judged.
+// A set of encoded images has size 0x0, because its images differ in size. Such a set needs an
+// output size.
 TEST(Augmentation, ImagesOfUnknownSizeNeedAnOutputSize) {
   Augmentation augmentation = parse_augmentation("crop:4,flip");
   expect_error([&] { augmentation.output_shape({0, 0, 3}); }, {"differ in size"});

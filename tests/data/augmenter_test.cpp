@@ -28,7 +28,8 @@ bool erased(const AugmentationParameters& p, std::int64_t y, std::int64_t x) {
   });
 }
 
-// Returns one value of the expected output, computed plainly: cuts, mirrors, blanks and normalises.
+// Returns one value of the expected output, which is computed step by step: crop, mirror, erase,
+// normalise.
 float expected_value(const Bytes& image, ImageShape stored, ImageShape output,
                      const AugmentationParameters& p, std::int64_t y, std::int64_t x, std::int64_t c) {
   if (erased(p, y, x)) return 0;
@@ -96,8 +97,8 @@ TEST(Augmenter, ResizesMirrorsBlanksAndNormalises) {
   }
 }
 
-// All vector levels must round after the product and again after the sum, as devices do. A fused
-// multiply-add would round only once.
+// At every level of vector instructions, the result must be rounded after the product and again
+// after the sum, as on devices. A fused multiply-add would round only once.
 TEST(Augmenter, EveryLevelNormalisesWithTheSameBits) {
   for (const std::int64_t channels : {1, 2, 3, 4, 5}) {
     const ImageShape shape{37, 41, channels};
@@ -131,8 +132,8 @@ Bytes cut_of(const Bytes& image, ImageShape stored, Window cut) {
   return bytes;
 }
 
-// The cut, the part of an image that is read, must hold all pixels that the output needs, and no
-// row or column more.
+// The cut (the part of an image that is read) must hold all pixels that the output needs. It must
+// have no row or column more.
 TEST(Place, TheCutIsAllThatIsRead) {
   const ImageShape stored{61, 47, 3};
   const Bytes image = random_bytes(static_cast<std::size_t>(stored.bytes()), 1);
@@ -155,7 +156,7 @@ TEST(Place, TheCutIsAllThatIsRead) {
                            whole.data());
         resampler.resample(cut.data(), placed.transform, output, fill.data(), from_cut.data());
         ASSERT_EQ(from_cut, whole) << words << " " << size << ", sample " << sample;
-        // Change the first and the last pixel of the cut: the result must change.
+        // If the first and the last pixel of the cut change, the result must change, too.
         cut.front() = static_cast<std::uint8_t>(cut.front() ^ 128);
         cut.back() = static_cast<std::uint8_t>(cut.back() ^ 128);
         resampler.resample(cut.data(), placed.transform, output, fill.data(), changed.data());
@@ -166,8 +167,7 @@ TEST(Place, TheCutIsAllThatIsRead) {
         const auto& t = placed.transform;
         const auto left = t.flip != 0 ? size - t.columns.end : t.columns.begin;
         const auto right = t.flip != 0 ? size - 1 - t.columns.begin : t.columns.end - 1;
-        // At this size the image is scaled down so much that a change of one pixel may be rounded
-        // away.
+        // At this size, averaging may hide the change of one pixel.
         if (size == 9) continue;
         ASSERT_TRUE(differs(t.rows.begin, t.flip != 0 ? right : left)) << words << " " << size;
         ASSERT_TRUE(differs(t.rows.end - 1, t.flip != 0 ? left : right)) << words << " " << size;
@@ -185,8 +185,8 @@ TEST(Place, ACropThatMissesTheImageReadsNothing) {
   EXPECT_EQ(result, std::vector<float>(48, 0.0f));
 }
 
-// Padding is exactly 0 after normalisation. If operations on the image may move it, it must be
-// pixels instead, of the colour nearest to the mean.
+// Padding must be exactly 0 after normalisation. If an image operation may move the padding, it
+// must have the colour nearest to the mean instead.
 TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
   const ImageShape stored{4, 4, 3}, output{4, 4, 3};
   AugmentationParameters parameters{{-2, 1, 4, 4}, 4, 4, 0, 0, 1, {}, {}};
@@ -205,8 +205,8 @@ TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
     }
 }
 
-// An image that a JPEG decoder has reduced, by averaging squares of pixels, gives nearly the same
-// output as the whole image.
+// A JPEG decoder can reduce an image by averaging squares of pixels. The output from such an image
+// must be nearly the same as from the whole image.
 TEST(Place, AReducedImageGivesTheSamePicture) {
   const ImageShape stored{203, 301, 1}, output{20, 24, 1};
   Bytes image(static_cast<std::size_t>(stored.bytes()));

@@ -19,7 +19,7 @@ namespace {
 using namespace testing;
 using Form = Encoding::Form;
 
-// Returns a gradient with noise, which JPEG cannot store in a few bytes.
+// Returns a gradient with noise, which makes large JPEG files.
 Image noisy_image(std::int64_t height, std::int64_t width, std::uint64_t seed) {
   Image image = smooth_image(height, width, 3, static_cast<int>(seed));
   const Bytes noise = random_bytes(image.pixels.size(), seed);
@@ -28,7 +28,7 @@ Image noisy_image(std::int64_t height, std::int64_t width, std::uint64_t seed) {
   return image;
 }
 
-// Runs the action in a process of its own, and expects that it succeeds in 512 MiB.
+// Runs the action in a child process. It must succeed with 512 MiB of memory.
 void expect_less_than_512_mebibytes(const std::function<void()>& action) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -45,7 +45,7 @@ void expect_less_than_512_mebibytes(const std::function<void()>& action) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
 #ifdef __SANITIZE_ADDRESS__
-  EXPECT_NE(WEXITSTATUS(status), 1);  // AddressSanitizer keeps memory that is freed
+  EXPECT_NE(WEXITSTATUS(status), 1);  // AddressSanitizer does not return freed memory
 #else
   EXPECT_EQ(WEXITSTATUS(status), 0);
 #endif
@@ -53,7 +53,6 @@ void expect_less_than_512_mebibytes(const std::function<void()>& action) {
 
 class ConvertEncoding : public ::testing::Test {
  protected:
-  // Returns a set of JPEG and PNG images of several sizes.
   std::vector<TarEntry> mixed() const {
     std::vector<TarEntry> entries;
     for (const char* split : {"train", "test"})
@@ -84,8 +83,8 @@ TEST_F(ConvertEncoding, KeepCopiesTheFiles) {
   EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1}));
 }
 
-// Mean and deviation must be those of the decoded training images, with every image counting the
-// same.
+// The mean and standard deviation must be those of the decoded training images. Every image has the
+// same weight, whatever its size.
 TEST_F(ConvertEncoding, StatisticsAreExact) {
   const auto entries = mixed();
   write_tree(folder_ / "set", entries);
@@ -120,7 +119,7 @@ TEST_F(ConvertEncoding, NeitherThreadsNorAnArchivesOrderChangeTheFile) {
     if (expected.empty()) expected = read_bytes(folder_ / "out.h5");
     EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected) << threads;
   }
-  // The last row comes first, so every other row must wait for it to be read.
+  // The archive now has the files in the reverse order of the rows.
   std::reverse(entries.begin(), entries.end());
   write_archive(folder_ / "set.tar", entries);
   convert(folder_ / "set.tar", folder_ / "out.h5", {.encoding = {Form::keep}});
@@ -148,7 +147,7 @@ TEST_F(ConvertEncoding, BadFilesLeaveNoGap) {
   EXPECT_TRUE(read_bytes(folder_ / "out.h5") == folder);
 }
 
-// The images fill several chunks of the store, and some lie in two chunks.
+// The files fill several chunks of the store's dataset, and some files lie in two chunks.
 TEST_F(ConvertEncoding, LargeStoresAreChunked) {
   std::vector<TarEntry> entries;
   for (int i = 0; i < 5; ++i) {
@@ -168,10 +167,10 @@ TEST_F(ConvertEncoding, JpegShrinksTheShorterSide) {
   write_tree(folder_ / "set", mixed());
   EXPECT_EQ(run({.short_side = 32}).encoding.to_string(), "jpeg:90");
   EncodedStore store = result();
-  const Image image = decode_image(store.train.files[0], 3);  // before resizing: 90x40 pixels
+  const Image image = decode_image(store.train.files[0], 3);  // 90x40 pixels before resizing
   EXPECT_EQ(image.shape, (ImageShape{32, 72, 3}));
   for (const Bytes& file : store.train.files) EXPECT_EQ(file[0], 0xFF);
-  // Compare with the resampled pixels, as far as JPEG preserves them.
+  // With a size, both sides must become 32.
   run({.encoding = {Form::jpeg, 100}, .short_side = 32});
   run({.encoding = {Form::jpeg, 100}, .size = 32});
   EXPECT_EQ(decode_image(result().train.files[0], 3).shape, (ImageShape{32, 32, 3}));
@@ -238,8 +237,8 @@ TEST_F(ConvertEncoding, SeekableFilesHaveTheSamePixels) {
   ASSERT_EQ(stored.size(), files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     EXPECT_TRUE(decode_image(stored[i], 3).pixels == decode_image(files[i], 3).pixels) << names[i];
-    // A PNG file, a file with smoothed pixels, and files with more blocks than an MCU (minimum
-    // coded unit) may have are stored as they are.
+    // Files that cannot be transcoded without loss stay as they are: PNG, a JPEG file without its
+    // last scans, and files with more blocks than an MCU (minimum coded unit) may have.
     const bool same = names[i] == "PNG" || names[i] == "incomplete" || names[i].starts_with("mixed");
     EXPECT_TRUE(has_restart_markers(stored[i]) || (same && stored[i] == files[i])) << names[i];
   }
@@ -255,8 +254,8 @@ TEST_F(ConvertEncoding, TheTextOfAnEncoding) {
     EXPECT_THROW(Encoding::parse(text), std::invalid_argument) << text;
 }
 
-// Decoding 40 million pixels takes 115 MiB, so six images at once would take 690 MiB. A noisy file
-// has 14 MiB.
+// Decoding one of the six large images takes 115 MiB, so that all six at once would need 690 MiB. A
+// noisy file has 14 MiB.
 TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   const Bytes large = encode_jpeg(smooth_image(5000, 8000, 3, 1), JCS_UNKNOWN, 20);
   std::vector<TarEntry> entries;
@@ -271,8 +270,8 @@ TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   });
 }
 
-// If each component of a JPEG file has a scan of its own, libjpeg keeps all coefficients: with the
-// pixels that is 9 bytes a pixel.
+// If each component of a JPEG file has a scan of its own, libjpeg keeps all coefficients in memory:
+// 2 bytes for each of three components. The header must count them.
 TEST_F(ConvertEncoding, ScansOfOneComponentCountInFull) {
   const Bytes scans = encode_jpeg(smooth_image(4000, 4000, 3, 1), [](jpeg_compress_struct& jpeg) {
     static const jpeg_scan_info kScans[] = {
@@ -287,9 +286,9 @@ TEST_F(ConvertEncoding, ScansOfOneComponentCountInFull) {
   EXPECT_EQ(read_image_header(encode_jpeg(smooth_image(64, 64, 3, 1))).decoder_bytes, 0);
 }
 
-// Files of an archive must not be in memory together if they are large: the file of the next image
-// may be read only when that of the last image is out of memory. The images have 99 million pixels,
-// and comments in the JPEG files make the files large, too.
+// Large files of an archive must not be in memory together: the next file may be read only when the
+// last one has been freed. The images have 99 million pixels, and comments add 110 MiB to each JPEG
+// file.
 TEST_F(ConvertEncoding, LargeFilesOfAnArchiveAreNotHeldTogether) {
   {
     Bytes file = encode_jpeg(smooth_image(9000, 11000, 3, 1), JCS_UNKNOWN, 20);

@@ -1,4 +1,4 @@
-// Tests which files of a folder or an archive become images, and of which split and class.
+// Tests which files of a folder or an archive become images, and which split and class they get.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,6 @@ using Kind = TarEntry::Kind;
 
 class ConvertFolders : public ::testing::Test {
  protected:
-  // Returns a set of two classes with one image each in both splits.
   static std::vector<TarEntry> small_set(const std::string& prefix = "") {
     return {{prefix + "train/ant/0.png", png(1)},
             {prefix + "train/bee/0.png", png(2)},
@@ -153,7 +152,7 @@ TEST_F(ConvertFolders, WithoutSplitsAShareOfEveryClassIsTested) {
   const Store store = result();
   for (const auto label : store.labels(Split::test)) ++count[static_cast<std::size_t>(label)];
   EXPECT_EQ(count, (std::vector<int>{10, 2, 0}));
-  // The same images must become test images each time, and not simply the first ones of the list.
+  // A second run must choose the same test images.
   const Bytes once = read_bytes(folder_ / "set.h5");
   run("set", {.test_share = 0.2});
   EXPECT_TRUE(read_bytes(folder_ / "set.h5") == once);
@@ -208,8 +207,8 @@ TEST_F(ConvertFolders, LinksThatLeadNowhereAreNamedOrCounted) {
   expect_error([&] { run("hard.tar"); }, {"train/bee/1.png", "a hard link to train/none.png"});
 }
 
-// A broken link where a class folder is expected must be an error: without the class, the labels of
-// all later classes would shift.
+// A broken link in place of a class folder must be an error. If that class were left out, the
+// labels of all later classes would change.
 TEST_F(ConvertFolders, ALinkInAClasssPlaceIsNeverLeftOut) {
   auto entries = with({{"train/aa", {}, Kind::symbolic, "../none"}});
   for (const bool skip : {false, true}) {
@@ -279,7 +278,7 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
   expect_all_fail(entries, {"training images of class bee"}, {.skip_bad = true});
 }
 
-// Root can read even forbidden folders, so convert in a process of another user.
+// Root can read any folder, so convert in a child process as another user.
 TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
   for (const char* set : {"class", "part", "split"})
     write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));

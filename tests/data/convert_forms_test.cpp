@@ -1,4 +1,4 @@
-// Tests the forms in which data sets are published, other than plain folders of images.
+// Tests published forms of data sets that are not plain folders of images.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -124,7 +124,7 @@ TEST_F(ConvertWebDataset, SamplesWithoutTheirOtherHalf) {
   EXPECT_EQ(left_out_of(run_in("wds")), ".jpg files: 1; ");
 }
 
-// "a.depth.png" sorts before "a.png", but must not be taken for the image.
+// Only "a.png" is the image of sample "a", although "a.depth.png" comes before it.
 TEST_F(ConvertWebDataset, OnlyThePlainExtensionIsTheImage) {
   const std::vector<TarEntry> entries{
       {"a.cls", bytes_of("0")}, {"a.depth.png", png(1)}, {"a.png", png(2)}, {"a.seg.png", png(3)}};
@@ -291,7 +291,7 @@ TEST(ImagenetDevkit, SynsetsOfAMatFile) {
     const auto found = read_synsets(meta_mat(synsets, compressed));
     EXPECT_EQ(found, (std::map<int, std::string>{{1, "n02"}, {2, "n01"}, {200, "n03"}}));
   }
-  // Damage any byte of the file: that must give an error, not a crash.
+  // If a byte is damaged or the file is cut short, there must be an error, not a crash.
   const Bytes good = meta_mat(synsets, false);
   for (std::size_t i = 0; i < good.size(); ++i) {
     Bytes bad = good;
@@ -350,10 +350,10 @@ TEST_F(ConvertImagenet, LabelsFromOtherFiles) {
   const auto labels = [&](const std::string& text) { write_bytes(folder_ / "labels.txt", bytes_of(text)); };
   const std::string val = "ILSVRC2012_val_0000000", train = "in/ILSVRC2012_img_train.tar";
   for (const std::string& text :
-       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // as Caffe lists them
-        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // class names by file
+       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // as Caffe's lists
+        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // class names
         "ImageId,PredictionString\n" + val + "3,n02 1 2 3 4 \n" + val + "1,n01 1 2 3 4 n01 5 6 7 8\n" + val +
-            "2,n02 1 1 1 1\n",  // as Kaggle lists them
+            "2,n02 1 1 1 1\n",  // as Kaggle's lists
         std::string("n01\nn02\nn02\n")}) {
     SCOPED_TRACE(text);
     labels(text);
@@ -380,7 +380,7 @@ TEST_F(ConvertForms, LabelsByNameNeedDifferentNames) {
                {"x/1.png and y/1.png have the same name", "labels.txt"});
 }
 
-// Archives stand for splits, as in the Places data set.
+// Each archive is a split, as in the Places data set.
 TEST_F(ConvertForms, AnArchiveASplit) {
   write_tree(folder_ / "set", {{"README", {1}}});
   write_archive(folder_ / "set/train.tar", {{"train/ant/0.png", png(1)}, {"train/bee/0.png", png(2)}});

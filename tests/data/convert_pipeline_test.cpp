@@ -1,4 +1,4 @@
-// Tests the order and the memory of images on their way into a store.
+// Tests the order and the memory limit of images that are converted in parallel.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,9 +18,8 @@ std::unique_ptr<ConvertedImage> image_of_row(std::int64_t row) {
   return image;
 }
 
-// Making an image takes 100 bytes, of which 60 remain until it is delivered. The first image of ten
-// takes longest to make, so the others wait for it. Finished images must count until they are
-// delivered.
+// Each image reserves 100 bytes while it is made, and keeps 60 until it is delivered. Every tenth
+// image takes longest, so that the next ones wait for it. They must still count against the limit.
 TEST(ConvertPipeline, FinishedImagesCountUntilTheyAreDelivered) {
   std::atomic<std::int64_t> used{0}, most{0};
   std::vector<std::int64_t> delivered;
@@ -49,8 +48,8 @@ TEST(ConvertPipeline, FinishedImagesCountUntilTheyAreDelivered) {
   EXPECT_LE(most, kMemory);
 }
 
-// An image may need all the memory. Later images must not hold some of it while they wait for the
-// delivery of this image, or neither could go on.
+// An image may need all the memory. Later images wait until it is delivered, and must not hold
+// memory while they wait: that would be a deadlock.
 TEST(ConvertPipeline, AnImageNeverWaitsForALaterOne) {
   std::int64_t delivered = 0;
   ConvertPipeline* pipeline = nullptr;
@@ -67,7 +66,7 @@ TEST(ConvertPipeline, AnImageNeverWaitsForALaterOne) {
   EXPECT_EQ(delivered, 12);
 }
 
-// If a delivery fails, images that wait for memory must not keep the threads from ending.
+// If a delivery fails, threads that wait for memory must end.
 TEST(ConvertPipeline, AnErrorEndsTheWaitForMemory) {
   const auto run = [] {
     ConvertPipeline* pipeline = nullptr;

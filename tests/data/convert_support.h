@@ -1,5 +1,5 @@
-// Tools of the converters' tests: they make sources with links in them, and read stores of encoded
-// images as any HDF5 file.
+// Helpers of the converters' tests: they write folders and archives with links, and read stores of
+// encoded images with HDF5 alone.
 #pragma once
 
 #include <hdf5.h>
@@ -43,7 +43,7 @@ inline void write_archive(const std::filesystem::path& file, const std::vector<T
   archive_write_free(writer);
 }
 
-// Writes the entries of an archive as files of a folder.
+// Writes the entries of an archive as files, folders and links below `root`.
 inline void write_tree(const std::filesystem::path& root, const std::vector<TarEntry>& entries) {
   for (const auto& [name, content, kind, target] : entries) {
     const auto path = root / name;

@@ -17,8 +17,8 @@ Bytes image_of(const Store& store, Split split, std::int64_t sample) {
 
 class ConvertImages : public ::testing::Test {
  protected:
-  // Returns the files of a set with two classes. PNG lets pixels compare exactly. Image k of class
-  // c has tone 10 c + k.
+  // Returns the files of a set with two classes. They are PNG, so that pixels can be compared
+  // exactly. Image k of class c has tone 10 c + k.
   static std::vector<NamedBytes> files() {
     std::vector<NamedBytes> result;
     for (const char* split : {"train", "test"}) {
@@ -62,7 +62,7 @@ TEST_F(ConvertImages, AFolderBecomesAStore) {
   }
 }
 
-// An archive gives the same store as its folder, whatever the order of its files and its
+// An archive must give the same store as its folder, whatever the order of its files and its
 // compression.
 TEST_F(ConvertImages, AnArchiveGivesTheSameStoreAsItsFolder) {
   write_folder(files());
@@ -122,7 +122,7 @@ TEST_F(ConvertImages, AnotherSizeIsNamedOrResized) {
   EXPECT_TRUE(nothing_left());
   convert_folder({.size = 8});
   EXPECT_EQ(result().info().shape, (ImageShape{8, 8, 3}));
-  // An image of 10x8 pixels needs no scaling: its centre columns are copied.
+  // A 10x8 image has the right height already, so its middle columns must be copied.
   const Bytes image = image_of(result(), Split::train, 0);
   const Image source = picture(0);
   for (std::size_t y = 0; y < 8; ++y) {
@@ -207,8 +207,8 @@ TEST_F(ConvertImages, ATruncatedArchive) {
   for (const char* filter : {"none", "gzip", "xz"}) {
     write_tar(folder_ / "set.tar", files(), filter);
     Bytes whole = read_bytes(folder_ / "set.tar");
-    // An uncompressed tar ends with at least two empty blocks, which are more than a quarter of
-    // this file. So cut off half of the file, to lose more than these.
+    // The empty blocks at the end of an uncompressed tar are more than a quarter of this file, so
+    // cut off half of it.
     whole.resize(whole.size() / 2);
     write_bytes(folder_ / "set.tar", whole);
     expect_error([&] { convert(folder_ / "set.tar", folder_ / "out.h5", {.format = SourceFormat::images}); },
@@ -217,20 +217,20 @@ TEST_F(ConvertImages, ATruncatedArchive) {
   }
 }
 
-// A truncated download is not taken for a set of another kind, wherever it ends.
+// A download that is cut short must be reported as such, not as another kind of data set.
 TEST_F(ConvertImages, AnArchiveThatIsCutShortIsToldFromOneOfAnotherKind) {
   for (const char* filter : {"none", "gzip", "bzip2", "xz"}) {
     write_tar(folder_ / "set.tar", files(), filter);
     const Bytes whole = read_bytes(folder_ / "set.tar");
     for (const std::size_t kept : {std::size_t{40}, whole.size() / 4, whole.size() / 2}) {
-      // So few bytes do not show that the file was a tar.
+      // So short a file cannot be recognised as a tar.
       if (filter == std::string("none") && kept < 512) continue;
       write_bytes(folder_ / "cut.tar", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(kept)});
       SCOPED_TRACE(filter);
       expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: ", "cut short"});
     }
   }
-  // A tar that is cut between two files is refused, too, although only its end is missing.
+  // A tar that is cut between two files must be refused, too.
   write_tar(folder_ / "set.tar", files(), "none");
   Bytes whole = read_bytes(folder_ / "set.tar");
   const auto last = std::find_if(whole.rbegin(), whole.rend(), [](std::uint8_t byte) { return byte != 0; });

@@ -28,8 +28,8 @@ TEST(Decode, PngIsExact) {
   }
 }
 
-// 16-bit values must simply be shortened. libpng's simplified reader would take them for linear
-// light and brighten them.
+// 16-bit values must only lose their lower 8 bits. libpng's simplified reader would take them for
+// linear light and brighten them.
 TEST(Decode, SixteenBitsAreTheEightWithMoreDigits) {
   // A PNG file with eight 16-bit grey pixels: values v * 257 for the v below, and no gamma chunk.
   const Bytes content{
@@ -86,8 +86,8 @@ TEST(Decode, EveryTruncationIsFound) {
   const Image image{{40, 40, 3}, random_bytes(40 * 40 * 3, 1)};
   for (const Bytes& whole : {encode_jpeg(image), encode_png(image)}) {
     EXPECT_NO_THROW(decode_image(whole, 3));
-    // A JPEG file without the two bytes of its end marker has all its pixels, but must be refused,
-    // too. The last twelve bytes of a PNG file are an empty chunk that libpng does not ask for.
+    // A JPEG file without its end marker (the last two bytes) has all its pixels, but must be
+    // refused. The last twelve bytes of a PNG file are an empty chunk, which libpng does not read.
     const std::size_t last = whole[0] == 0xFF ? whole.size() : whole.size() - 12;
     for (std::size_t length = 0; length < last; length += 1 + length / 60) {
       EXPECT_THROW(decode_image(std::span(whole).first(length), 3), std::runtime_error) << length;
@@ -96,8 +96,7 @@ TEST(Decode, EveryTruncationIsFound) {
   }
 }
 
-// Damaged files must never end the process or be read out of bounds. They may be decoded, because
-// JPEG has no checksum.
+// Damaged files must not crash the process. They may be decoded, because JPEG has no checksum.
 TEST(Decode, SurvivesFlippedBytes) {
   const Image image = smooth_image(32, 32, 3, 4);
   std::mt19937 random(5);
@@ -106,7 +105,7 @@ TEST(Decode, SurvivesFlippedBytes) {
     for (int trial = 0; trial < 500; ++trial) {
       Bytes damaged = whole;
       for (int flips = 0; flips < 4; ++flips) {
-        // Damage mostly the headers, where that has the most effect.
+        // Damages the headers more often, because that has more effect.
         damaged[random() % (flips < 2 ? std::min<std::size_t>(200, damaged.size()) : damaged.size())] =
             static_cast<std::uint8_t>(random());
       }

@@ -1,6 +1,6 @@
-// Checks that a device makes the same images from cuts (the pixels that a sample needs) and
-// transforms as the host, to the bit. Plain host versions of the device's kernels run here, with
-// the same bits (tests/kernels/image_input_gpu_test.cpp).
+// Checks that the device's kernels make the same images as the host, to the bit. Their input is the
+// cut (the pixels that a sample needs) and a transform for each sample. The reference kernels run
+// here; tests/kernels/image_input_gpu_test.cpp compares those of the GPU with them.
 #include <algorithm>
 #include <array>
 
@@ -17,8 +17,7 @@ using namespace testing;
 constexpr std::int64_t kSamples = 12;
 const std::vector<float> kMean{0.4f, 0.5f, 0.6f}, kStd{0.2f, 0.25f, 0.3f};
 
-// Makes the images with the device's two kernels: resampling, then normalising. Returns float32 [N,
-// C, H, W].
+// Makes the images with two kernels, resampling and normalising. Returns float32 [N, C, H, W].
 std::vector<float> on_device(const Bytes& cuts, const std::vector<kernels::SampleTransform>& transforms,
                              ImageShape output, const std::vector<ScaleShift>& factors) {
   const kernels::StepControl control{.valid = static_cast<std::int32_t>(transforms.size())};

@@ -25,7 +25,7 @@ TEST(Draw, DependsOnSeedEpochAndSampleAlone) {
   EXPECT_LT(same_epoch, 3);
 }
 
-// Switching on one kind of augmentation must not change the random draws of the others.
+// If an augmentation is switched on, the random draws of the others must not change.
 TEST(Draw, ChangesDoNotDisturbEachOther) {
   const ImageShape stored{32, 32, 3};
   for (std::int64_t i = 0; i < 50; ++i) {
@@ -37,8 +37,7 @@ TEST(Draw, ChangesDoNotDisturbEachOther) {
   }
 }
 
-// Checks by chi-square that the counts are equal. Chance exceeds the bound about once in 10^5
-// cases.
+// Checks by chi-square that the counts are equal. A right program fails about once in 10^5 cases.
 void expect_uniform(const std::map<std::int32_t, int>& counts, std::int32_t low, int values, int samples) {
   ASSERT_EQ(counts.size(), static_cast<std::size_t>(values));
   EXPECT_EQ(counts.begin()->first, low);
@@ -49,7 +48,8 @@ void expect_uniform(const std::map<std::int32_t, int>& counts, std::int32_t low,
   EXPECT_GT(chi_square, freedom - 4.3 * std::sqrt(2 * freedom));
 }
 
-// Every offset, both directions and every place of the cutout occur about equally often.
+// Every offset of the crop, both directions of the flip and every place of the cutout must be about
+// equally frequent.
 TEST(Draw, CoversItsRanges) {
   const Augmentation augmentation = parse_augmentation("crop:4,flip,cutout:8");
   std::map<std::int32_t, int> x, y, flip, cut_x, cut_y;
@@ -71,7 +71,7 @@ TEST(Draw, CoversItsRanges) {
   expect_uniform(cut_y, -4, 32, samples);
 }
 
-// Encoded images may be smaller than the crop: such an image gets a random place in it.
+// An encoded image that is smaller than the crop must get a random place in the crop.
 TEST(Draw, ASmallImageLiesAnywhereInItsCrop) {
   Augmentation augmentation = parse_augmentation("crop:0");
   augmentation.height = augmentation.width = 32;
@@ -115,15 +115,15 @@ TEST(Draw, ResizedCropsStayInsideAndAreTorchvisions) {
   EXPECT_NEAR(centre_y, 0.5, 5 * 0.10 / std::sqrt(samples));
 }
 
-// As in torchvision, the fallback takes the whole of one side and the nearest aspect.
+// As in torchvision, the fallback uses all of one side of the image and the nearest allowed aspect.
 TEST(Draw, AnImpossibleAspectFallsBackToTheCentre) {
   Augmentation augmentation = parse_augmentation("resized-crop");
   augmentation.height = augmentation.width = 4;
-  augmentation.min_area = 0.9f;  // nearly square windows of a long strip are smaller than this
+  augmentation.min_area = 0.9f;  // the nearly square windows in a long strip are smaller
   EXPECT_EQ(draw(augmentation, {10, 1000, 3}, 1, 0, 0).window, (Window{493, 0, 13, 10}));
   EXPECT_EQ(draw(augmentation, {1000, 10, 3}, 1, 0, 0).window, (Window{0, 493, 10, 13}));
-  // Only a window with the image's own aspect, 1:1.2, has all of the area. No try draws exactly
-  // this aspect, so the fallback is used.
+  // Only a window with the image's own aspect, 1:1.2, has all of the area. A random draw never has
+  // exactly this aspect, so the fallback is used.
   augmentation.min_area = augmentation.max_area = 1;
   EXPECT_EQ(draw(augmentation, {100, 120, 3}, 1, 0, 0).window, (Window{0, 0, 120, 100}));
 }
@@ -166,8 +166,8 @@ TEST(Draw, ResizesAndTakesTheCentreAsTorchvisionDoes) {
   }
 }
 
-// Without resize_short one side of the image becomes exactly that of the output, and an image of
-// the output's size stays as it is.
+// Without resize_short, one side of the resized image must be exactly that of the output. An image
+// of the output's size must not be resized.
 TEST(Draw, TheLeastResizeCoversTheOutput) {
   Augmentation augmentation;
   for (const ImageShape stored :

@@ -46,8 +46,8 @@ TEST(DrawnSet, IsABalancedStore) {
   EXPECT_EQ(count, std::vector<int>(30, 2));
 }
 
-// A linear model learns little because the mean images of the classes are the same: over the images
-// of a class the mean of every pixel is near grey, within the bounds of chance.
+// The mean image of every class must be grey within the bounds of chance, so that a linear model
+// cannot learn from it.
 TEST(DrawnSet, ClassesHaveNoMeanPicture) {
   const DrawnSet set{.classes = 10, .size = 16};
   const int images = 1500;

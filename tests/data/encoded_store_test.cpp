@@ -43,7 +43,7 @@ class EncodedStore : public ::testing::Test {
 };
 
 TEST_F(EncodedStore, GivesBackTheFiles) {
-  for (const hsize_t chunk : {0, 100, 1, 500}) {  // images reach over several chunks
+  for (const hsize_t chunk : {0, 100, 1, 500}) {  // some images span several chunks
     write(chunk);
     for (const std::int64_t resident : {std::int64_t{0}, Store::kDefaultResidentBytes}) {
       const Store store(file_, resident);

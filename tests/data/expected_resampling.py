@@ -59,8 +59,7 @@ def resized(width, height, channels, x, y, w, h, out_width, out_height):
 
     if channels in MODES:
         return change(image_of(width, height, channels))
-    # Pillow treats other numbers of channels as transparency or has no mode for them: change one
-    # plane at a time.
+    # Pillow has no plain mode for other numbers of channels, so change each channel alone.
     values = pixels(width * height * channels)
     planes = [change(Image.frombytes("L", (width, height), values[c::channels])) for c in range(channels)]
     return bytes(value for pixel in zip(*planes) for value in pixel)

@@ -1,4 +1,4 @@
-// Runs the fuzz targets on their seeds and on a fixed series of mutations, in every build.
+// Runs the fuzz targets on their seed files and on a fixed series of mutations of these.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -35,8 +35,8 @@ Window random_region(std::mt19937& random, std::int32_t height, std::int32_t wid
   return region;
 }
 
-// Checks that random regions have the same pixels as that part of the whole image at the same
-// reduction.
+// Decodes random regions. They must have the pixels of the same part of the image decoded as a
+// whole at the same reduction.
 void expect_parts_of_the_whole(const Bytes& file, int channels, const std::vector<int>& reductions,
                                int trials, std::mt19937& random, const std::string& name) {
   ImageDecoder whole_decoder(ImageFormat::encoded, {0, 0, channels});
@@ -151,7 +151,7 @@ TEST(ImageDecoder, RefusesRegionsThatTheImageDoesNotHave) {
   EXPECT_THROW(ImageDecoder(ImageFormat::encoded, {0, 0, 2}), std::invalid_argument);
 }
 
-// ---- damage and oddities that libjpeg only warns of ----
+// ---- damaged and unusual files, of which libjpeg only warns ----
 
 Bytes with_inserted(const Bytes& file, std::size_t at, const Bytes& more) {
   Bytes result = file;
@@ -170,14 +170,14 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
   const Bytes file = encode_jpeg(detailed_image(33, 35, 3, 4));
   const Bytes expected = decode_image(file, 3).pixels;
   const Bytes junk{0x00, 0x12, 0x34};
-  // Insert bytes before the markers of the tables, of the scan and of the end.
+  // Inserts junk before the markers of the tables, of the scan and of the end.
   for (const std::uint8_t marker : {0xDB, 0xDA, 0xD9})
     EXPECT_EQ(decode_image(with_inserted(file, find_marker(file, marker), junk), 3).pixels, expected)
         << +marker;
   Bytes jfif = file;
   jfif[find_marker(file, 0xE0) + 9] = 9;  // sets the major revision of JFIF
   EXPECT_EQ(decode_image(jfif, 3).pixels, expected);
-  Bytes sequential = file;  // this scan says that it ends with coefficient 0 instead of 63
+  Bytes sequential = file;  // its scan claims to end with coefficient 0, not 63
   const std::size_t last = find_marker(file, 0xDA) + 12;
   ASSERT_EQ(sequential[last], 63);
   sequential[last] = 0;
@@ -187,8 +187,8 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
   EXPECT_EQ(decode_image(behind, 3).pixels, expected);
 }
 
-// A file without tables must be refused. libjpeg would decode it with the tables of the image
-// before.
+// A file without quantisation tables must be refused. libjpeg would use those of the previous
+// image.
 TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   const Image image = detailed_image(24, 24, 3, 1);
   const Bytes first = encode_jpeg(image, JCS_UNKNOWN, 20), second = encode_jpeg(image, JCS_UNKNOWN, 95);
@@ -207,9 +207,9 @@ TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   EXPECT_THROW(decoder.read({0, 0, 24, 24}, 1, pixels.data()), std::runtime_error);
 }
 
-// Compares with a file that holds the same coefficients in arithmetic coding, which libjpeg-turbo
-// decodes. Black and white pixels make large coefficients that are frequent, and so have short
-// codes.
+// A file with the same coefficients in arithmetic coding, which libjpeg-turbo decodes, must give
+// the same pixels. Black and white pixels make large coefficients that are frequent and so have
+// short Huffman codes.
 TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
   Image harsh = detailed_image(70, 90, 3, 1);
   for (std::size_t i = 0; i < harsh.pixels.size(); ++i)
@@ -233,7 +233,7 @@ TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
   }
 }
 
-// A file that is cut short can still give the regions whose data it has.
+// A file that is cut short must still give the regions whose data is there.
 TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
   for (const JpegKind& kind : jpeg_kinds()) {
     if (kind.components == 1) continue;
@@ -259,8 +259,8 @@ std::vector<std::size_t> restart_markers(const Bytes& file) {
   return found;
 }
 
-// Damages one segment between restart markers, that of rows 48 to 63 and columns 32 to 63. The
-// image has 8 rows of two segments with 32x16 pixels each.
+// The image has 8 rows of two segments with 32x16 pixels each, between restart markers. The segment
+// of rows 48 to 63 and columns 32 to 63 is damaged.
 TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   const Image image = detailed_image(128, 64, 3, 7);
@@ -288,8 +288,8 @@ TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
 #endif
 }
 
-// Restart markers must count from 0 to 7. With any other order, the file is left to libjpeg-turbo,
-// which refuses it.
+// Restart markers must count from 0 to 7. If they do not, libjpeg-turbo decodes the file, and
+// refuses it.
 TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   Bytes file = kind.encode(detailed_image(128, 64, 3, 7));

@@ -1,4 +1,4 @@
-// Tests image files and folders that serve as a set without a store.
+// Tests image files and folders that are used as a data set without a store.
 #include "data/image_files.h"
 
 #include <fmt/format.h>
@@ -120,7 +120,7 @@ TEST_F(ImageFilesOf, TheLoaderSkipsDamagedFilesIfItIsTold) {
       EXPECT_TRUE(std::all_of(batch->images + 192, batch->images + 384, [](float x) { return x == 0; }));
     }
     const std::lock_guard lock(mutex);
-    ASSERT_GE(skipped.size(), 2u);  // more if the loader has read ahead
+    ASSERT_GE(skipped.size(), 2u);  // more if the loader reads ahead
     EXPECT_NE(skipped[0].find("set/1.png: "), std::string::npos);
     EXPECT_NE(skipped[1].find("set/3.png: neither a JPEG nor a PNG image"), std::string::npos);
   }

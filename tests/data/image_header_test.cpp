@@ -27,8 +27,8 @@ TEST(ImageHeader, AnInterlacedPngKeepsAllPixels) {
   EXPECT_EQ(read_image_header(png_start(300, 200, false)).decoder_bytes, 0);
 }
 
-// Heights and widths that libpng refuses must be refused here, too: their product would overflow,
-// and no memory limit would stop a negative number.
+// Sizes that libpng refuses must be refused here, too. Their product would overflow, and a negative
+// number of bytes would pass every memory limit.
 TEST(ImageHeader, APngThatLibpngRefusesHasNoSize) {
   for (const auto& [width, height] :
        {std::array{0xFFFFFFFFu, 0xFFFFFFFFu}, {1000001u, 1u}, {1u, 0x80000000u}}) {

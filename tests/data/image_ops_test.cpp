@@ -35,7 +35,7 @@ AugmentOp named(const std::string& name) {
   return static_cast<AugmentOp>(found - std::begin(kNames));
 }
 
-// Draws the picture that picture() of make_image_ops.py draws.
+// Draws the same picture as picture() in make_image_ops.py.
 Bytes picture(ImageShape shape, int kind) {
   Bytes levels(static_cast<std::size_t>(shape.height * shape.width * shape.channels));
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -70,8 +70,7 @@ std::vector<std::string> expected_lines(const std::string& first_word) {
   return lines;
 }
 
-// Every operation, at every magnitude that TrivialAugment and RandAugment have, gives Pillow's
-// pixels.
+// Every operation must give Pillow's pixels, at every magnitude of TrivialAugment and RandAugment.
 TEST(ImageOps, ArePillows) {
   std::map<std::string, int> cases;
   for (const std::string& line : expected_lines("case")) {

@@ -30,12 +30,12 @@ inline Image detailed_image(std::int64_t height, std::int64_t width, std::int64_
 
 struct JpegKind {
   std::string name;
-  int components = 3;  // channels of the encoded image: 1, 3 (RGB) or 4 (CMYK)
+  int components = 3;  // 1 (grey), 3 (RGB) or 4 (CMYK)
   J_COLOR_SPACE stored_as = JCS_YCbCr;
   int h = 1, v = 1;  // sampling factors of the first component
   bool progressive = false, arithmetic = false, separate_scans = false, incomplete = false;
   int h2 = 1, v2 = 1;  // sampling factors of the second component
-  int restart = 0;     // blocks between restart markers
+  int restart = 0;     // number of MCUs between restart markers; 0: none
   int quality = 90;
   bool optimised = false;  // Huffman tables made for this image
 
@@ -61,7 +61,7 @@ struct JpegKind {
     jpeg.arith_code = arithmetic ? TRUE : FALSE;
     jpeg.restart_interval = static_cast<unsigned>(restart);
     if (progressive) jpeg_simple_progression(&jpeg);
-    if (incomplete) jpeg.num_scans = 4;  // leaves out the last scans, which refine the lowest bits
+    if (incomplete) jpeg.num_scans = 4;  // without the last scans, which refine the lowest bits
     if (!separate_scans) return;
     jpeg.scan_info = kScans.data();
     jpeg.num_scans = components;
@@ -83,7 +83,7 @@ inline std::vector<JpegKind> jpeg_kinds() {
   kinds.push_back({.name = "arithmetic", .h = 2, .v = 2, .arithmetic = true});
   kinds.push_back(
       {.name = "arithmetic progressive", .h = 2, .v = 1, .progressive = true, .arithmetic = true});
-  // Sampling factors that no usual encoder combines.
+  // These sampling factors are legal, but no usual encoder combines them.
   kinds.push_back({.name = "mixed 2x2 1x4", .h = 2, .v = 2, .h2 = 1, .v2 = 4});
   kinds.push_back({.name = "mixed 2x2 2x1", .h = 2, .v = 2, .h2 = 2, .v2 = 1});
   kinds.push_back({.name = "mixed 2x1 4x1", .h = 2, .v = 1, .h2 = 4, .v2 = 1});

@@ -1,4 +1,4 @@
-// Stores with as many images as ImageNet open fast, with every kind of chunk index.
+// Tests that stores with as many images as ImageNet open fast, with every kind of HDF5 chunk index.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -42,8 +42,8 @@ std::vector<std::int64_t> marked() {
   return {0, 1, 63, 64, 4095, 65536, 1'000'000, kImages - 2, kImages - 1};
 }
 
-// Writes a dataset with one image per chunk. The file has space for all chunks from the start, so
-// it is enough to write the marked images.
+// Writes a dataset with one image per chunk. HDF5 reserves space for all chunks at once, so only
+// the images that the test reads are written.
 void write_pixels(hid_t file, bool unlimited) {
   const hsize_t extents[4] = {kImages, 2, 2, 3}, chunk[4] = {1, 2, 2, 3};
   const hsize_t most[4] = {unlimited ? H5S_UNLIMITED : kImages, 2, 2, 3};
@@ -112,7 +112,7 @@ TEST_P(LargeStore, OpensAtOnce) {
   }
 }
 
-// The parameters: newest format, unlimited extent, encoded images, resident_bytes. In memory all
+// The parameters are: newest HDF5 format, unlimited extent, encoded images, resident_bytes. All
 // images take 15 MiB, so they fit into the larger resident_bytes.
 INSTANTIATE_TEST_SUITE_P(Kinds, LargeStore,
                          ::testing::Values(std::tuple(false, false, false, 0),

@@ -1,5 +1,5 @@
-// Tools of the loader's tests: sets in which the pixels tell which sample they belong to, and
-// copies of batches.
+// Helpers of the loader's tests: data sets whose pixels show which sample they are, and copies of
+// batches.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace convoy::data::testing {
 
-// A set in which image i is random bytes that depend on i, with label i % 7. It counts reads and
-// can fail on one sample.
+// A data set in memory: image i is random bytes that depend on i, and its label is i % 7. Counts
+// reads, and can fail on one sample.
 class TestSet final : public ImageSet {
  public:
   explicit TestSet(std::int64_t size, ImageShape shape = {6, 5, 3}) : size_(size), shape_(shape) {}
@@ -42,7 +42,7 @@ class TestSet final : public ImageSet {
   ImageShape shape_;
 };
 
-// A set of the images of another set as PNG files, or of JPEG files of different sizes.
+// Holds the images of another set as PNG files, or JPEG files of different sizes.
 class EncodedSet final : public ImageSet {
  public:
   explicit EncodedSet(const TestSet& pixels) {
@@ -85,12 +85,13 @@ struct BatchCopy {
   std::int64_t first;
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> samples;
-  // The transforms without their offsets, which may differ between runs.
+  // Their offsets are not copied, because they may differ between runs.
   std::vector<kernels::SampleTransform> transforms;
   std::vector<float> images;
   bool operator==(const BatchCopy&) const = default;
 
-  // If `options` is given, turns cuts into images as a device does.
+  // If `options` is given, makes images from the cuts (the pixels that a sample needs), as a device
+  // does.
   explicit BatchCopy(const Batch& batch, const LoaderOptions* options = nullptr)
       : position(batch.position),
         capacity(batch.capacity),

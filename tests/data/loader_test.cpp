@@ -13,8 +13,9 @@ namespace {
 std::atomic<std::int64_t> allocations{0};
 }
 
-// Counts the allocations of the whole program, for the test that a warm loader allocates nothing.
-// The operators are not inlined, because GCC would see malloc and delete together and warn.
+// Counts allocations, so that a test can check that a loader allocates nothing after its first
+// batches. The operators are not inlined, because GCC would see malloc and delete together and
+// warn.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
@@ -59,11 +60,11 @@ TEST(Loader, AnEpochHoldsEverySampleOnceInANewOrder) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-// The parts of all ranks, in rank order, must make up the batch of a single rank: samples, labels,
-// parameters and every bit of the images.
+// The parts of a batch on all ranks, in rank order, must be the batch of a single rank: samples,
+// labels, parameters and every bit of the images.
 TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
   const auto set = make_set(43);
-  const std::int64_t steps = 12;  // two epochs, each with a short batch of 3
+  const std::int64_t steps = 12;  // two epochs of six batches, the last of which has 3 samples
   Loader alone(set, loader_options(8));
   const auto expected = take(alone, steps);
   for (int ranks = 2; ranks <= 8; ++ranks) {
@@ -96,7 +97,7 @@ TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
 }
 
 TEST(Loader, RanksWithoutSamplesStillGetABatch) {
-  // Batches of 8 and 2 samples for 5 ranks: the second has none for ranks 2 to 4.
+  // An epoch has batches of 8 and 2 samples. The second batch has none for ranks 2 to 4.
   const auto set = make_set(10);
   for (int rank = 0; rank < 5; ++rank) {
     Loader loader(set, loader_options(8, rank, 5));
@@ -144,7 +145,7 @@ TEST(Loader, ResumesAnywhereWithTheSameBits) {
       EXPECT_EQ(rest[i], expected[i + static_cast<std::size_t>(start)]);
   }
   auto options = loader_options(8, 1, 3);
-  options.start = {0, 6};  // step 6 of epoch 0 is step 0 of epoch 1
+  options.start = {0, 6};  // counts as step 0 of epoch 1
   Loader resumed(set, options);
   EXPECT_EQ(BatchCopy(*resumed.next()), expected[6]);
 }
@@ -191,8 +192,8 @@ TEST(Loader, CutsBecomeTheImagesThatTheHostMakes) {
   }
 }
 
-// The pixels that a sample needs (its cut) are 3.5 times those of the output here, but a batch has
-// room for 2.5 times. So the host must resample some samples.
+// The cut of a sample (the pixels that it needs) is 3.5 times as large as the output here. A batch
+// has room for 2.5 times, so the host must resample some samples.
 TEST(Loader, ACutWithoutRoomIsResampledOnTheHostWithTheSameBits) {
   auto options = loader_options(16);
   options.augmentation = parse_augmentation("flip,erase:0.5");
@@ -222,7 +223,8 @@ TEST(Loader, LosslessFilesGiveTheBitsOfPixels) {
   }
 }
 
-// A JPEG decoder could shrink these images by 8, but its pixels would differ from Pillow's.
+// In tests, images must be decoded at full size. A JPEG decoder could shrink these images by 8, but
+// the pixels would differ from Pillow's.
 TEST(Loader, TestsDecodeJpegFilesAtFullSize) {
   std::vector<Bytes> jpeg, png;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -292,7 +294,7 @@ TEST(Loader, AnErrorInTheBackgroundReachesNext) {
   auto options = loader_options(5);
   options.order = Order::sequential;
   options.threads = 3;
-  set->bad_sample = 22;  // a sample of the fifth batch
+  set->bad_sample = 22;  // in the fifth batch
   Loader loader(set, options);
   for (int i = 0; i < 4; ++i) EXPECT_NO_THROW(loader.next());
   for (int i = 0; i < 2; ++i) expect_error([&] { loader.next(); }, {"set.h5", "cannot read"});
@@ -321,7 +323,7 @@ TEST(Loader, CountsTheTimeThatNextWaits) {
   EXPECT_LT(loader.wait_ms() - before, 1);
 }
 
-// This test uses a set in memory, because TestSet allocates pixels whenever they are read.
+// Uses its own set, because TestSet allocates memory for every image that is read.
 TEST(Loader, AWarmLoaderAllocatesNothing) {
   class Constant final : public ImageSet {
    public:

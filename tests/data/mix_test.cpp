@@ -1,5 +1,5 @@
-// Tests how batches are mixed: the draws depend on seed, epoch and step, and have the right
-// distribution.
+// Tests how batches are mixed (mixup and cutmix): the random draws must depend on seed, epoch and
+// step, and have the right distribution.
 #include "data/loader/mix.h"
 
 #include <gtest/gtest.h>
@@ -36,9 +36,9 @@ TEST(Mix, DependsOnSeedEpochAndStep) {
   EXPECT_EQ(drawn({}, 3), MixParameters{}) << "no settings, no mixing";
 }
 
-// The shares of mixed samples must have the beta distribution. Compares variance and fourth moment,
-// and the distribution function at quarter points where it is known (alpha 1/2: the arcsine law; 1:
-// uniform; 2: a cubic).
+// The weights of mixed samples must have the beta distribution. Checks variance and fourth moment.
+// For alpha 1/2 (arcsine law), 1 (uniform) and 2 (a cubic), also checks the distribution function
+// at the quarter points.
 TEST(Mix, SharesAreBetaDistributed) {
   constexpr int kDraws = 40000;
   for (const double alpha : {0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 8.0, 200.0}) {
@@ -86,8 +86,8 @@ TEST(Mix, CutsRectanglesAndSharesLabelsByTheirArea) {
     const bool cut_off =
         mix.x == 0 || mix.y == 0 || mix.x + mix.width == kWidth || mix.y + mix.height == kHeight;
     at_border += cut_off;
-    // A rectangle inside the image takes the same share of its width and of its height, down to
-    // whole pixels.
+    // A rectangle inside the image must have the same share of its width as of its height, rounded
+    // to pixels.
     if (!cut_off) {
       EXPECT_NEAR(mix.width / double(kWidth), mix.height / double(kHeight), 2.0 / kHeight);
       EXPECT_EQ(mix.width % 2 + mix.height % 2, 0);

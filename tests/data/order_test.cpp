@@ -31,13 +31,13 @@ TEST(Permutation, FollowsFromSeedAndEpoch) {
     return same;
   };
   EXPECT_EQ(equal(Permutation(size, 1, 0), Permutation(size, 1, 0)), size);
-  // Two random permutations agree in about one place on average.
+  // Two random permutations have about one value in the same place on average.
   EXPECT_LT(equal(Permutation(size, 1, 0), Permutation(size, 1, 1)), 10);
   EXPECT_LT(equal(Permutation(size, 1, 0), Permutation(size, 2, 0)), 10);
 }
 
-// Over many epochs every value must come to every place equally often (chi-square test). If the
-// Feistel network had too few rounds or weak keys, small sizes would show it first.
+// Over many epochs, every value must come to every place equally often (chi-square test). Small
+// sizes would show it first if the Feistel network had too few rounds or weak keys.
 TEST(Permutation, EveryPlaceGetsEveryValue) {
   for (const std::int64_t size : {5, 10, 37}) {
     const int epochs = 20000;
@@ -54,7 +54,7 @@ TEST(Permutation, EveryPlaceGetsEveryValue) {
   }
 }
 
-// All 120 orders of five samples are about equally likely.
+// All 120 orders of five samples must be about equally frequent.
 TEST(Permutation, EveryOrderOfAFewOccurs) {
   std::map<std::vector<std::int64_t>, int> count;
   const int epochs = 24000;
@@ -68,7 +68,7 @@ TEST(Permutation, EveryOrderOfAFewOccurs) {
   for (const auto& [order, c] : count) EXPECT_NEAR(c, epochs / 120, 100);
 }
 
-// Neighbours in the stored order, often of one class, must not stay together.
+// Neighbours in the stored order, which are often of one class, must not stay together.
 TEST(Permutation, NeighboursAreSeparated) {
   const std::int64_t size = 50000;
   const Permutation permutation(size, 9, 0);

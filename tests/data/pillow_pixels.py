@@ -16,7 +16,7 @@ from PIL import Image
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
 WIDTH, HEIGHT = 21, 17
-# First column and row, and steps between columns and rows, of each pass of an interlaced image.
+# For each pass of an interlaced image: first column, first row, column step, row step.
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
 

@@ -31,7 +31,7 @@ TEST(Pillow, ReadsTheSamePixelsOfEveryKind) {
       const Bytes expected = read_bytes(name + suffix),
                   found = decode_image(read_bytes(name), channels).pixels;
       ASSERT_EQ(found.size(), expected.size()) << name;
-      // Pillow's version of libjpeg-turbo may round differently.
+      // The libjpeg-turbo in Pillow may round differently.
       EXPECT_LE(mean_difference(found, expected), jpeg ? 0.1 : 0.0) << name << " " << suffix;
     }
   }

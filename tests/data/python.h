@@ -1,5 +1,5 @@
-// Runs the Python scripts of this folder, which make files and print the content that other
-// programs read from them.
+// Runs the Python scripts of this folder. They make files, and print what other programs read from
+// them.
 #pragma once
 
 #include <gtest/gtest.h>

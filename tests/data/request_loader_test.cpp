@@ -1,4 +1,4 @@
-// Tests batches that are filled with images as they come.
+// Tests the loader of a prediction service, which fills batches with images as requests come.
 #include "data/loader/request_loader.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class RequestBatches : public ::testing::TestWithParam<BatchOutput> {
       return std::span<const std::uint8_t>(scratch);
     };
   }
-  // Returns the image of the batch's entry i as the network would get it.
+  // Returns image i of the batch as the network would get it.
   static std::vector<float> content(const Batch& batch, std::int64_t i) {
     std::vector<float> image(static_cast<std::size_t>(batch.shape.bytes()));
     if (batch.images != nullptr) {

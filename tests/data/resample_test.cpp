@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-// Returns the pixels that expected_resampling.py makes.
+// Returns the same pixels as pixels() in expected_resampling.py.
 Bytes pixels(std::int64_t count) {
   Bytes values(static_cast<std::size_t>(count));
   std::uint32_t state = 1;
@@ -65,7 +65,7 @@ TEST(Resample, ACentreCropHasTorchvisionsBits) {
   }
 }
 
-// All levels of vector instructions give the same bits, for any number of channels.
+// All levels of vector instructions must give the same bits, for any number of channels.
 TEST(Resample, EveryLevelHasTheSameBits) {
   for (std::int64_t channels = 1; channels <= 9; ++channels) {
     const ImageShape shape{57, 83, channels};
@@ -132,8 +132,8 @@ TEST(Resample, TheSameSizeIsACopy) {
   EXPECT_EQ(result, image);
 }
 
-// When an image is reduced, all pixels must count. Taking one pixel in ten of this fine pattern
-// would give only black or only white.
+// When an image is reduced, all pixels must count. If only every tenth pixel of these stripes
+// counted, the result would be all black or all white.
 TEST(Resample, FineDetailIsAveraged) {
   Bytes stripes(100 * 100), result(10 * 10);
   for (std::size_t i = 0; i < stripes.size(); ++i) stripes[i] = i % 2 == 0 ? 0 : 255;
@@ -141,8 +141,7 @@ TEST(Resample, FineDetailIsAveraged) {
   for (const std::uint8_t value : result) EXPECT_NEAR(value, 127.5, 4);
 }
 
-// A constant image stays constant although weights are rounded: their sum is within a rounding of
-// 1.
+// A constant image must stay constant, although the rounded weights may not add up to exactly 1.
 TEST(Resample, AConstantStays) {
   for (const std::uint8_t value : {0, 1, 127, 254, 255}) {
     const Bytes image(40 * 300 * 3, value);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// A scatter between threads that stand for ranks. Every thread calls it; rank 0 brings the data.
+// Imitates a scatter of MPI: each thread is a rank, and rank 0 provides the data.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int ranks) : barrier_(ranks) {}
@@ -36,8 +36,8 @@ class ThreadGroup {
 
 SetDescription describe(const ImageSet& set) { return {set.size(), set.format(), set.shape()}; }
 
-// For every number of ranks, output and kind of set, and from any start, ScatterLoader gives the
-// same bits as Loader.
+// ScatterLoader must give the same bits as Loader for every number of ranks, output and kind of
+// set, and from any start.
 TEST(ScatterLoader, GivesWhatLoaderGives) {
   const std::shared_ptr<const ImageSet> sets[] = {std::make_shared<TestSet>(43),
                                                   std::make_shared<EncodedSet>(43)};

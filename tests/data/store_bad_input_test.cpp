@@ -1,4 +1,4 @@
-// Tests files that are no stores, or damaged ones: each must be refused in one line that says what
+// Tests files that are damaged or are no stores. Each must be refused with one line that says what
 // is wrong and where.
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ class BadStore : public ::testing::Test {
  protected:
   BadStore() : file_(folder_ / "store.h5") { RandomStore().write(file_); }
 
-  // Lets `change` edit the good store through HDF5.
+  // Opens the store with HDF5 and passes it to `change`.
   void edit(const std::function<void(hid_t)>& change) {
     hdf5::Session session;
     const hdf5::Handle file(H5Fopen(file_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
@@ -160,7 +160,7 @@ TEST_F(BadStore, AxesInTheOrderOfPyTorch) {
   RandomStore{.shape = {28, 28, 1}}.write(file_);
   edit([](hid_t file) { replace(file, "/test/images", H5T_STD_U8LE, {7, 1, 28, 28}); });
   expect({"/test/images", "with 1 channels", "expected [N, H, W, C]"});
-  // Images with three rows and many channels must not be taken for images with the channel first.
+  // Images with three rows and many channels must not be mistaken for [N, C, H, W].
   RandomStore{.shape = {3, 5, 12}}.write(file_);
   EXPECT_NO_THROW(Store store(file_));
 }
@@ -234,7 +234,7 @@ TEST_F(BadStore, AGroupThatIsADanglingLink) {
   expect({"/test/images: /test is a link that leads nowhere"});
 }
 
-// These files must be refused, because HDF5 would read zeros for the missing bytes.
+// A missing or short file of raw data must be refused, because HDF5 would read zeros.
 TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
   const std::string raw = folder_ / "pixels.raw";
   edit([&](hid_t file) {
@@ -264,7 +264,7 @@ TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
   expect({"/test/images: its raw data file", raw, "No such file"});
 }
 
-// These datasets must be refused, because HDF5 would read the fill value for the missing source.
+// A virtual dataset without its source must be refused, because HDF5 would read the fill value.
 TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
   edit([](hid_t file) {
     const hdf5::Handle images(H5Dopen2(file, "/test/images", H5P_DEFAULT), H5Dclose);
@@ -288,7 +288,7 @@ TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
   EXPECT_NO_THROW(Store(file_).split(Split::test));
 }
 
-// h5py writes bool as an enumeration.
+// Labels may be an enumeration: h5py writes bool as one.
 TEST_F(BadStore, LabelsMayBeAnEnumeration) {
   edit([](hid_t file) {
     const hdf5::Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
@@ -335,7 +335,7 @@ TEST_F(BadStore, ClassesOfTheSameName) {
   }
 }
 
-// Whichever byte is damaged, the file is read or refused, and the process never ends.
+// Whichever byte is damaged, the file must be read or refused without a crash.
 TEST_F(BadStore, SurvivesFlippedBytes) {
   RandomStore{.shape = {2, 2, 1}, .train = 6, .test = 2}.write(file_);
   const Bytes whole = read_bytes(file_);

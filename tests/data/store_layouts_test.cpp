@@ -1,4 +1,4 @@
-// Compares files of other programs, in every layout that HDF5 has, with what h5py reads from them.
+// Tests HDF5 files of other programs in every layout: the store must read what h5py reads.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ Bytes all_of(const ImageSet& set, std::mt19937& random) {
   return all;
 }
 
-// Checks the lengths of the store's images. They are the differences of `offsets`, which holds
+// Checks the sizes of the store's encoded images. `offsets` holds their bounds in bytes, first
 // those of the training split, then those of the test split.
 void expect_lengths(const Store& store, const std::vector<std::int64_t>& offsets) {
   std::size_t at = 0;

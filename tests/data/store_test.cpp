@@ -25,7 +25,8 @@ Bytes pixels_of(const ImageSet& set) {
 
 TEST(Store, GivesBackWhatWasWritten) {
   const TemporaryFolder folder;
-  // With the second shape, the images (30,000 bytes each) fill many chunks and part of a last one.
+  // The images of the second shape (30,000 bytes each) fill several chunks and part of the last
+  // one.
   for (const ImageShape shape : {ImageShape{6, 5, 3}, ImageShape{100, 100, 3}, ImageShape{9, 7, 1}}) {
     const RandomStore made{.shape = shape, .train = 300, .test = 11};
     made.write(folder / "store.h5");
@@ -46,7 +47,7 @@ TEST(Store, ReadsTheSameFromMemoryFromTheFileAndThroughHdf5) {
   const Store resident(folder / "plain.h5"), on_disk(folder / "plain.h5", 0);
   EXPECT_EQ(pixels_of(*resident.split(Split::train)), made.pixels(Split::train));
   EXPECT_EQ(pixels_of(*on_disk.split(Split::train)), made.pixels(Split::train));
-  // A split stays readable after the store is gone, and is read only once.
+  // A split must stay readable after the store is gone. Reading it twice must give the same object.
   auto split = Store(folder / "plain.h5", 0).split(Split::test);
   EXPECT_EQ(pixels_of(*split), made.pixels(Split::test));
   EXPECT_EQ(resident.split(Split::train), resident.split(Split::train));
@@ -145,7 +146,7 @@ TEST(Store, RowsMayComeInAnyOrderAndMissingOnesAreClosedUp) {
 TEST(Store, EqualDataGiveEqualFiles) {
   const TemporaryFolder folder;
   RandomStore().write(folder / "a.h5");
-  ::sleep(1);  // timestamps in HDF5 objects count seconds
+  ::sleep(1);  // HDF5 timestamps have seconds
   RandomStore().write(folder / "b.h5");
   EXPECT_TRUE(read_bytes(folder / "a.h5") == read_bytes(folder / "b.h5"));
 }
@@ -166,7 +167,7 @@ TEST(Store, InfoTravelsAsBytes) {
   }
 }
 
-// Image folders are stored class after class, so that the first images alone would be of one class.
+// Images are stored class after class, so the first images alone would be of one class.
 TEST(Store, LimitTakesTheFirstOfEveryClass) {
   class Sorted final : public ImageSet {
    public:
@@ -210,7 +211,7 @@ TEST(StoreWriter, AnAbandonedFileLeavesTheOldOne) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-// A limit on the size of files imitates a full disk, because write() fails in the same way.
+// Limits the size of files to imitate a full disk, because write() fails in the same way.
 TEST(StoreWriter, AFullDiskIsReportedAndLeavesTheOldFile) {
   const TemporaryFolder folder;
   RandomStore().write(folder / "store.h5");

@@ -1,4 +1,4 @@
-// Tools of the tests of data: temporary folders, expected messages, and small encoded images.
+// Helpers of the tests of data: temporary folders, expected messages, and small encoded images.
 #pragma once
 
 #include <archive.h>
@@ -58,7 +58,7 @@ inline Bytes read_bytes(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Checks that the action fails with one line that holds all the words.
+// Checks that the action throws an error of one line that holds all the words.
 inline void expect_error(const std::function<void()>& action, const std::vector<std::string>& words) {
   try {
     action();
@@ -78,7 +78,7 @@ inline Bytes random_bytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-// Returns a smooth image whose mean colour depends on `tone`, so that JPEG preserves it.
+// Returns a smooth image, whose pixels JPEG nearly preserves. Its mean colour depends on `tone`.
 inline Image smooth_image(std::int64_t height, std::int64_t width, std::int64_t channels, int tone) {
   Image image{{height, width, channels}, {}};
   for (std::int64_t y = 0; y < height; ++y) {
@@ -148,8 +148,8 @@ struct NamedBytes {
   Bytes content;
 };
 
-// Writes a tar of the files in this order. filter: libarchive's name of the compression, such as
-// "none", "gzip" or "xz".
+// Writes a tar with the files in the given order. filter: libarchive's name of the compression,
+// such as "none", "gzip" or "xz".
 inline void write_tar(const std::filesystem::path& file, const std::vector<NamedBytes>& files,
                       const char* filter) {
   archive* writer = archive_write_new();

@@ -1,4 +1,4 @@
-// Lists the levels of vector instructions that this machine can run.
+// Lists the vector instruction sets (levels) that this machine can run.
 #pragma once
 
 #include <vector>

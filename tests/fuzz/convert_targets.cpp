@@ -1,4 +1,4 @@
-// The fuzz targets whose inputs are the files that `convoy data convert` reads.
+// Defines the fuzz targets whose inputs are files for `convoy data convert`.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ using testing::encode_jpeg;
 using testing::encode_png;
 using testing::smooth_image;
 
-// A file in memory that holds the given bytes. Its name has no extension.
+// Holds bytes as a file in memory. Its name has no extension.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const std::uint8_t> bytes)
@@ -117,7 +117,7 @@ bool fuzz_csv(std::span<const std::uint8_t> input) {
   return accepted;
 }
 
-// Splits the input at each word SPLIT. The parts become the files of an IDX or a CIFAR set.
+// Splits the input at each word SPLIT. The parts become the files of an IDX or CIFAR data set.
 bool fuzz_records(std::span<const std::uint8_t> input) {
   static const std::vector<std::string> kIdx{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                              "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};

@@ -1,5 +1,5 @@
-// The input begins with 8 bytes that choose the region to read, its reduction and the channels; an
-// image file follows.
+// Defines the fuzz target for images. The first 8 bytes of the input choose the region to read, its
+// reduction and the channels. The rest is an image file.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace convoy::data::fuzz {
 namespace {
 
 constexpr std::size_t kRegionBytes = 8;
-constexpr std::int64_t kMostPixels = 1 << 16;  // limit, so that no input takes long
+constexpr std::int64_t kMostPixels = 1 << 16;  // so that no input takes long
 
 bool try_read(ImageDecoder& decoder, std::span<const std::uint8_t> file, Window region, int reduction,
               Bytes& pixels) {
@@ -55,8 +55,8 @@ std::vector<Bytes> image_seeds() {
   return files;
 }
 
-// Reads a region and the whole image. If both can be read, the region must have the pixels of that
-// part of the image.
+// Reads a region and the whole image. If both are readable, the region must have the pixels of its
+// part of the whole image.
 bool run_image(std::span<const std::uint8_t> input) {
   static ImageDecoder colour(ImageFormat::encoded, {0, 0, 3}), grey(ImageFormat::encoded, {0, 0, 1});
   if (input.size() < kRegionBytes) return false;

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
     std::exit(2);
   }
   if (!std::filesystem::is_regular_file((*arguments)[2])) write_seeds((*arguments)[2]);
-  // Remove the target's name: libFuzzer's own arguments begin with the folder or file.
+  // Remove the target's name, because libFuzzer expects the folder or file first.
   (*arguments)[1] = (*arguments)[0];
   ++*arguments;
   --*count;

@@ -1,4 +1,4 @@
-// The targets of the program model_fuzz.
+// Lists the targets of the program model_fuzz.
 #include "tests/fuzz/targets.h"
 
 namespace convoy::data::fuzz {

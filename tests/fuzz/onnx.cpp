@@ -1,5 +1,5 @@
-// The input is an ONNX file without external data. The target reads it and makes its network twice:
-// as the file describes it, and for other images and classes.
+// Defines the fuzz target for ONNX files without external data. It makes the file's network twice:
+// as the file describes it, and for another image size and number of classes.
 #include "tests/app/model/import/model_maker.h"
 #include "tests/fuzz/targets.h"
 

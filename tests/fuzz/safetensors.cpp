@@ -1,4 +1,4 @@
-// The inputs are safetensors files.
+// Defines the fuzz target for safetensors files.
 #include "app/model/weights/safetensors.h"
 
 #include <cstring>

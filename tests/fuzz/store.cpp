@@ -1,5 +1,5 @@
-// The first byte of the input chooses a valid store of encoded images. Each 4 bytes after it change
-// one byte of that store.
+// Defines the fuzz target for HDF5 stores. The first byte of the input chooses a valid store of
+// encoded images. Each 4 bytes after that change one byte of the store.
 #include "data/store/store.h"
 
 #include <sys/mman.h>

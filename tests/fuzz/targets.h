@@ -1,6 +1,6 @@
-// The fuzz targets, which run Convoy's readers of files that users give it. A target must read its
-// input or refuse it with std::runtime_error. tests/data/fuzz_test.cpp runs some inputs in every
-// build. main.cpp runs the inputs that libFuzzer makes.
+// Declares the fuzz targets, which run Convoy's readers of users' files. A target must read its
+// input or refuse it with std::runtime_error. tests/data/fuzz_test.cpp runs a few inputs in every
+// build; main.cpp runs the inputs that libFuzzer makes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ using Bytes = std::vector<std::uint8_t>;
 
 struct Target {
   std::string name;
-  bool (*run)(std::span<const std::uint8_t> input);  // returns whether the input is a good file
-  std::vector<Bytes> (*seeds)();                     // small inputs, most of them good files
+  bool (*run)(std::span<const std::uint8_t> input);  // returns whether the input was accepted
+  std::vector<Bytes> (*seeds)();                     // small inputs, most of them valid files
 };
 
 // Returns the targets of this program. The program data_fuzz has these:
@@ -32,7 +32,7 @@ struct Target {
 // The program model_fuzz has only the target onnx, which reads model files.
 const std::vector<Target>& targets();
 
-// Returns whether the action succeeds. Only std::runtime_error may refuse a bad file; any other
+// Returns whether the action succeeds. It may refuse a bad file with std::runtime_error; any other
 // exception ends the program.
 template <typename Action>
 bool attempt(const Action& action) {
@@ -44,7 +44,7 @@ bool attempt(const Action& action) {
   }
 }
 
-// Each of these targets is defined in the source file with its name.
+// Each target is defined in the source file with its name.
 bool run_image(std::span<const std::uint8_t> input);
 std::vector<Bytes> image_seeds();
 bool run_store(std::span<const std::uint8_t> input);

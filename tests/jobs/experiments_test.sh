@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tests the scripts of jobs/experiments in their quick modes: each prints its whole table, writes
-# the same table to a file, and leaves no cell empty that must have a number.
+# Tests the scripts of jobs/experiments in their quick modes. Each must print its whole table, write
+# the same table to a file, and fill every cell that must have a number.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
 trap 'rm -rf "$folder"' EXIT
 
-quick() { # SCRIPT: runs it on the CPU; its table is in the file SCRIPT.md
+quick() { # SCRIPT: runs it on the CPU; the file SCRIPT.md then holds its table
   BACKEND=cpu timeout 120 "$root/jobs/experiments/$1.sh" --quick "$CONVOY" "$folder/$1" >"$folder/$1.out" 2>"$folder/$1.err" ||
     { cat "$folder/$1.err"; return 1; }
   [ -s "$folder/$1/$1.md" ] || { echo "  no $1.md"; return 1; }
@@ -58,7 +58,7 @@ check "two cases of three networks" is "$(rows neural_network_cases '[lmw]')" 6
 check "the serial case on one rank" is "$(cell neural_network_cases 1 2), $(cell neural_network_cases 1 3)" "serial, 1"
 check "the other on four" is "$(cell neural_network_cases 2 2), $(cell neural_network_cases 2 3)" "MPI, 4"
 for row in 1 2 3 4 5 6; do check "a rate in row $row" above "$(cell neural_network_cases "$row" 5)" 0; done
-# A GPU's step allocates nothing. A host's kernels have small allocations of their own.
+# A step allocates nothing on a GPU, but a little on the host, in the kernels' libraries.
 if command -v cc >/dev/null; then check "a step allocates little" above 5000 "$(cell neural_network_cases 1 7)"; fi
 
 echo "== finite_width.sh"

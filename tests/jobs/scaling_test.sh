@@ -13,8 +13,8 @@ scale() { # OUT OPTIONS…
     --backend cpu --topology "$root/jobs/topologies/ethernet-10g.json" "${@:2}" "$1"
 }
 echo "== Ranks start on the cores near their GPU"
-# Imitate two GPUs in nvidia-smi and in the system's files, near the first and the last core of this
-# machine.
+# Imitates two GPUs, in nvidia-smi and in the system's files: one near the first core of this
+# machine, one near the last.
 last=$(($(nproc) - 1))
 mkdir -p "$folder/bin" "$folder/sys/bus/pci/devices/0000:1b:00.0" "$folder/sys/bus/pci/devices/0000:9a:00.0"
 echo 0 >"$folder/sys/bus/pci/devices/0000:1b:00.0/local_cpulist"
@@ -59,7 +59,7 @@ check "no job" is "$(nodes_of "" 4)" ""
 check "no number of tasks: cores" is "$(SLURM_NTASKS='' nodes_of "128(x2)" 16)" ""
 
 echo "== train.sbatch and signals, outside Slurm"
-# The script calls scontrol just before the ranks start, so a false scontrol can send a signal then.
+# The script calls scontrol just before the ranks start. A false scontrol sends a signal then.
 mkdir "$folder/fake"
 # shellcheck disable=SC2016  # expanded by the fake
 printf '#!/bin/sh\n[ "$2" != config ] || kill -USR1 $PPID\n' >"$folder/fake/scontrol"
@@ -137,7 +137,7 @@ check "one rank does not take all cores" is "$(threads_of 1)" "$(threads_of 2)"
 echo "== Stopped, as by ^C"
 gone() { ! ranks_of "$1" >/dev/null; }
 for signal in INT:130 TERM:143; do
-  # Start it in a session of its own, and restore the signal that a shell's background jobs ignore.
+  # Start it in a session of its own. SIGINT, which background jobs of a shell ignore, must end it.
   env --default-signal=INT setsid "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1 --steps 100000 --repeats 2 \
     --threads 1 --backend cpu "$folder/$signal" >"$folder/log" 2>"$folder/error" &
   job=$!
@@ -165,9 +165,8 @@ one, two = read("predicted")
 assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "measured", two
 profile, (longer,) = read("profile")[0], read("longer")
 assert profile["ms_min"] <= profile["ms_mean"] <= profile["ms_max"] and abs(one["step_ms"] - profile["ms_mean"]) < 1e-6, (one, profile)
-assert profile["loss"] == longer["loss"], (profile, longer)  # a profile does not train
-# The sum of 248 kB lies between two measured sizes, and on a busy machine either may be the slower
-# one.
+assert profile["loss"] == longer["loss"], (profile, longer)  # a profile changes no parameters
+# 248 kB lie between two measured sizes. On a busy machine either size may be the slower one.
 assert two["communication_ms"] >= min(r["microseconds"] for r in read("collectives") if r["bytes"] >= 1 << 15) * 1e-3, two
 step, = read("two")
 assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step
@@ -176,7 +175,7 @@ PY
 echo "== The report"
 check "is made" "$root/jobs/report" "$experiment"
 cp -r "$experiment" "$folder/second"
-# Pretend that it is another machine, so that its lines do not hide those of the first.
+# Pretend that these are results of another, faster machine, so that both show in the plots.
 /usr/bin/python3 - "$folder/second" <<'PY'
 import json, pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("summary.json"):
@@ -187,7 +186,7 @@ PY
 check "and compares two experiments" "$root/jobs/report" "$experiment" "$folder/second" --out "$folder/both"
 cp -r "$experiment" "$folder/single"
 rm -rf "$folder"/single/report "$folder"/single/*/*/ranks-*/repeat-2
-# 100 / 44 * 44 is slightly above 100: a spread of zero must not become negative.
+# 100 / 44 * 44 is slightly above 100 in floating point. A spread of zero must not become negative.
 /usr/bin/python3 - "$folder/single" <<'PY'
 import json, pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("summary.json"):
@@ -239,11 +238,11 @@ for theme, colors in series.items():
     pixels = list(image.getdata())
     ground = image.getpixel((3, 3))
     assert (luminance(ground) > 200) == (theme == "light"), (theme, ground)
-    for color in colors:  # colours of the lines of both experiments
+    for color in colors:  # the lines of both experiments
         near = sum(max(abs(a - b) for a, b in zip(pixel, color)) < 24 for pixel in pixels)
         assert near > 500, (theme, color, near)
-    # Ink: pixels that differ from the ground as text does. Each of four plots has a heading, labels
-    # and ticks.
+    # Counts pixels that differ from the background as text does. Each of the four plots has a
+    # heading, labels and ticks.
     ink = sum(abs(luminance(pixel) - luminance(ground)) > 150 for pixel in pixels)
     assert ink > 4000, (theme, ink)
     assert image.size == (1240, 1800), image.size
@@ -259,7 +258,7 @@ import collections, json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
 steps = {(e["name"], e["pid"]): e for e in events if e.get("cat") == "step"}
 assert len(steps) == 6 and {pid for _, pid in steps} == {0, 1}, list(steps)
-# Both ranks end a step with a sum, so on one clock neither may end before the other began.
+# Both ranks end a step with a sum over the ranks. So their steps must overlap in the trace's time.
 for name in {name for name, _ in steps}:
     a, b = steps[name, 0], steps[name, 1]
     assert max(a["ts"], b["ts"]) < min(a["ts"] + a["dur"], b["ts"] + b["dur"]), (a, b)
@@ -267,7 +266,7 @@ for pid in (0, 1):
     mine = [e for e in events if e["pid"] == pid]
     inside = [e for e in mine if e["ph"] == "X" and e["cat"] != "step"]
     assert {"conv2d_forward", "optimizer_update", "wait_buckets", "loader"} <= {e["cat"] for e in inside}
-    for e in inside:  # every event lies in one of the steps
+    for e in inside:  # every event must lie in a step
         assert any(s["ts"] - 1 <= e["ts"] and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 1
                    for (_, p), s in steps.items() if p == pid), e
     ends = collections.Counter(e["ph"] for e in mine if e.get("cat") == "bucket")
@@ -299,7 +298,7 @@ check "no folder for a run" says 1 "resnet50-b256-fp32: cannot be made" "$scalin
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
-# Make a copy of Convoy's folder, with programs that this test builds there.
+# Make a copy of Convoy's folder, in which the test can pretend that programs are built.
 tree=$folder/tree
 mkdir -p "$tree/build/cpu"
 cp -r "$root/jobs" "$tree"

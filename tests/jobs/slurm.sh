@@ -9,7 +9,7 @@ set -euo pipefail
 
 skip() { echo "slurm.sh: $*" >&2; exit 77; }
 
-# Slurm's daemons are in sbin, which is not on every PATH.
+# The folder sbin, which has Slurm's daemons, is not on every PATH.
 PATH=$PATH:/usr/sbin:/sbin
 name_of_node() { echo "node$1"; }
 
@@ -37,7 +37,7 @@ write_configuration() { # DIR NODES FIRST_PORT
   chmod 600 "$dir/munge.key"
   {
     # A requeued job waits until its credential expires, so cred_expire is short. The other settings
-    # make Slurm check more often than by default.
+    # let Slurm check more often than by default.
     cat <<EOT
 ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
@@ -84,8 +84,8 @@ EOT
   printf 'export SLURM_CONF=%q\n' "$dir/slurm.conf" >"$dir/environment"
 }
 
-# Starts a node with a host name of its own if the system allows it, so that the shared memory files
-# of two nodes differ and messages name the node. Otherwise Open MPI must not use shared memory.
+# If the system allows it, gives the node its own host name. Then the files in shared memory of two
+# nodes differ, and messages name the node. If not, Open MPI must not use shared memory.
 start_node() { # DIR NODE
   local own_name=(unshare --uts sh -c "hostname $2; exec \"\$@\"" slurmd)
   mkdir -p "$1/spool-$2" "$1/tmp-$2"

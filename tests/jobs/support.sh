@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The tests of jobs/ source this file. Each test gets the program and this repository and prints
-# what it checks. It ends with 0 if all checks hold, 1 if not, and 77 if this machine cannot run it.
+# The tests of jobs/ source this file. Each test prints what it checks. It ends with status 0 if all
+# checks hold, 1 if not, and 77 if this machine cannot run it.
 # shellcheck disable=SC2034  # root, folder: for those who source this
 set -euo pipefail
 
@@ -10,12 +10,11 @@ export CONVOY OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 # Containers run tests as root, and with more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 folder=$(mktemp -d)
-# Exit on signals, so that the clean-up on EXIT always runs.
+# Exit on signals, so that the trap for EXIT always cleans up.
 trap "exit 1" INT TERM
 failures=0
 
-# Messages of checks go to descriptor 3, so that they stay visible if a command's output is
-# redirected.
+# Checks print to descriptor 3, so that their messages show even if standard output is redirected.
 exec 3>&1
 check() { # DESCRIPTION COMMAND…
   local description=$1
@@ -54,10 +53,10 @@ field() { # FILE KEY: prints the value of a key in a summary.json
   sed -n "s/.*\"$2\": *\"\{0,1\}\([^\",]*\).*/\1/p" "$1" | head -n 1
 }
 sha_of() { field "$1/summary.json" parameters_sha256; }
-logged() { # FOLDER STEPS: whether the run has logged at least as many steps
+logged() { # FOLDER STEPS: succeeds if the run has logged at least as many steps
   [ "$(grep -cs step "$1/metrics.jsonl" || true)0" -ge "${2}0" ]
 }
-ranks_of() { # FOLDER: prints the processes that train into it
+ranks_of() { # FOLDER: prints the ids of the processes that train into the folder
   pgrep -f -- "^$CONVOY train .*--out $1( |\$)"
 }
 # whole_checkpoint FOLDER DATA: checks that the program accepts the newest checkpoint, and that no

@@ -55,8 +55,8 @@ hold_one() {
   [ "${#ranks[@]}" -gt 0 ] || { echo "no ranks of $1 are left to be held"; return 1; }
   kill -STOP "${ranks[@]}"
 }
-# hold NAME…: stops the ranks of these jobs in mid-training until they get SIGCONT. Each job is
-# stopped as soon as its ranks have started.
+# hold NAME…: stops the ranks of these jobs during training, as soon as they have started. They go
+# on when they get SIGCONT.
 hold() {
   local name holder holders=()
   for name; do
@@ -96,8 +96,8 @@ check "4 ranks end with the same parameters under srun and mpirun" is "$(sha_of 
 check "rank 3 is on the second node" grep -qE "rank 3  +node2" four.log
 
 echo "== A time limit shorter than the training"
-# Slurm counts limits in minutes and checks them every half minute. The ranks are stopped in
-# mid-training until Slurm acts, so that the limit is too short whatever the speed of this machine.
+# Slurm counts limits in minutes and checks them every half minute. The test stops the ranks until
+# Slurm acts, so that the limit is too short on any machine.
 limited=$(train limited --ntasks=2 --time=1 --signal=B:USR1@58)
 await 60 logged limited 10
 mapfile -t ranks < <(ranks_of "$folder/limited")
@@ -121,8 +121,8 @@ check "it is not put back" is "$(job_field "$slow" Restarts)" 0
 check "the reason" contains slow.log "the time limit came before the job's first checkpoint"
 
 echo "== A job of higher priority"
-# Slurm's SIGCONT and SIGTERM reach all held ranks of srun, but with mpirun only those on the other
-# host. As soon as one rank runs again, the test lets the others continue.
+# Slurm sends SIGCONT and SIGTERM to all stopped ranks if srun started them, but with mpirun only to
+# those of the other host. As soon as one rank runs again, the test lets the others go on.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do
@@ -132,7 +132,7 @@ hold preempted_srun preempted_mpirun
 urgent=$(sbatch --parsable --partition=urgent --nodes=4 --exclusive --output=urgent.log --wrap=true)
 for launcher in $launchers; do
   await 30 any_awake "preempted_$launcher"
-  sleep 0.3  # the second signal follows the first
+  sleep 0.3  # Slurm's second signal comes soon after the first
   release "preempted_$launcher"
 done
 ended "$urgent" 60
@@ -187,8 +187,8 @@ check "submitted again it ends with the same parameters" is "$(sha_of killed)" "
 echo "== A node daemon killed"
 lost=$(train lost --nodes=2 --ntasks-per-node=1)
 await 60 logged lost 10
-# Take the second node, because the job's script runs on the first. The ranks are held, so that the
-# job cannot end before Slurm checks the nodes.
+# Stop the second node, because the job's script runs on the first. The ranks are stopped, so that
+# the job cannot end before Slurm checks the nodes.
 mapfile -t ranks < <(ranks_of "$folder/lost")
 kill -STOP "${ranks[@]}"
 second=$(scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)

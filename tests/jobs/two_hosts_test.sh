@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests training over two hosts: two network namespaces with addresses and host names of their own,
-# joined by a virtual link. The losses must be those of one host. A link that goes down in mid-step
-# must end the job with the watchdog's message.
+# Tests training on two hosts, which are two network namespaces with their own addresses and host
+# names, joined by a virtual link. The losses must be those of one host. If the link goes down
+# during a step, the job must end with the watchdog's message.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -28,12 +28,11 @@ for side in "$here 10.231.7.1" "$there 10.231.7.2"; do
   ip -n "$namespace" address add "$address/24" dev joint
   ip -n "$namespace" link set lo up
   ip -n "$namespace" link set joint up
-  # Let mpirun's connections give up after seconds without an answer, not after a quarter of an
-  # hour.
+  # mpirun's connections must give up after seconds without an answer, not after 15 minutes.
   ip netns exec "$namespace" sh -c 'echo 4 >/proc/sys/net/ipv4/tcp_retries2'
 done
 
-# mpirun calls this instead of ssh, as: HOST COMMAND…
+# mpirun calls this instead of ssh, with the arguments HOST COMMAND…
 cat >"$folder/agent" <<EOT
 #!/bin/sh
 shift

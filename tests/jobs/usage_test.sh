@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests that the scripts of jobs/ answer --help and wrong command lines at once, before anything is
-# installed, built or measured.
+# Tests that the scripts of jobs/ answer --help and wrong arguments at once, before they install,
+# build or measure anything.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -49,13 +49,12 @@ check "finite_width.sh: an unknown flag" refuses 2 "unknown flag '--quik'" exper
 check "sanitize_gpu.sh: a flag" refuses 2 "expected a folder" sanitize_gpu.sh --out
 check "check_style.sh --help" helps check_style.sh
 check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no compile_commands.json" check_style.sh --tidy nowhere
-! git -C "$root" rev-parse --git-dir >/dev/null 2>&1 ||  # there are no commits in an archive
+! git -C "$root" rev-parse --git-dir >/dev/null 2>&1 ||  # an archive has no commits
   check "check_style.sh: no such commit" refuses 2 "found 'no-commit', expected a commit" check_style.sh no-commit
 check "nothing was written" is "$(find . -type f | sort | xargs)" "./errors ./help ./output"
 
 echo "== quickstart.sh builds for the GPUs of the machine"
-# Make false programs that print how they were called. cmake fails, so that nothing is built or
-# trained.
+# Make false programs that print their arguments. cmake fails, so that nothing is built or trained.
 mkdir bin
 # shellcheck disable=SC2016  # expanded by the program
 printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >bin/cmake
@@ -63,7 +62,7 @@ printf '#!/bin/sh\n' >bin/nvcc
 printf '#!/bin/sh\necho install ok installed\n' >bin/dpkg-query  # all packages are installed
 chmod +x bin/*
 # quickstart CAPABILITIES: runs quickstart.sh on a machine whose GPUs have these compute
-# capabilities, and prints the calls of cmake and the messages.
+# capabilities. Prints its calls of cmake and its messages.
 quickstart() {
   # shellcheck disable=SC2016  # expanded by the program
   printf '#!/bin/sh\nfor word in %s; do echo "$word"; done\n' "$1" >bin/nvidia-smi
@@ -75,8 +74,7 @@ check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --prese
 check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
 check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
 
-# Make a copy of the scripts, with a false program convoy that prints its arguments and leaves a
-# result.
+# Copy the scripts. A false program convoy prints its arguments and writes a result.
 mkdir -p tree/build/release-cuda tree/build/release
 cp -r "$root/jobs" tree/jobs
 printf '#!/bin/sh\n' >bin/cmake

@@ -32,8 +32,8 @@ namespace {
 constexpr int kLaunches = 20, kRepeats = 7;
 constexpr std::size_t kRotate = std::size_t{400} << 20;
 
-// Fills the tensor with values of the size that training has. A constant pattern, such as zeros,
-// takes less energy and can run faster.
+// Fills the tensor with normally distributed values, as in training. A constant pattern, such as
+// zeros, takes less energy and can run faster.
 void fill(const TensorDesc& desc, std::byte* to) {
   static std::mt19937 engine(1);
   const std::size_t bytes = desc.bytes(), some = std::min<std::size_t>(bytes, 1 << 20);
@@ -51,8 +51,7 @@ void fill(const TensorDesc& desc, std::byte* to) {
     CONVOY_CUDA(cudaMemcpy(to + done, host.data(), std::min(some, bytes - done), cudaMemcpyHostToDevice));
 }
 
-// Returns the microseconds that one of the graph's kLaunches launches takes: the median over the
-// repeats.
+// Returns the median time of one launch in microseconds. The graph holds kLaunches launches.
 double time_graph(const CapturedGraph& graph) {
   const CudaStream stream;
   const CudaEvent begin(CudaEvent::Timing::on), end(CudaEvent::Timing::on);
@@ -96,7 +95,7 @@ void measure(const Measured& m, const StepControl* control, double copy) {
       bytes += request.inputs[i].bytes();
   for (const TensorDesc& output : request.outputs) bytes += output.bytes();
   if (m.name.starts_with("optimizer"))
-    // The optimizer updates its inputs in place, except the gradients, so they are written, too.
+    // The optimizer updates its inputs in place, so it also writes them, except the gradients.
     bytes += bytes - request.inputs[1].bytes();
   const std::size_t sets = std::clamp<std::size_t>(kRotate / bytes, 1, kLaunches);
   const DeviceBuffer workspace(std::max<std::size_t>(kernel.workspace_bytes, 1));
@@ -229,8 +228,8 @@ void add_others(std::vector<Measured>& rows, DType type) {
                   {desc(type, {256, 64, 56, 56})}});
 }
 
-// Returns the transforms of 256 square images to 224 x 224. The images are `extent` pixels wide and
-// lie one after the other in memory.
+// Returns the transforms that resize 256 square images to 224 x 224. The images are `extent` pixels
+// wide and lie one after the other in memory.
 std::vector<SampleTransform> transforms_to_224(std::int32_t extent) {
   AxisMap axis{.scale = extent / 224.0, .extent = extent, .size = extent, .end = 224};
   std::vector<SampleTransform> transforms(256);
@@ -264,8 +263,8 @@ void add_image_input(std::vector<Measured>& rows, DType type) {
                     transforms_to_224(224)});
 }
 
-// The operations that TrivialAugment draws, half of them affine, and hue. Each is also timed alone,
-// to show its cost.
+// The operations that TrivialAugment draws (half of them affine), and hue. Each is also timed
+// alone, to show its cost.
 const std::vector<std::pair<const char*, ImageOp>> kImageOps = {
     {"no operation", {}},
     {"shear", {ImageOpKind::affine, 0, {65536, 30000, -3000000, 0, 65536, 0}}},
@@ -293,7 +292,7 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
                     {},
                     transforms});
   };
-  // Skips the first operation (none) and the last one (hue).
+  // Draws any operation but the first (none) and the last (hue).
   const auto drawn = [](int n, int i) {
     return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
   };

@@ -1,4 +1,4 @@
-// Rows of kernels_bandwidth for operations that mobile networks and ConvNeXt have and ResNet lacks.
+// Adds rows to kernels_bandwidth for operations of mobile networks and ConvNeXt that ResNet lacks.
 #include <fmt/format.h>
 
 #include "kernels/activation/activation.h"
@@ -21,7 +21,7 @@ struct Depthwise {
   int filter, stride;
 };
 
-// Each depthwise shape of the three networks, once.
+// The shapes of all depthwise convolutions in the three networks, each shape once.
 constexpr Depthwise kDepthwise[] = {
     {"mobilenet_v2", 256, 32, 112, 3, 1},    {"mobilenet_v2", 256, 96, 112, 3, 2},
     {"mobilenet_v2", 256, 144, 56, 3, 1},    {"mobilenet_v2", 256, 144, 56, 3, 2},

@@ -13,8 +13,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands (batch_norm.h describes them). The gradients dy, dy2 and dx2 have
-// values even in samples that are not valid, so that a kernel that reads those samples fails.
+// A layer with its operands (see batch_norm.h). The gradients dy, dy2 and dx2 are not zero even in
+// the padding samples at the end of the batch, so that a kernel that reads those samples fails.
 struct Layer {
   BatchNormProblem problem = {};
   StepControl control = {};
@@ -26,7 +26,7 @@ struct Layer {
 };
 
 // Makes a layer whose values before the ReLU are not near zero, where backends may round to
-// different sides: xhat is near -1 or 1, beta is small, and the residual has the sign of x.
+// different signs: xhat is near -1 or 1, beta is small, and the residual has the sign of x.
 Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& problem, int valid) {
   const std::int64_t c = shape[1];
   Layer layer{.problem = problem,
@@ -116,8 +116,7 @@ std::vector<Backend> backends_and_reference() {
   return all;
 }
 
-// Returns a result as an operand of the next operation. Its layout is open, because the maker of
-// that operation may choose it.
+// Returns a result as an operand of the next operation, which may choose its layout.
 Tensor operand(const Tensor& result) {
   Tensor tensor{result.desc, result.values, {}};
   tensor.desc.layout = Layout::any;
@@ -153,7 +152,7 @@ TEST(BatchNorm, MatchesTheReference) {
     for (const Shape& shape :
          {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{4, 6, 2, 2}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
-        // A brief run tests every tenth case. These still reach every kernel.
+        // In a brief run, every tenth case is enough to reach every kernel.
         if (test::brief() && turn++ % 10 != 0) continue;
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
         expect_matches_reference(statistics(l), backends());
@@ -171,9 +170,9 @@ TEST(BatchNorm, MatchesTheReference) {
       }
 }
 
-// Tests images of which CUDA joins two, four or eight pixels to rows of whole 16-byte packs, so
-// that the sums of a channel come from several columns. The last shape has an odd number of pixels,
-// which CUDA cannot join.
+// CUDA treats two, four or eight pixels of these images as one pixel with more channels, so that
+// rows are multiples of 16 bytes. It must then add up several columns for the sum of one channel.
+// The last shape has an odd number of pixels, so its pixels cannot be joined.
 TEST(BatchNorm, MatchesTheReferenceInRowsOfJoinedPixels) {
   if (!std::ranges::count(backends(), Backend::cuda)) GTEST_SKIP() << "no CUDA device";
   Random random(9);
@@ -239,8 +238,8 @@ TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
       }
 }
 
-// With the backend's own mask in place of y, the gradient must have the same bits. The sums must,
-// too, unless several blocks add them in another order.
+// Backward may read the mask that forward wrote instead of y. The gradient must then have the same
+// bits, and so must the sums, unless several blocks add them in another order.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
@@ -331,8 +330,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// With running statistics, y is a x + b in each channel. With `linear` set, inference gives a x. So
-// if x changes by d, y must change by the linear result for d.
+// With running statistics, y = a x + b in each channel, and inference with `linear` set gives a x.
+// If x changes by d, y must therefore change by the linear result for d.
 TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
   Random random(8);
   Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);

@@ -27,7 +27,7 @@ Shape with_channels(Shape shape, std::int64_t channels) {
   return shape;
 }
 
-// Some slices keep blocks of 1, 2, 4 or 8 channels together, others do not.
+// Some slices begin and end at multiples of 2, 4, 8 or more channels, others do not.
 TEST(Slice, MatchesTheReference) {
   Random random(1);
   struct Part {

@@ -1,5 +1,5 @@
-// Tests backward_data of a convolution whose input comes from a batch norm with a ReLU
-// (input_norm). It gives the gradient before that ReLU, and its sums, which the batch norm needs.
+// Tests backward_data of a convolution after a batch norm with a ReLU (input_norm). The results are
+// the gradient before the ReLU, and its sums, which the batch norm's backward needs.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -16,8 +16,8 @@ struct Shapes {
   Shape x, weights;
 };
 
-// Shapes that fill blocks of channels in whole or in part. The last three test the separate pass:
-// their stride, groups or channel count is one that no kernel fuses.
+// These shapes fill blocks of channels in whole or in part. No kernel fuses the stride, groups or
+// channel count of the last three, so they test the separate pass.
 const std::vector<Shapes>& shapes() {
   static const std::vector<Shapes> all = {
       {{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
@@ -121,8 +121,7 @@ TEST(Conv2dInputNorm, IsTheConvolutionAndTheReduce) {
       SCOPED_TRACE(of.x.to_string() + " by " + of.weights.to_string() + (missing > 0 ? ", one invalid" : ""));
       const Operands o = operands_of(random, of, of.x[0] - missing);
       const BatchNormProblem norm{.synchronised = missing > 0};
-      // Compare with the reference only if the shape is small. Its plain loops take seconds for
-      // others.
+      // The reference takes seconds for large shapes.
       if (of.x.elements() * of.weights.elements() < 20'000'000)
         expect_that_of_two(Backend::reference, false, o, of.problem, norm);
       if (!gpu_present()) continue;

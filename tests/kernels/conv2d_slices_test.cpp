@@ -1,5 +1,6 @@
-// Tests convolutions over slices of the batch: every sample has the bits that it has in the whole
-// batch, and a gradient of weights that is summed in pieces has the same bits slice by slice.
+// Tests convolutions over slices of the batch. Every sample must have the bits that it has in the
+// whole batch. A weight gradient that is summed over pieces of the batch must have the same bits if
+// it is computed slice by slice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +16,8 @@ struct Layer {
   Conv2dProblem problem = {};
 };
 
-// First layers, layers of 1x1 filters, a stride, groups, depthwise filters, and channels that fill
-// no whole blocks.
+// First layers of networks, layers of 1x1 filters, and layers with a stride, groups, depthwise
+// filters, or channels that do not fill a block.
 std::vector<Layer> layers() {
   return {{{8, 3, 20, 20}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
           {{8, 64, 16, 16}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true}},
@@ -57,8 +58,8 @@ Case case_of(const Layer& layer, Operation operation, std::vector<Tensor> inputs
   return test;
 }
 
-// Calls check(run, name), where `run` runs a case, for every layout of every backend but the
-// reference, which computes one sample after the other anyway.
+// Calls check(run, name) for every layout of every backend, where run(case) computes a case. Skips
+// the reference, which computes one sample after the other anyway.
 template <typename Check>
 void for_each_run(const Check& check) {
   for (const Backend backend : backends())
@@ -72,7 +73,7 @@ void for_each_run(const Check& check) {
       }
 }
 
-// Compares `operation`, whose first input is divided, on slices with the whole batch.
+// Computes `operation` on slices of its first input, and compares with the whole batch.
 template <typename Operation>
 void expect_samples_keep_their_bits(const Layer& of, Operation operation, const Tensor& divided,
                                     std::vector<Tensor> others, std::vector<int> free_layout, Shape output) {
@@ -152,7 +153,7 @@ TEST(Conv2dSlices, PiecesAddUpToTheGradientOfTheWeights) {
   }
 }
 
-// Computes a weight gradient slice by slice. All slices but the first add to the gradient so far.
+// Computes a weight gradient slice by slice. Each slice after the first adds to the sum so far.
 TEST(Conv2dSlices, SlicesHaveTheBitsOfTheWholeGradient) {
   Random random(6);
   for (const Layer& of : layers()) {
@@ -170,7 +171,7 @@ TEST(Conv2dSlices, SlicesHaveTheBitsOfTheWholeGradient) {
           std::vector<Tensor> inputs{slice_of(x, first, count), slice_of(dy, first, count)};
           inputs.insert(inputs.end(), sums.begin(), sums.end());
           Case test = weights_case(layer, inputs);
-          // The sums so far have the layout of the gradient, whichever that is.
+          // Input 2, the sum so far, has the layout in which the kernel wrote it.
           test.free_layout = {2};
           sums = result(test).outputs;
         }

@@ -110,8 +110,8 @@ TEST(Depthwise, GivesTheGradientBeforeItsInputsRelu) {
   }
 }
 
-// The sums that a batch norm needs must be computed from y as it is stored (rounded), and from
-// valid samples only. y itself has all samples.
+// The sums for a batch norm must be those of y as it is stored (rounded), without the padding
+// samples at the end of the batch. y itself must have all samples.
 TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU, and the cpu backend does not fuse it";
   Random random(4);

@@ -27,8 +27,8 @@ TEST(Device, HostMemoryThatIsNotThereIsAnOutOfMemoryThatNamesTheBytes) {
   }
 }
 
-// A kernel that is bound without a StepControl must throw when it reads the control. It must not
-// read the control with which it was bound another time.
+// A kernel that is bound without a StepControl must throw if it reads the control. It must not read
+// the control of an earlier binding.
 TEST(Device, AKernelThatReadsTheControlNeedsOneWhenItIsBound) {
   KernelRequest request{{{DType::f32, {4, 2}, Layout::row_major, nullptr}},
                         {{DType::f32, {4, 2}, Layout::row_major, nullptr}}};

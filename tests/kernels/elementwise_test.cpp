@@ -78,8 +78,8 @@ TEST(Add, MatchesTheReference) {
     }
 }
 
-// The sums that a batch norm needs must be computed from y as it is stored (rounded), and from
-// valid samples only. y itself has all samples.
+// The sums for a batch norm must be those of y as it is stored (rounded), without the padding
+// samples at the end of the batch. y itself must have all samples.
 TEST(Add, StatisticsAreThoseOfWhatWasWritten) {
   Random random(6);
   for (const Shape& shape : {Shape{3, 64, 14, 14}, Shape{20, 160, 9, 7}, Shape{5, 21, 3, 3}, Shape{300, 40}})
@@ -170,8 +170,8 @@ TEST(Dropout, BackwardIsTheDerivative) {
   expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "dropout");
 }
 
-// Tests stochastic depth: samples are kept or dropped as a whole, in the right share, and backward
-// keeps the same samples.
+// Tests stochastic depth: each sample is kept or dropped as a whole, three quarters are kept, and
+// backward keeps the samples that forward kept.
 TEST(Dropout, KeepsOrDropsWholeSamples) {
   const int samples = 4096;
   const Tensor ones = floats({samples, 3}, std::vector<double>(3 * samples, 1.0));

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xA5};
-constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is a NaN
+constexpr std::byte kPoison{0xFF};        // a float or double of these bytes is a NaN
 constexpr double kBf16Rounding = 0x1p-8;  // the largest relative error of one rounding to bf16
 
 // Memory of a backend for one operand. Guard bytes follow it, so that a write beyond its end is
@@ -122,9 +122,8 @@ std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vec
   return tensors;
 }
 
-// Fills outputs and workspace with NaN, launches once, and returns how often the launch allocated
-// memory. If an input shares the buffer of an output (`share`), the input is written into it
-// before.
+// Fills outputs and workspace with NaN and launches once. If an input shares the buffer of an
+// output (`share`), writes the input there first. Returns how many allocations the launch made.
 long launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
                  Memory& memory) {
   for (Buffer& output : memory.outputs) output.poison();
@@ -158,8 +157,8 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
-// Returns the bytes of an input for one member (Members, kernel.h). Members get different values,
-// so that a kernel that reads another member's memory fails.
+// Returns the bytes of an input for one of several networks computed together (Members, kernel.h).
+// Their values differ, so that a kernel that reads another network's memory fails.
 std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
   const bool number = desc.dtype == DType::f32 || desc.dtype == DType::bf16 || desc.dtype == DType::f64;
   std::vector<double> values = input.values;
@@ -185,7 +184,8 @@ StepControl control_of_member(StepControl control, int member) {
   return control;
 }
 
-// Checks that one launch for all members gives the bits of single launches.
+// Checks that one launch for several networks (Members, kernel.h) gives the bits of one launch for
+// each of them.
 void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
                    Share share) {
   const std::size_t inputs = request.inputs.size(), outputs = request.outputs.size();
@@ -385,7 +385,7 @@ std::vector<double> central_differences(const std::function<double(const std::ve
   std::vector<double> derivative;
   for (double& value : inputs[position].values) {
     const double middle = value;
-    // The step is rounded in float, so the divisor is the difference of the two stored values.
+    // Both values are rounded to float, so their difference is not exactly 2 * step.
     const auto above = static_cast<float>(middle + step), below = static_cast<float>(middle - step);
     value = above;
     const double up = function(inputs);

@@ -1,7 +1,8 @@
 // Runs a kernel as a step does, under harder conditions: outputs and workspace start as NaN, guard
 // bytes follow every buffer, every launch is done twice and must not allocate, and operands may
-// share a buffer. A kernel that takes members (kernel.h) also runs with three of them. Compares
-// backends with the reference, and the reference's gradients with central differences.
+// share a buffer. A kernel that can compute several networks in one launch (Members, kernel.h) also
+// runs with three. Compares backends with the reference, and the reference's gradients with central
+// differences.
 #pragma once
 
 #include <array>
@@ -17,8 +18,9 @@
 
 namespace convoy::kernels::testing {
 
-// A tensor with its values in row-major order. If `bytes` is set, it is the exact content of the
-// buffer instead, as of an output (aux) that only the kernel's own backend can read.
+// A tensor with its values in row-major order. If `bytes` is set, it is the content of the buffer,
+// and `values` is not used. Auxiliary outputs (aux) need this, because only their own backend can
+// read them.
 struct Tensor {
   TensorDesc desc;
   std::vector<double> values;
@@ -27,7 +29,7 @@ struct Tensor {
 
 using Maker = std::function<Kernel(Backend, KernelRequest&)>;
 
-// One operation with its operands. Images whose layout is open get the layout under test. Inputs in
+// One operation with its operands. Images with Layout::any get the layout under test. Inputs in
 // `free_layout`, such as weights, get the layout that the maker chooses.
 struct Case {
   std::string name = {};
@@ -37,13 +39,13 @@ struct Case {
   StepControl control = {};
   std::vector<int> free_layout = {};  // positions of inputs whose layout the maker chooses
   std::vector<int> updated = {};      // positions of inputs that the kernel updates
-  std::vector<int> ignored = {};      // positions of outputs (aux) that are not compared
+  std::vector<int> ignored = {};      // positions of auxiliary outputs, which are not compared
   // Positions of outputs that are always f32, such as gradients of weights.
   std::vector<int> single = {};
   double tolerance = 2e-6;  // the bound of each output's relative L2 error
   // Set if the CPU backend uses oneDNN, whose primitives allocate a little memory in each launch.
   bool onednn = false;
-  // The type in which backends store f32 tensors of two or more extents: f32, or bf16 after
+  // The type in which backends store f32 tensors of two or more dimensions: f32, or bf16 after
   // in_bf16(). The reference always stores f32.
   DType activations = DType::f32;
 };
@@ -61,16 +63,17 @@ using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
-// The number of members (kernel.h) of a launch that computes several.
+// The number of networks (members, kernel.h) in a launch that computes several.
 inline constexpr int kMembers = 3;
-// One operand as compare_members() needs it: its bytes before a launch, for each member.
+// One operand for compare_members(): its bytes before the launch, for each member.
 struct MemberPart {
   std::string name;
   std::array<std::vector<std::byte>, kMembers> bytes;
   bool compared = true;  // false for a workspace, whose content may differ
 };
-// Launches each member alone, then all of them by one launch. `bind` gets the addresses of the
-// parts. Returns the name of the first part that differs, or an empty string.
+// Launches each member alone, then all members in one launch. `bind` gets the addresses of the
+// parts in their order. Returns the name of the first part whose content differs, or an empty
+// string.
 std::string compare_members(Backend backend, const std::vector<MemberPart>& parts,
                             const std::function<Launch(std::vector<void*>, const Members&)>& bind);
 
@@ -99,7 +102,7 @@ void expect_same(const Case& test, const Result& actual, const Result& expected,
 std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
                                         std::vector<Tensor> inputs, int position, double step = 0x1p-7);
 // Differentiates sum(projection * output) of a case's forward pass on the reference backend, by
-// central differences. An output whose projection is empty does not count.
+// central differences. Ignores outputs with an empty projection.
 std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);

@@ -1,5 +1,4 @@
-// Tests that the harness finds the faults that it must find. Defines the allocation functions by
-// which the harness counts.
+// Tests that the harness finds faulty kernels. Replaces operator new to count allocations.
 #include "tests/kernels/harness.h"
 
 #include <gtest/gtest-spi.h>
@@ -32,7 +31,7 @@ long allocations() { return allocation_count; }
 
 namespace {
 
-// Makes a kernel for y = x with a fault in it.
+// Makes a kernel for y = x with the fault that `body` has.
 template <typename Body>
 Case faulty(Body body) {
   Case test;
@@ -94,8 +93,8 @@ TEST(Harness, SeesALaunchThatAllocates) {
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
-// Makes a case whose kernel adds its control's step to x, but wrongly skips members from `count`
-// on.
+// Makes a kernel that computes x + StepControl::step for each member, but wrongly skips members
+// from number `count` on.
 Case for_members(int count) {
   Case test = faulty(copy);
   test.maker = [count](Backend, KernelRequest& request) {

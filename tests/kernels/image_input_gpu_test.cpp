@@ -20,8 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Tests copies and many scales, some of them beyond 7.5, up to which the kernel stores weights. One
-// window has 65,536 pixels.
+// Tests copies and many scales. The kernel stores weights up to a scale of 7.5 only, and some
+// scales are larger. One window has 65,536 pixels.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;
@@ -42,7 +42,7 @@ TEST_F(CudaImageInput, ResamplesAtAnyScale) {
     }
 }
 
-// 7.5, the scale of 120 pixels to 16, is the largest for which the kernel stores weights.
+// The kernel stores weights up to a scale of 7.5, for example 120 pixels to 16.
 TEST_F(CudaImageInput, ResamplesAroundTheLimitOfStoredWeights) {
   CutBatch batch(3);
   const std::vector<int> extents = {119, 120, 121, 127, 128, 129};
@@ -59,7 +59,6 @@ TEST_F(CudaImageInput, CentreCropsAndPadding) {
     batch.add(axis_of(50, 36, 4, 0, 32), axis_of(75, 54, 21, 0, 33), true, 7, random_);
     for (const bool flip : {false, true})
       for (const int place : {-40, -32, -5, 0, 4, 39, 45}) {
-        // Returns one axis of a crop at `place`.
         const auto cropped = [&](int outputs) {
           AxisMap axis{.start = static_cast<double>(std::min(place, 0))};
           axis.begin = std::min(std::max(-place, 0), outputs);

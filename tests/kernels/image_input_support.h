@@ -1,5 +1,5 @@
-// Makes batches for the tests of resampling and normalising. For each sample there is a cut (the
-// part of a stored image that a crop needs) and the transform that says what becomes of it.
+// Makes batches for the tests of resampling and normalising. Each sample is a cut (the part of a
+// stored image that the output needs) and a transform, which says how the output is made from it.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,8 @@
 
 namespace convoy::kernels::testing {
 
-// Makes the map of one axis: `extent` pixels are resized to `resized`, `skipped` of these are cut
-// off at the start, and outputs `begin` to `end` of the rest are wanted.
+// Makes the resampling parameters of one axis: `extent` pixels are resized to `resized`, the first
+// `skipped` of these are cut off, and outputs `begin` to `end` of the rest are wanted.
 inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end) {
   AxisMap axis{.scale = static_cast<double>(extent) / resized, .skipped = skipped, .extent = extent};
   axis.begin = begin;
@@ -25,7 +25,7 @@ inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end)
   return axis;
 }
 
-// Holds the cuts of a batch one after the other in memory, with their transforms.
+// Holds the pixels of a batch's cuts one after the other in memory, and their transforms.
 class CutBatch {
  public:
   explicit CutBatch(int channels) : channels_(channels) {}

@@ -1,5 +1,5 @@
-// Tests the plain kernels that prepare images for the first layer with numbers worked out by hand.
-// tests/data/device_path_test.cpp tests that these kernels give Pillow's bits.
+// Tests the reference kernels that prepare images for the first layer. The expected numbers are
+// worked out by hand. tests/data/device_path_test.cpp compares these kernels with Pillow.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -81,7 +81,7 @@ TEST(NormaliseKernel, ScalesShiftsAndBlanks) {
   EXPECT_EQ(std::vector<double>(values.begin() + 12, values.end()), std::vector<double>(12, 0.0));
 }
 
-// If image operations may have moved the padding, its colour must be kept.
+// If an image operation may have moved the padding, normalising must not set the padding to zero.
 TEST(NormaliseKernel, PaddingStaysIfThereAreOperations) {
   const Tensor images{{DType::u8, {1, 1, 1, 2}, Layout::channels_last, nullptr}, {20, 30}, {}};
   std::vector<SampleTransform> transforms(1);

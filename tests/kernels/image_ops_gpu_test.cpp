@@ -7,8 +7,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// Images with one or three channels. Rows are whole words or not, and some images have only border
-// pixels.
+// The images have one or three channels. The bytes of a row are a multiple of four or not, and some
+// images have only border pixels.
 const std::vector<Shape> kShapes = {{8, 3, 224, 224}, {8, 3, 37, 50}, {8, 3, 41, 36}, {8, 1, 33, 20},
                                     {8, 1, 19, 23},   {8, 3, 2, 8},   {8, 3, 5, 1},   {8, 1, 1, 4}};
 
@@ -66,8 +66,7 @@ TEST_F(CudaImageOps, ListsOfAnyLength) {
           transforms[n].ops[i] =
               ops[philox(7, n * 8 + i, static_cast<std::uint64_t>(trial)).word[0] % ops.size()];
       Case test = image_ops(shape, transforms, kMostImageOps);
-      // The last sample is not valid in every other trial. Its list of operations must then not be
-      // read.
+      // In every other trial the last sample is padding, whose operations must not be read.
       test.control.valid = 8 - trial % 2;
       expect_same_bytes(test, "trial " + std::to_string(trial));
     }

@@ -11,8 +11,8 @@
 
 namespace convoy::kernels::testing {
 
-// Returns pictures of gradients with noise. In every group of four samples, the third has few
-// levels and the fourth a single one: special cases for operations such as autocontrast.
+// Returns pictures of gradients with noise. In every group of four samples, the third has only a
+// few grey levels and the fourth only one, which are special cases of autocontrast and equalize.
 inline Tensor pictures(const Shape& shape) {
   Tensor images{{DType::u8, shape, Layout::channels_last, nullptr}, {}, {}};
   for (std::int64_t n = 0; n < shape[0]; ++n)
@@ -44,7 +44,6 @@ inline Case image_ops(const Shape& shape, const std::vector<SampleTransform>& tr
           .tolerance = 0};
 }
 
-// Returns the bytes of sample n, [H, W, C].
 inline std::vector<std::uint8_t> bytes_of_sample(const Tensor& images, std::int64_t n) {
   const Shape& s = images.desc.shape;
   std::vector<std::uint8_t> bytes;

@@ -18,7 +18,7 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   transforms[0].ops[0] = {ImageOpKind::solarize, 100, {}};
   transforms[0].ops[1] = {ImageOpKind::affine, 0, {0, 65536, 0, -65536, 0, 7 * 65536}};
   transforms[2].ops[0] = {ImageOpKind::saturation, 0.3f, {}};
-  transforms[3].ops[0] = {ImageOpKind::brightness, 0.5f, {}};  // this sample is not valid
+  transforms[3].ops[0] = {ImageOpKind::brightness, 0.5f, {}};  // this sample is padding
   Case test = image_ops(shape, transforms, kMostImageOps);
   test.control.valid = 3;
   const Result result = run_reference(test);
@@ -30,8 +30,8 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   }
 }
 
-// The problem says how many operations a list has at most. A longer list must be cut off there,
-// because the kernel has no workspace for more.
+// The problem states the largest number of operations in a list. The kernel has no workspace for
+// more, so it must ignore the rest of a longer list.
 TEST(ImageOpsForward, StopsAfterTheMostOperations) {
   const ImageOp posterize{ImageOpKind::posterize, 128, {}}, invert{ImageOpKind::solarize, 0, {}};
   std::vector<SampleTransform> both(1), first(1);

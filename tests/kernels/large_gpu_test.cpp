@@ -1,5 +1,5 @@
-// Tests the CUDA backend on tensors that need many blocks, some of them half empty. The tests of
-// each operation use small tensors.
+// Tests the CUDA backend on tensors that need many thread blocks, some of them half empty. The
+// tests of each operation use small tensors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,8 +39,8 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// These shapes have rows of whole packs of 16 bytes, of fewer packs than a thread block has
-// columns, of one channel, of an odd number of channels, and of many tiles.
+// Some shapes have rows of a multiple of 16 bytes, rows shorter than a thread block is wide, one
+// channel, an odd number of channels, or many tiles.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},
                                     {2, 2048, 7, 7}, {111, 1000},      {3, 24, 19, 17}};
 
@@ -106,8 +106,9 @@ Norm norm(Random& random, const BatchNormProblem& problem, const Shape& shape) {
   return n;
 }
 
-// Returns kShapes and a shape with so many rows that every block takes several turns. A brief run
-// tests this shape, one shape of whole packs and one odd number of channels.
+// Returns kShapes and a shape with so many rows that every block loops several times. In a brief
+// run, returns that shape, one with rows of a multiple of 16 bytes and one with an odd number of
+// channels.
 std::vector<Shape> norm_shapes() {
   std::vector<Shape> shapes = kShapes;
   if (test::brief()) shapes = {{2, 160, 31, 33}, {2, 147, 23, 29}};
@@ -166,8 +167,8 @@ TEST_F(CudaLarge, BatchNormBackward) {
                                      .write_gradient = residual || second,
                                      .second_input_gradient = second};
       const Norm n = norm(random_, problem, shape);
-      // If backward computes the mask from x, backends may round values near zero to different
-      // sides.
+      // If backward computes the ReLU's mask from x, backends may round values near zero to
+      // different signs.
       const double tolerance = relu && !residual ? 2e-3 : 5e-6;
       const std::string name = "batch_norm " + shape.to_string();
       Case reduce{.name = name + " backward_reduce",
@@ -318,7 +319,6 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
       mixed.inputs.push_back(mix_operand({1, 0.7f}));
       mixed.control = smoothed(all_valid(shape[0] - 1));
       expect_matches(mixed);
-      // Near a target of one, the difference from the probability is as coarse as bf16's last bit.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},

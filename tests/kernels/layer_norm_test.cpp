@@ -31,14 +31,14 @@ Case layer_norm_gradient(Tensor x, Tensor gamma, Tensor dy, Tensor moments) {
           .tolerance = 2e-6};
 }
 
-// Returns the moments that the reference's forward pass gives, as an operand.
+// Returns the moments from the reference's forward pass, as an operand of backward.
 Tensor moments_of(const Case& forward) {
   const Tensor moments = run_reference(forward).outputs[1];
   return floats(moments.desc.shape, moments.values);
 }
 
-// These shapes have rows that fit into registers and rows that do not, rows that do not end with a
-// whole pack (16 bytes), several rows per warp, and long images.
+// Some shapes have rows that fit into registers, rows that are no multiple of 16 bytes, several
+// rows per warp, or long images.
 const std::vector<Shape> kShapes = {{2, 3, 5, 7}, {2, 96, 7, 7},   {3, 33, 4, 4},   {1, 192, 5, 3},
                                     {5, 37},      {4, 768, 2, 2},  {2, 16, 40, 33}, {1, 2056, 1, 3},
                                     {300, 40},    {1, 8, 3, 1000}, {2, 1500},       {2, 384, 3, 3}};
@@ -113,8 +113,8 @@ Case group_norm_gradient(int groups, Tensor x, Tensor gamma, Tensor dy, Tensor m
           .tolerance = 3e-6};
 }
 
-// The groups are whole blocks of channels, parts of blocks, channels of two blocks, single
-// channels, or all channels.
+// There are groups of whole blocks of channels, of parts of a block, of channels from two blocks,
+// of a single channel, and of all channels.
 TEST(GroupNorm, MatchesTheReference) {
   Random random(4);
   for (const auto& [shape, groups] : {std::pair{Shape{2, 6, 5, 7}, 3},

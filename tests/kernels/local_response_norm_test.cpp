@@ -33,8 +33,8 @@ Case gradient(const LocalResponseNormProblem& problem, Backend backend, Layout l
           .tolerance = 2e-6};
 }
 
-// Large alphas make the scale matter. One size is even, so that its window is not symmetric. One
-// exponent is not the usual one.
+// Large alphas make the scale matter. One window has an even size, so it is not symmetric. One
+// exponent is not the usual 0.75.
 const std::vector<LocalResponseNormProblem> kProblems = {{.alpha = 2, .k = 2},
                                                          {.size = 4, .alpha = 1},
                                                          {.size = 3, .alpha = 1, .beta = 0.6f},
@@ -71,8 +71,8 @@ TEST(LocalResponseNorm, BackwardIsTheDerivative) {
   }
 }
 
-// alpha is divided by the size. A window of even size reaches further to lower channels than to
-// higher channels.
+// The expected values are worked out by hand. alpha is divided by the size. A window of even size
+// includes one more lower channel than higher channels.
 TEST(LocalResponseNorm, KnownAnswers) {
   const LocalResponseNormProblem problem{.size = 2, .alpha = 2, .beta = 1, .k = 1};
   const Case test = normalised(problem, floats({1, 3, 1, 1}, {1, 2, 3}));

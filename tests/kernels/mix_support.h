@@ -1,4 +1,4 @@
-// Makes the operand that says how samples are mixed.
+// Makes the operand with the parameters by which samples are mixed (mixup, cutmix).
 #pragma once
 
 #include <cstring>

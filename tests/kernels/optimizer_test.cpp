@@ -16,7 +16,7 @@ struct Rule {
   Hyperparameters numbers;
 };
 
-// Makes an update in the middle of a run. `buffers` are the parameters, gradients and states.
+// Makes the update of a later step. `buffers` are the parameters, gradients and states.
 Case update(const Rule& rule, std::vector<Tensor> buffers) {
   const OptimizerProblem& problem = rule.problem;
   Case test{
@@ -56,8 +56,7 @@ std::vector<Rule> rules() {
           {averaged(adamw), {.beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-3f, .average_decay = 0.9}}};
 }
 
-// The segments have many sizes, with gaps between them. One is longer than the pieces into which
-// the work is cut.
+// The segments have many sizes and gaps between them. One is so long that kernels divide it.
 TEST(Optimizer, MatchesTheReference) {
   Random random(1);
   for (Rule rule : rules()) {
@@ -77,8 +76,8 @@ TEST(Optimizer, MatchesTheReference) {
   }
 }
 
-// The expected values come from three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] on,
-// with lr 0.1 and weight_decay 0.01.
+// The expected values come from three steps of torch.optim (PyTorch 1.13) that start at [1, -2,
+// 0.5], with lr 0.1 and weight_decay 0.01.
 TEST(Optimizer, AgreesWithPyTorch) {
   const std::vector<double> gradients[] = {{0.1, 0.2, -0.3}, {0.4, -0.5, 0.6}, {-0.7, 0.8, 0.9}};
   const std::vector<double> expected[] = {{0.961372793, -2.02796364, 0.374443442},
@@ -108,8 +107,8 @@ TEST(Optimizer, AgreesWithPyTorch) {
   }
 }
 
-// The expected values are worked out by hand: the average is a copy in step 0, and then moves a
-// quarter of the way to the updated parameter.
+// The expected values are worked out by hand. The average is a copy of the parameters in step 0. In
+// step 1 it moves a quarter of the way to the updated parameters.
 TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
   const Rule rule{{.velocity = false, .averages = true, .segments = {{0, 2, true, true}}},
                   {.average_decay = 0.75}};
@@ -173,8 +172,8 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
   }
 }
 
-// The rate of a segment (the range of one parameter) must act as a factor of the learning rate. If
-// the factor is a power of two, even the bits are equal.
+// The rate of a segment (the range of one parameter) must multiply the learning rate. A rate that
+// is a power of two must give the same bits as that learning rate.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
   for (Rule rule : rules()) {
@@ -192,7 +191,7 @@ TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   }
 }
 
-// The decay of a segment must act as a factor of the weight decay.
+// The decay of a segment (the range of one parameter) must multiply the weight decay.
 TEST(Optimizer, ASegmentsDecayIsAFactorOfTheWeightDecay) {
   Random random(8);
   for (Rule rule : rules()) {
@@ -210,8 +209,8 @@ TEST(Optimizer, ASegmentsDecayIsAFactorOfTheWeightDecay) {
   }
 }
 
-// The expected values are worked out by hand: a gradient of norm 5 is scaled to norm 2, or stays
-// below a norm of 10.
+// The expected values are worked out by hand. A gradient of norm 5 is scaled by 0.4 if the limit is
+// 2, and by 1 if the limit is 10.
 TEST(ClipScale, GivesTheGradientTheLargestNorm) {
   for (const auto& [largest, expected] : {std::pair{2.0, 0.4}, std::pair{10.0, 1.0}}) {
     Case test{.name = "clip_scale",

@@ -28,7 +28,8 @@ Case pool(const PoolProblem& problem, Tensor x) {
   return test;
 }
 
-// Returns dx of a backend in a layout. Backward gets the aux of the same backend's forward.
+// Computes dx. Backward gets the auxiliary output (the places of the maxima) that the same
+// backend's forward wrote.
 Result backward(Backend backend, Layout layout, const PoolProblem& problem, const Case& forward,
                 const Tensor& dy) {
   const Result result = run(backend, layout, forward);
@@ -100,8 +101,8 @@ TEST(Pool, BackwardIsTheDerivative) {
     }
 }
 
-// A fused ReLU must give the bits of a ReLU applied to the maxima, even for windows without a value
-// above zero. It must not change aux.
+// A fused ReLU must give the bits of a ReLU after the pool, even for windows without a positive
+// value. The auxiliary output (the places of the maxima) must stay the same.
 TEST(Pool, FusedReluIsThatOfTheMaximum) {
   Random random(5);
   for (PoolProblem problem : problems(PoolKind::max))
@@ -145,8 +146,7 @@ TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
 
 TEST(Pool, MaximumKeepsNaN) {
   Tensor x = Random(4).uniform({1, 3, 4, 4});
-  // One NaN comes before the other values of its window; the other NaN is the last value of its
-  // window.
+  // One NaN is the first value of its window, the other NaN is the last.
   x.values[0] = std::numeric_limits<double>::quiet_NaN();
   x.values[7] = std::numeric_limits<double>::quiet_NaN();
   for (const Backend b : {Backend::reference, Backend::cpu})

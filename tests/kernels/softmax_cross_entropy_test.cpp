@@ -78,8 +78,8 @@ TEST(SoftmaxCrossEntropy, MatchesTheReference) {
       }
 }
 
-// The loss of an auxiliary output, times its weight, must be added to the metrics of the main
-// output, whose hits and samples must stay.
+// The loss of an auxiliary output (a second classifier), times its weight, must be added to the
+// loss of the main output. The main output's hits and samples must not change.
 TEST(SoftmaxCrossEntropy, OfAnAuxiliaryOutputAddsToTheMetrics) {
   Random random(3);
   const Tensor label = random_labels(random, 6, 4, 1), logits = random.uniform({6, 4}, -2, 2);
@@ -177,8 +177,8 @@ TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
 
 TEST(SoftmaxCrossEntropy, CountsHits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // The label's logit in these eight rows: the largest; the smallest; the second; equal to all
-  // others (class 0); equal to all others (class 5); no label; a NaN; in a row with another NaN.
+  // How the label's logit compares in each of these eight rows: largest; smallest; second; equal to
+  // all others (class 0); equal to all others (class 5); no label (-1); NaN; another logit is NaN.
   const Tensor logits = floats({8, 6}, {9,   1,   2, 3, 4, 5,  //
                                         0,   1,   2, 3, 4, 5,  //
                                         0,   9,   8, 0, 0, 0,  //

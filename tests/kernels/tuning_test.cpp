@@ -1,5 +1,5 @@
-// Tests the file of measured choices: the next run must find the kept choices, and a broken file
-// must be reported.
+// Tests the file of measured choices. The next run must find them, and a broken file must be
+// reported.
 #include "kernels/device/tuning.h"
 
 #include <gtest/gtest.h>
@@ -53,8 +53,8 @@ TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
   EXPECT_EQ(find("theirs"), "two");
 }
 
-// In a run of several ranks, none of them measures. A wrong file name must then be an error, not an
-// empty file.
+// In a run of several ranks, every rank only reads the file. A wrong file name must be an error
+// then, not count as an empty file.
 TEST_F(Tuning, ToBeReadItMustBeThere) {
   EXPECT_THROW(use(file(), Mode::read), std::runtime_error);
   EXPECT_NO_THROW(use(file(), Mode::measure));

@@ -48,8 +48,7 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
                    {Backend::cuda});
 }
 
-// If forward fuses a ReLU, its caller differentiates the ReLU, not backward. So these cases have no
-// ReLU.
+// These layers have no ReLU, because backward does not differentiate a fused ReLU. Its caller does.
 void expect_gradients(const Layer& layer) {
   const std::vector<double>& dy = layer.backward_data.inputs[0].values;
   const Result dx = run_reference(layer.backward_data), dw = run_reference(layer.backward_weights);
@@ -114,8 +113,8 @@ TEST(Linear, BackwardIsTheDerivative) {
   expect_gradients(linear(random, {2, 5}, 3, false));
 }
 
-// Tests backward with row_major weights, as from a checkpoint, instead of a layout that forward
-// chose.
+// Backward must accept row_major weights, as a checkpoint has them, instead of the layout that
+// forward chose.
 TEST(Linear, TakesRowMajorWeights) {
   Random random(3);
   const Layer layer = linear(random, {4, 32, 3, 3}, 24, true);
@@ -191,8 +190,8 @@ Layer random_conv2d(Random& random, std::int64_t largest_group, bool tf32 = fals
 TEST(Conv2d, MatchesTheReference) {
   Random random(4);
   for (int i = 0; i < (test::brief() ? 10 : 40); ++i) expect_matches(random_conv2d(random, 20), backends());
-  // These are shapes of networks: a first layer, whole blocks of channels, 1x1 with a stride,
-  // depthwise.
+  // These shapes are those of networks: a first layer, whole blocks of channels, 1x1 filters with a
+  // stride, and depthwise filters.
   const Conv2dProblem same{.padding = {1, 1}}, strided{.stride = {2, 2}, .bias = true};
   expect_matches(conv2d(random, {.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 17, 17}, {16, 3, 7, 7}),
                  backends());
@@ -252,8 +251,8 @@ TEST(Conv2d, FusedReluKeepsNaN) {
       expect_kept(run(backend, layout, fused), name_of(backend));
 }
 
-// If a ReLU made x, backward_data with input_relu gives the gradient before that ReLU: dx, with 0
-// where x is not above 0.
+// With input_relu, x is the result of a ReLU. backward_data must give the gradient before that
+// ReLU: dx, but 0 if x is not above 0.
 TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
   struct Shapes {
     Conv2dProblem problem;
@@ -293,8 +292,8 @@ TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
     }
 }
 
-// The sums that a batch norm needs must be computed from y as it is stored (rounded), and from
-// valid samples only.
+// The sums for a batch norm must be those of y as it is stored (rounded), without the padding
+// samples at the end of the batch.
 TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
   Random random(9);
   struct Shapes {
@@ -335,8 +334,8 @@ TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
     }
 }
 
-// The expected values are worked out by hand. Cross-correlation does not flip the kernel, and each
-// input must meet the right weight.
+// The expected values are worked out by hand. They show that the filter is not flipped and that
+// each input meets the right weight.
 TEST(Conv2d, KnownAnswers) {
   const auto y_of = [](const Conv2dProblem& problem, Tensor x, Tensor weights) {
     const Case test{

@@ -1,6 +1,6 @@
 // The main function of tests that run on several ranks. It starts MPI once. Rank 0 prints the names
-// of the tests, the other ranks only their failures, and the program fails on every rank if it
-// failed on one.
+// of the tests, and the other ranks only their failures. If a test fails on one rank, the program
+// fails on all.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -22,13 +22,13 @@ class FailuresOnly : public testing::EmptyTestEventListener {
                  test_ ? test_->test_suite_name() : "?", test_ ? test_->name() : "?",
                  result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
-  // The current test. GoogleTest holds its lock while it reports a failure, so asking GoogleTest
-  // for the current test would wait for ever.
+  // The current test. It is stored here because GoogleTest cannot be asked while it reports a
+  // failure: it holds its lock then.
   const testing::TestInfo* test_ = nullptr;
 };
 
-// Ends every test in a barrier, because ranks must run the same tests: a rank that went ahead after
-// a failure would meet the others in another collective.
+// Ends every test in a barrier, so that all ranks run the same test. A rank that went ahead after a
+// failure would meet the other ranks in a different collective.
 class BarrierAfterTest : public testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override { world().barrier(test.name()); }
 };

@@ -1,4 +1,3 @@
-// Gives access to the ranks that a file *_mpi_test.cpp runs on.
 #pragma once
 
 #include "comm/placement/environment.h"

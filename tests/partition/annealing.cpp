@@ -1,7 +1,7 @@
-// Simulated annealing of a placement, as a yardstick for the partitioner. Each move gives a random
-// node a random device, and the simulator's list scheduling orders the nodes. The temperature falls
-// from 1 % of the makespan to 0.001 %. It starts from the best of HEFT, m-ETF and one device, and
-// prints the makespan in µs.
+// Improves a placement by simulated annealing, to judge the partitioner by. Each move gives a
+// random node a random device, and the simulator's list scheduling orders the nodes. The
+// temperature falls from 1 % to 0.001 % of the makespan. The start is the best of HEFT, m-ETF and
+// one device. Prints the makespan in µs.
 // Usage: partition_annealing GRAPH DEVICES SECONDS [--contention]
 // SECONDS is processor time. Links have 25 µs and 130 GB/s.
 #include <fmt/format.h>

@@ -44,8 +44,8 @@ TEST(ArenaOffsets, RefusesImpossibleLifetimes) {
   EXPECT_THROW(assign_offsets({{8, 3, 1}}), std::invalid_argument);
 }
 
-// The tensors here are activations of training steps: live from the op that makes them to the last
-// op that reads them, in topological order.
+// The tensors are activations of training steps. Each lives from the operation that makes it to the
+// last one that reads it. The operations run in topological order.
 TEST(ArenaOffsets, TrainingStepsComeWithinFivePerCentOfTheLiveBytes) {
   for (const char* family : {"recurrent", "crn", "wide-resnet", "transformer", "e3d"}) {
     GeneratorOptions options;

@@ -14,13 +14,13 @@ namespace {
 
 constexpr Nanoseconds kNothingFits = std::numeric_limits<Nanoseconds>::max();
 
-// Simulates every placement with every order of nodes on every device, without the search that is
-// tested.
+// Simulates every placement with every order of the nodes on every device. Uses nothing of the
+// search under test.
 class Everything {
  public:
   struct Judged {
     Nanoseconds makespan;
-    Bytes peak;  // peak of the device that needs most
+    Bytes peak;  // the most bytes that a device needs
   };
 
   explicit Everything(const CostModel& cost)
@@ -34,7 +34,7 @@ class Everything {
       if (one.peak <= limit) shortest = std::min(shortest, one.makespan);
     return shortest;
   }
-  // Returns the lowest limit within which a placement fits.
+  // Returns the lowest memory limit at which some placement fits.
   Bytes least() const { return std::ranges::min_element(judged_, {}, &Judged::peak)->peak; }
 
  private:
@@ -48,8 +48,8 @@ class Everything {
       place(node + 1);
     }
   }
-  // Tries all orders of this device's nodes that put no consumer before its producer, and for each
-  // of them all orders of the devices after it.
+  // Tries all orders of this device's nodes in which no consumer comes before its producer. For
+  // each of them, tries all orders of the later devices.
   void order(DeviceIndex device) {
     if (device == cost_.device_count()) return judge();
     std::vector<NodeIndex> here;
@@ -103,8 +103,8 @@ TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes, bool kinds = fal
   return builder.build();
 }
 
-// Tries 400 graphs of up to eight nodes, with memory limits from 2000 bytes below the lowest within
-// which a placement fits to 7000 above.
+// Tries 400 graphs of up to eight nodes. The memory limit is from 2000 bytes below to 7000 bytes
+// above the lowest limit at which a placement fits.
 TEST(Exact, MissesNothingOfAllPlacementsInAllOrders) {
   int nothing = 0, tight = 0, raised = 0, compared = 0;
   double sum = 0, worst = 0;
@@ -147,7 +147,7 @@ TEST(Exact, MissesNothingOfAllPlacementsInAllOrders) {
   EXPECT_GT(raised, 10) << "the bound knows no transfers";
 }
 
-// A looser limit never gives a longer schedule.
+// A looser limit must never give a longer schedule.
 TEST(Exact, MakespansFallWithTheLimit) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const TaskGraph graph = graph_with_sizes(seed, 8);

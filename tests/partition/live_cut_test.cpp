@@ -1,6 +1,6 @@
-// Tests the lower bound on the bytes that every order of nodes must hold at some time. It must not
-// exceed what some placement needs, nor miss the activations between forward and backward. Also
-// tests that spreading memory over devices keeps pins, groups and limits.
+// Tests the live cut, a lower bound on the bytes that any order of the nodes must hold at some
+// time. It must not exceed what a placement needs, and must count the activations between forward
+// and backward. Also tests that spreading memory over devices keeps pins, groups and limits.
 #include "partition/memory/live_cut.h"
 
 #include <gtest/gtest.h>
@@ -54,8 +54,8 @@ TEST(LiveCut, NothingIsProvenWhereItFits) {
   EXPECT_FALSE(live_certificate(CostModel(graph, unlimited), find_live_cut(CostModel(graph, unlimited))));
 }
 
-// A node may send fewer bytes than it writes. A consumer on another device then holds the smaller
-// copy, and the bound must count only that.
+// A node may send fewer bytes than it writes. A consumer on another device then holds only the
+// smaller copy, so the bound must count only the copy.
 TEST(LiveCut, CountsTheSmallestThatMustBeHeld) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 3; ++node) {
@@ -68,7 +68,7 @@ TEST(LiveCut, CountsTheSmallestThatMustBeHeld) {
   builder.add_edge(1, 2);
   const TaskGraph graph = builder.build();
   const Machine machine = Machine::uniform(2, testing::kFastLink);
-  // the bytes needed while node 2 runs: the small copy of one input, the other input and its output
+  // While node 2 runs, memory holds the small copy of one input, the other input and the output.
   EXPECT_EQ(find_live_cut(CostModel(graph, machine)).bytes, 200 + 1000 + 1000);
 }
 
@@ -130,8 +130,8 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
   }
 }
 
-// The activations fill nine tenths of the memory. No placement that is made for speed fits, but a
-// placement that fits must be found.
+// The activations fill nine tenths of the memory, so the placements made for speed do not fit. The
+// partitioner must find one that does.
 TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
   GeneratorOptions options;
   options.nodes = 1579;

@@ -1,5 +1,5 @@
-// Checks that the lower bound is never above the best placement, and as high as sums of the nodes'
-// times can make it.
+// Checks that the lower bound is never above the best placement, and as high as a bound from the
+// sums of node times can be.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"

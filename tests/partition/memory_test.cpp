@@ -1,5 +1,5 @@
-// Checks that memory limits are never exceeded, and that nothing is called infeasible that moving
-// nodes can make fit.
+// Checks that placements never exceed memory limits, and that the partitioner calls nothing
+// infeasible that fits if nodes are moved.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,8 +58,8 @@ TEST(Memory, Certificates) {
       std::string::npos);
 }
 
-// Tests the boundary of each proof: a graph that exactly fills the limits may fit, one byte more
-// cannot.
+// Tests the boundary of each proof of infeasibility: a graph that exactly fills the limits may fit,
+// and one byte more cannot.
 TEST(Memory, ExactlyFullIsNoProof) {
   const auto proof = [](const TaskGraph& graph, const Machine& machine) {
     return infeasibility_certificate(CostModel(graph, machine), Units(graph, machine.device_count()))
@@ -102,8 +102,8 @@ TEST(Memory, ExactlyFittingParametersAreSpread) {
   for (const DeviceUse& use : result.simulation.use) EXPECT_LE(use.peak_bytes, 100);
 }
 
-// Tries every placement of a small graph with list scheduling, as the reference for feasibility and
-// makespan.
+// Tries every placement of a small graph with list scheduling, to find out whether one fits, and
+// the shortest makespan.
 struct Exhaustive {
   bool feasible = false;
   Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
@@ -135,7 +135,7 @@ TEST(Memory, FindsWhatExhaustiveSearchFinds) {
     const PartitionResult open = partition_graph(free, quick());
     Bytes peak = 0;
     for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
-    // Skip such a case, because 3^10 simulations would take a second for each graph.
+    // 3^10 simulations would take a second for each graph.
     if (devices == 3 && graph.node_count() > 8) continue;
     const double share = 0.5 + 0.1 * static_cast<double>(seed % 5);
     const Machine machine = Machine::uniform(
@@ -208,8 +208,8 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   }
 }
 
-// The algorithm `improve` also tries every baseline, so it must never be worse than one alone: a
-// baseline's placement is repaired in the same way in both cases.
+// The algorithm `improve` also tries every baseline and repairs its placement in the same way. So
+// it must never be worse than a baseline alone.
 TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   PartitionOptions options = quick();
   options.repair_time = std::chrono::milliseconds(50);
@@ -263,9 +263,9 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   }
 }
 
-// Close to the lowest feasible limit, a placement must still be found. The partitioner also repairs
-// placements to tighter limits than the machine's, which sometimes succeeds where repairing to the
-// machine's own limit fails.
+// A placement must still be found close to the lowest feasible limit. The partitioner also repairs
+// placements to tighter limits than the machine's. This sometimes succeeds where repairing to the
+// machine's limit fails.
 TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
   GeneratorOptions size;
   size.nodes = 1500;
@@ -282,7 +282,7 @@ TEST(Memory, LooserLimitsMissNothingCloseToTheLeast) {
   }
 }
 
-// A deadline must end the repair, even if the processor time it may use is not used up.
+// The deadline must end the repair, although it may use 60 s of processor time.
 TEST(Memory, RepairEndsAtTheDeadline) {
   const TaskGraph graph = testing::random_graph(1, {.nodes = 60, .edge_share = 0.1});
   const Machine machine =

@@ -1,4 +1,4 @@
-// Checks every algorithm on every shape of graph, and that the improvement never makes a placement
+// Checks every algorithm on every shape of graph, and that the local search never makes a placement
 // worse.
 #include "partition/partition.h"
 
@@ -145,8 +145,8 @@ TEST(Partition, GeneratedGraphsAtEveryWidth) {
     }
 }
 
-// Once a candidate is as short as the lower bound, no other candidate may be made. Otherwise all
-// candidates must be made.
+// The search must stop at the first candidate that is as short as the lower bound. Otherwise it
+// must make all candidates.
 TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   const Machine machine = Machine::uniform(2, testing::kFastLink);
   const TaskGraph apart = testing::graph_of({10, 10, 10, 10}, {});
@@ -185,7 +185,8 @@ TEST(Partition, MovesInsteadOfTimeRepeat) {
   EXPECT_EQ(once.placement->order, again.placement->order);
 }
 
-// Without a time limit the search counts work, so its results repeat with any number of threads.
+// Without a time limit the search ends after a fixed amount of work, so its results do not depend
+// on the run or the number of threads.
 TEST(Partition, DefaultsRepeat) {
   GeneratorOptions size;
   size.nodes = 300;
@@ -222,8 +223,7 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   };
   for (const auto& path : slices.primary) {
     check_path(path);
-    // The length of the cluster's path, with communication. It must not exceed the length of the
-    // path before it.
+    // The length of this path, with transfers, must not exceed that of the path before.
     Nanoseconds length = 0;
     for (std::size_t i = 0; i < path.size(); ++i) {
       length += graph.time(path[i]);
@@ -238,7 +238,7 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   EXPECT_EQ(seen, std::vector<int>(200, 1));
 }
 
-// After any moves, kept or undone, ScheduleMemory must find the same excess over the limits as the
+// After any moves, kept or undone, ScheduleMemory must give the same bytes over the limits as the
 // simulator.
 TEST(ScheduleMemory, ExceedsLimitsAsTheSimulationDoes) {
   int exceeded = 0;

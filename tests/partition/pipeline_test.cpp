@@ -1,5 +1,5 @@
-// Compares pipelines with every way to cut a chain, and tests the readers of PipeDream's and
-// Piper's files.
+// Compares the pipelines that are found for chains with the best of all divisions into stages.
+// Tests the readers of PipeDream's and Piper's files.
 #include "partition/pipeline/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TaskGraph random_chain(std::uint64_t seed, NodeIndex nodes) {
   return builder.build();
 }
 
-// Tries every cut of a chain into stages, each with every number of replicas.
+// Returns the shortest period of all divisions of a chain into stages, with any number of replicas.
 Nanoseconds best_period(const CostModel& cost, NodeIndex first, DeviceIndex used, Nanoseconds so_far) {
   const TaskGraph& graph = cost.graph();
   if (first == graph.node_count()) return so_far;

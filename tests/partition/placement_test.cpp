@@ -1,4 +1,4 @@
-// Single steps of the placement algorithms, on graphs small enough to work out by hand.
+// Tests single steps of the placement algorithms on graphs small enough to work out by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,8 +48,8 @@ TEST(Heft, InsertsOnlyWhereNothingRuns) {
   EXPECT_EQ(simulate(cost, placement).makespan, 21'000);
 }
 
-// The best schedule needs node 2 before node 1, but no move of the search can swap them. Only list
-// scheduling does it. So the search must now and then order all nodes anew.
+// The best schedule needs node 2 before node 1. No move of the search can swap them, so the search
+// must now and then order all nodes by list scheduling.
 TEST(Improvement, ListsAgain) {
   const TaskGraph graph =
       pinned_graph({{10}, {10, 0}, {10, 0, 7}, {30, 1, kNone, 0}, {1, 0, 7}, {5}}, {{2, 3}, {3, 5}});
@@ -100,7 +100,7 @@ TEST(Improvement, LeavesLocalOptima) {
   }
 }
 
-// If pinned groups refuse every move, the limit on moves still ends the search.
+// Pinned groups refuse every move here. The limit on moves must still end the search.
 TEST(Improvement, EndsWhereNothingCanMove) {
   const TaskGraph graph =
       pinned_graph({{10, 0, 0}, {10, 1, 1}, {10, 0, 0}, {10, 1, 1}}, {{0, 1}, {1, 2}, {2, 3}});
@@ -140,9 +140,9 @@ TEST(Mapping, CountsTheLoadOfTheSpanOnly) {
   EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 1, 0}));
 }
 
-// Node 3 reads a tensor from device 0 that takes 15 µs to transfer, and leaving device 0 saves 10
-// µs of load. Without slack it stays. With 9 µs of slack only 6 µs of the transfer count, and it
-// moves.
+// Node 3 reads a tensor on device 0. Its transfer takes 15 µs, and leaving device 0 saves 10 µs of
+// load. Without slack, node 3 must stay. With 9 µs of slack, only 6 µs of the transfer count, and
+// node 3 must move.
 TEST(Mapping, WeighsTheCommunicationThatSlackCannotHide) {
   const auto device_of_3 = [](Nanoseconds us) {
     const TaskGraph graph = pinned_graph({{10, kNone, kNone, 15'000}, {10}, {20}, {us}}, {{0, 1}, {0, 3}});

@@ -99,8 +99,8 @@ TEST(ReadClients, NamesTheClientAndTheField) {
   EXPECT_EQ(error_of(kGood, {.memory = 1024}), "no error");
 }
 
-// Damages the file: a byte, a number or a range. If it is still valid, its clients can be
-// simulated.
+// Damages a byte, a number or a range of the file. If the file is still valid, it must be possible
+// to simulate its clients.
 TEST(ReadClients, AnyTextIsReadOrRefusedInOneLine) {
   const std::string pieces[] = {"-1",   "1e308", "[", "]",    "{}", "\"a\"",
                                 "null", "0",     ",", "\xff", "\n", "1e12"};

@@ -1,5 +1,5 @@
-// Tests the readers of task graphs: the graph must hold the contents of the file, and every defect
-// give one line that names its place.
+// Tests the readers of task graphs. The graph must hold the contents of the file. A defect must
+// give an error of one line that names its place.
 #include "partition/graph/read_task_graph.h"
 
 #include <gtest/gtest.h>
@@ -255,8 +255,7 @@ TEST(ReadTaskGraph, KeepsMicrosoftsLimits) {
                std::runtime_error);
 }
 
-// Changes random bytes in valid files. The reader must give an error or a graph, and never crash
-// (run this also with the asan+ubsan preset).
+// Changes random bytes in valid files. The reader must give an error or a graph, and never crash.
 TEST(ReadTaskGraph, SurvivesDamagedFiles) {
   const std::string ours =
       task_graph_json(testing::random_graph(3, {.nodes = 12, .edge_share = 0.3, .groups = 3, .pins = 3}));

@@ -65,11 +65,11 @@ Chain random_chain(int length, std::uint64_t seed) {
   return chain;
 }
 
-// Returns the least time that recomputing takes within this memory limit, or -1 if it is
-// impossible. Searches all orders of runs and all sets of tensors in memory.
+// Returns the least time of recomputing within this memory limit, or -1 if nothing fits. Searches
+// all orders of operations and all sets of tensors in memory.
 double exhaustive(const Chain& chain, std::int64_t limit) {
   const StepModel& model = chain.model;
-  // The number of operations that have run at least once, and the set of tensors in memory.
+  // The state is the number of operations that have run, and the set of tensors in memory.
   using State = std::tuple<int, unsigned>;
   std::map<State, double> least;
   std::priority_queue<std::pair<double, State>, std::vector<std::pair<double, State>>, std::greater<>> open;
@@ -107,10 +107,10 @@ double exhaustive(const Chain& chain, std::int64_t limit) {
   return -1;
 }
 
-// The sums of the plans for several chains, each at every memory limit at which a schedule exists.
+// Adds up the plans for several chains, at every memory limit at which a schedule exists.
 struct Compared {
-  double planned = 0, best = 0;            // the time of what is repeated, and the least possible one
-  int plans = 0, optimal = 0, missed = 0;  // limits with a plan, with the best one, and without any
+  double planned = 0, best = 0;            // ms of repeated operations: planned, and least possible
+  int plans = 0, optimal = 0, missed = 0;  // limits with a plan, with the best plan, without a plan
 
   void add(const Chain& chain, std::uint64_t seed) {
     const RecomputePlanner planner(chain.model);
@@ -144,8 +144,8 @@ TEST(RecomputePlan, IsNearTheBestOfAllOnSmallChains) {
   EXPECT_LE(all.missed, all.plans / 25) << "limits just above the least possible";
 }
 
-// A chain of operations that run over two slices of the batch: first all on slice 0, then all on
-// slice 1, in backward as well.
+// Returns a chain of operations over two slices of the batch. Forward and backward each run all
+// operations on slice 0, then all on slice 1.
 Chain sliced_chain(int length, std::uint64_t seed) {
   Random random(seed);
   const auto draw = [&](int most) {
@@ -188,8 +188,8 @@ Chain sliced_chain(int length, std::uint64_t seed) {
   return chain;
 }
 
-// The planner first keeps or drops all slices of a tensor together. But if there is memory left,
-// its plan may keep some slices of a tensor that it otherwise drops.
+// The planner first keeps or drops a tensor for all slices. If memory is left, the plan may keep a
+// dropped tensor for some slices.
 TEST(RecomputePlan, IsNearTheBestOfAllOnSlicesOfABatch) {
   Compared all;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) all.add(sliced_chain(3, seed), seed);
@@ -199,8 +199,8 @@ TEST(RecomputePlan, IsNearTheBestOfAllOnSlicesOfABatch) {
   EXPECT_LE(all.missed, all.plans / 10) << "limits just above the least possible";
 }
 
-// Returns a step whose first layers run over `slices` slices of the batch and write a whole tensor,
-// which the next layers and backward read.
+// Returns a step whose first layers run over `slices` slices of the batch. They all write into one
+// whole tensor, which the next layers and backward read.
 StepModel step_with_whole_tensor(int slices) {
   StepModel model;
   const auto tensor = [&](std::int64_t bytes, int family = -1) {
@@ -220,7 +220,7 @@ StepModel step_with_whole_tensor(int slices) {
     if (slice > 0) inputs.push_back(whole);
     model.operations.push_back({3, 0, inputs, {whole}, {}, {whole}, false, true});
   }
-  // Between the first and the last run that reads the whole tensor, other tensors need memory.
+  // These tensors need memory between the first and the last operation that reads the whole tensor.
   const int a = tensor(20), b = tensor(30 * slices), c = tensor(20), loss = tensor(1);
   model.operations.push_back({9, 0, {whole}, {a}, {}, {a}, false});
   model.operations.push_back({9, 0, {a}, {b}, {}, {b}, false});
@@ -239,7 +239,7 @@ StepModel step_with_whole_tensor(int slices) {
   return model;
 }
 
-// live_peak() throws if a slice of the whole tensor is missing.
+// If one slice of the whole tensor runs again, all must. live_peak() throws if one is missing.
 TEST(RecomputePlan, SlicesOfAWholeTensorRunAgainTogether) {
   for (const int slices : {2, 4, 8}) {
     const StepModel model = step_with_whole_tensor(slices);
@@ -266,12 +266,12 @@ TEST(RecomputePlan, SlicesOfAWholeTensorRunAgainTogether) {
   EXPECT_THROW(live_peak(model, gap), std::logic_error);
 }
 
-// An operation whose output may share the buffer of its input cannot do so if the block keeps the
-// input. The planner must know this, or its plan would take more memory than it expects.
+// The second operation may write its output into the buffer of its input, but not if the input is
+// kept for backward. Then the planner must count both buffers.
 TEST(RecomputePlan, KeptTensorsAreNotOverwritten) {
   StepModel model;
   model.tensor_bytes = {40, 40, 4, 1, 40, 40, 0};
-  // y = f(x) may be x, and backward reads x and a small mask.
+  // Operation 1 may do that: y = f(x). Backward reads x and a small mask.
   model.operations = {
       {5, 0, {}, {0}, {}, {0}, false},      {5, 0, {0}, {1, 2}, {{0, 1}}, {1, 2}, false, true},
       {1, 0, {1}, {3}, {}, {}, false},      {5, 0, {3, 1}, {4}, {}, {}, true},
@@ -290,7 +290,7 @@ TEST(RecomputePlan, KeptTensorsAreNotOverwritten) {
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 struct Expected {
-  double share;    // memory limit, as a share of the live bytes without recomputing
+  double share;    // memory limit, divided by the live bytes without recomputing
   double percent;  // most additional time that the plan may take, in per cent
 };
 
@@ -341,13 +341,13 @@ TEST(RecomputePlan, OperationsThatRunOnceKeepTheirOutputs) {
   EXPECT_EQ(planner.plan(most)->repeated_ms, 0);
 }
 
-// Blocks run backward in reverse order. A tensor that is read after its block's backward is over
-// cannot be recomputed with the block, so it must be kept.
+// Blocks run backward in reverse order. If a tensor is read after its block's backward has ended,
+// it cannot be recomputed with the block. So the plan must keep it.
 TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
   StepModel model = residual_step(8);
   const int late = model.operations[40].outputs[0];
   model.operations.back().inputs.push_back(late);
-  // The planner keeps this tensor, and the loss's probabilities, which take 1 byte.
+  // The planner keeps this tensor and the 1 byte of the loss's output.
   EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);
   const RecomputePlanner planner(model);
   const RecomputePlan least = planner.least();
@@ -356,7 +356,7 @@ TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
     EXPECT_TRUE(run.operation != 40 || run.outputs == model.operations[40].outputs);
 }
 
-// Given as much memory as a published schedule takes, our plan must take at most as long.
+// At the memory of a published schedule, a plan must not take more time than that schedule.
 TEST(RecomputeBaselines, TakeLessMemoryAndMoreTimeThanAPlan) {
   const StepModel model = residual_step(16);
   const RecomputePlanner planner(model);

@@ -1,5 +1,5 @@
-// Tests the second local search, which also searches on fewer devices: its placements must be valid
-// on all devices, and never make a result worse.
+// Tests the partitioner's second local search, which also tries fewer devices. Its placements must
+// be valid on all devices and never make a result worse.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -25,8 +25,8 @@ void expect_valid(const CostModel& cost, const PartitionResult& result) {
     ASSERT_LE(simulation.use[device].peak_bytes, cost.machine().device(device).memory_limit);
 }
 
-// The second search must run and give the same result with one thread, too. Eight devices must give
-// no longer schedule than four, apart from 1 %.
+// The result must be the same with one thread and with two. Eight devices must not give a schedule
+// more than 1 % longer than four.
 TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
@@ -42,8 +42,8 @@ TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   }
 }
 
-// Tries cases in which the search must not use fewer devices: a memory limit too low for one
-// device, different devices, and pins, which name devices.
+// In some of these cases the search must not use fewer devices: the memory limit is too low, the
+// devices differ, or pins name devices.
 TEST(SecondSearch, KeepsLimitsAndPins) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,5 +1,6 @@
-// Tests the orders in which clients (jobs that share a device) are admitted: compares rules with
-// orders worked out by hand, searches with all orders, and the bound with the searches.
+// Tests the orders in which clients (jobs that share a device) may start. Compares rules with
+// orders worked out by hand, searches with all possible orders, and the lower bound with the
+// searches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,8 +88,8 @@ TEST(SharingPolicies, JohnsonsTwoRules) {
   // (10, 2).
   EXPECT_EQ(orders_by_johnson(workload_of({{5, {4}}, {1, {6}}, {9, {7}}, {3, {8}}, {10, {4}}}, {2})).front(),
             (Order{1, 3, 2, 0, 4}));
-  // The kernels are short, so the second rule is best. It orders by (copy + kernel, kernel + copy
-  // back), here (3 + 1, 1 + 6), (4 + 2, 2 + 3), (5 + 1, 1 + 8).
+  // The second rule, Johnson's for three machines, gives the best order here. It applies Johnson's
+  // rule to (copy + kernel, kernel + copy back): (3 + 1, 1 + 6), (4 + 2, 2 + 3), (5 + 1, 1 + 8).
   const Workload three = workload_of({{3, {1}, {}, 6}, {4, {2}, {}, 3}, {5, {1}, {}, 8}});
   EXPECT_EQ(orders_by_johnson(three).back(), (Order{0, 2, 1}));
   EXPECT_EQ(result_of(three, Policy::kJohnson).schedule.makespan, best_of_all_orders(three));
@@ -107,7 +108,8 @@ TEST(SharingPolicies, JohnsonsRuleIsTheBestWithUnlimitedMemory) {
   }
 }
 
-// Returns a small workload that uses every part of the model.
+// Returns a small workload. Over the seeds, it varies engines, memory, eviction, copies back, gaps,
+// arrivals and the number of kernels.
 Workload crowded(std::uint64_t seed, ClientIndex clients) {
   Device device{.compute_engines = 1 + static_cast<std::int32_t>(seed % 3 == 0)};
   if (seed % 4 != 0) device.memory = 50'000 + static_cast<Bytes>(seed % 5) * 30'000;
@@ -145,8 +147,8 @@ TEST(SharingPolicies, NoScheduleIsShorterThanTheBound) {
   EXPECT_GT(ratios / limited, 0.95) << "a bound far below the best order says little";
 }
 
-// Bound takes the largest of several lower bounds. In each case below, the one that is named
-// decides the result alone.
+// Bound returns the largest of several lower bounds. In each case below, the one that the message
+// names is the largest.
 TEST(SharingPolicies, TheBoundKnowsEveryEngineAndTheMemory) {
   const auto bound = [](const std::vector<testing::Given>& given, Device device = {}) {
     return Bound(workload_of(given, device)).at_start();
@@ -169,8 +171,8 @@ TEST(SharingPolicies, GeneticIsWithinOnePercentOfTheBestUnderALimit) {
     const Workload workload =
         random_workload(seed, {.clients = 8, .back = seed % 2 == 0 ? 100 : 0, .kernels = 2}, device);
     const Nanoseconds best = result_of(workload, Policy::kExact).schedule.makespan;
-    // Give the search more time than it takes, so that a busy machine does not change what it
-    // finds.
+    // Gives the search far more time than it needs, so that the result does not depend on the
+    // machine's load.
     const GeneticLimits limits{.seed = seed, .time = std::chrono::hours(1)};
     const Order order = search_genetically(workload, {order_by_arrival(workload)}, limits);
     const Nanoseconds genetic = makespan_of(workload, order);

@@ -1,4 +1,4 @@
-// Tests the pages and traces of clients that share a device.
+// Tests the report page and the trace of clients (jobs) that share a device.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,8 +11,8 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// Returns clients of which one takes another's memory in its gap, so that every kind of work
-// occurs.
+// Returns clients (jobs) of which one takes another's memory while that one is idle, so that the
+// schedule has every kind of work.
 Workload swapping() {
   return testing::workload_of({{2, {4, 4}, {20}, 3, 8}, {1, {5}, {}, 0, 6}, {1, {2}, {}, 1}}, {2, 10});
 }
@@ -59,7 +59,8 @@ TEST(SharingReport, ThePageIsSelfContained) {
   EXPECT_EQ(page.find("<script"), std::string::npos);
 }
 
-// The page of many clients must stay small: bars too thin to tell apart are drawn together.
+// The page of many clients must stay small: neighbouring bars that are too thin to see apart become
+// one.
 TEST(SharingReport, APageOfManyClientsIsSmall) {
   const Workload workload = testing::random_workload(1, {.clients = 10'000, .back = 50}, {.memory = 200'000});
   std::vector<ClientIndex> order(workload.count());

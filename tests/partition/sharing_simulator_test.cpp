@@ -1,5 +1,5 @@
-// Compares simulations of clients that share a device with schedules worked out by hand and with a
-// simple recursion, and checks the rules on random ones.
+// Compares simulations of clients (jobs that share a device) with schedules worked out by hand and
+// with a simple recursion. Checks that schedules of random clients are valid.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,51 +47,55 @@ const std::vector<Case>& cases() {
       {"alone", {{3, {5}, {}, 2}}, {}, kOn, 10},
       {"alone, without prefetching", {{3, {5}, {}, 2}}, {}, kOff, 10},
       {"nothing takes time", {{0, {0}}, {0, {0, 0}, {0}}}, {}, kOn, 0},
-      // a: copied 0-4, runs 4-10; b: copied 4-8, runs 10-16
+      // In µs: a is copied 0-4 and runs 4-10; b is copied 4-8 and runs 10-16.
       {"kernels are longer than copies", {{4, {6}}, {4, {6}}}, {}, kOn, 16},
-      // copies 0-10, 10-20, 20-30; the last kernel runs 30-31
+      // In µs: the copies take 0-10, 10-20 and 20-30; the last kernel runs 30-31.
       {"copies are longer than kernels", {{10, {1}}, {10, {1}}, {10, {1}}}, {}, kOn, 31},
-      // a: copied 0-2, runs 2-5, copied back 5-9; b: copied 2-4, runs 5-8, copied back 9-13
+      // In µs: a is copied 0-2, runs 2-5, is copied back 5-9; b is copied 2-4, runs 5-8, is copied
+      // back 9-13.
       {"copies back wait for each other", {{2, {3}, {}, 4}, {2, {3}, {}, 4}}, {}, kOn, 13},
       {"copies back are not hidden without prefetching", {{2, {3}, {}, 4}, {2, {3}, {}, 4}}, {}, kOff, 18},
-      // a: copied 0-1, runs 1-5 and 10-14; b: copied 1-2, runs 5-10
+      // In µs: a is copied 0-1 and runs 1-5 and 10-14; b is copied 1-2 and runs 5-10.
       {"a gap is filled", {{1, {4, 4}, {5}}, {1, {5}}}, {}, kOn, 14},
-      // a: copied 0-1, runs 1-5, its gap ends at 8, runs 10-14; b: copied 1-2, runs 5-10
+      // In µs: a is copied 0-1, runs 1-5, is ready again at 8, runs 10-14; b is copied 1-2 and runs
+      // 5-10.
       {"a kernel is not interrupted", {{1, {4, 4}, {3}}, {1, {5}}}, {}, kOn, 14},
-      // a runs 1-11 on engine 0, b 2-12 on engine 1, c 11-21 on engine 0
+      // In µs: a runs 1-11 on engine 0, b 2-12 on engine 1, c 11-21 on engine 0.
       {"two engines", {{1, {10}}, {1, {10}}, {1, {10}}}, {2}, kOn, 21},
-      // a: copied 0-2, runs 2-12; b: copied 2-4, runs 4-14; c, when a has left: copied 12-14, runs
-      // 14-24
+      // In µs: a is copied 0-2 and runs 2-12; b is copied 2-4 and runs 4-14. c must wait until a
+      // has ended: it is copied 12-14 and runs 14-24.
       {"two engines, without prefetching", {{2, {10}}, {2, {10}}, {2, {10}}}, {2}, kOff, 24},
-      // a: copied 0-2, runs 2-7; b: copied 7-9, runs 9-14
+      // In µs: a is copied 0-2 and runs 2-7; b is copied 7-9 and runs 9-14.
       {"memory for one", {{2, {5}, {}, 0, 6}, {2, {5}, {}, 0, 6}}, {1, 10}, kOn, 14},
-      // a: copied 0-2, runs 2-7, copied back 7-10; b: copied 10-12, runs 12-17, copied back 17-20
+      // In µs: a is copied 0-2, runs 2-7, is copied back 7-10; b is copied 10-12, runs 12-17, is
+      // copied back 17-20.
       {"memory is kept until the copy back ends", {{2, {5}, {}, 3, 6}, {2, {5}, {}, 3, 6}}, {1, 10}, kOn, 20},
       {"the same, enough memory", {{2, {5}, {}, 3, 6}, {2, {5}, {}, 3, 6}}, {1, 12}, kOn, 15},
-      // a: copied 0-2, runs 2-10. b lacks 2 bytes until then: copied 10-12, runs 12-13. c, though
-      // it would fit, comes after b: copied 12-13, runs 13-14.
+      // In µs: a is copied 0-2 and runs 2-10. b lacks 2 bytes until then: it is copied 10-12 and
+      // runs 12-13. c would fit, but must not overtake b: it is copied 12-13 and runs 13-14.
       {"no overtaking", {{2, {8}, {}, 0, 6}, {2, {1}, {}, 0, 6}, {1, {1}, {}, 0, 2}}, {1, 10}, kOn, 14},
-      // a, which arrives at 10: copied 10-11, runs 11-13; b: copied 11-14, runs 14-18
+      // In µs: a arrives at 10, is copied 10-11 and runs 11-13; b is copied 11-14 and runs 14-18.
       {"the order waits for an arrival", {{1, {2}, {}, 0, 0, 10}, {3, {4}}}, {}, kOn, 18},
-      // a: copied 0-2, runs 2-6 and 26-30, copied back 30-33; b: copied 33-34, runs 34-39
+      // In µs: a is copied 0-2, runs 2-6 and 26-30, is copied back 30-33; b is copied 33-34 and
+      // runs 34-39.
       {"no eviction", {sleeper, guest}, {1, 10, kNever}, kOn, 39},
-      // a is evicted 6-9; b: copied 9-10, runs 10-15; a returns 24-26
+      // In µs: a is evicted 6-9; b is copied 9-10 and runs 10-15; a returns 24-26.
       {"eviction of a whole client", {sleeper, guest}, {1, 10, kWhole}, kOn, 33, 8},
-      // 4 of a's 8 bytes are evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5; a's bytes return
-      // 25-26
+      // In µs: 4 of the 8 bytes of a are evicted 6-7.5; b is copied 7.5-8.5 and runs 8.5-13.5; the
+      // bytes of a return 25-26.
       {"eviction of a part", {sleeper, guest}, {1, 10, kPartial}, kOn, 33, 4},
-      // Evicting a and its return take 5, but its gap lasts 4. a: runs 2-6 and 10-14, copied back
-      // 14-17; b: copied 17-18, runs 18-23
+      // To evict a and bring it back takes 5 µs, but its gap lasts 4 µs, so it stays. In µs: a runs
+      // 2-6 and 10-14, is copied back 14-17; b is copied 17-18 and runs 18-23.
       {"a gap too short to be evicted in", {short_sleeper, guest}, {1, 10, kWhole}, kOn, 23},
-      // Half of a is evicted 6-7.5; b: copied 7.5-8.5, runs 8.5-13.5. Only then a returns
-      // 13.5-14.5, runs 14.5-18.5, is copied back 18.5-21.5.
+      // In µs: half of a is evicted 6-7.5; b is copied 7.5-8.5 and runs 8.5-13.5. Only then a
+      // returns 13.5-14.5, runs 14.5-18.5, and is copied back 18.5-21.5.
       {"a part fits into a shorter gap", {short_sleeper, guest}, {1, 10, kPartial}, kOn, 21.5, 4},
-      // a has no copy back, so it is dropped at 6; b: copied 6-7, runs 7-12; a returns 24-26, runs
-      // 26-30
+      // In µs: a has no copy back, so it is dropped at 6; b is copied 6-7 and runs 7-12; a returns
+      // 24-26 and runs 26-30.
       {"what need not be kept is dropped", {reader, guest}, {1, 10, kWhole}, kOn, 30, 8},
-      // a: copied 0-50, runs 50-150, evicted 150-200. b: copied 200-250, runs 250-350, evicted
-      // 400-450. a: returns 450-500, runs 500-600, copied back 600-650. b: returns 650-700, runs
-      // 700-800, copied back 800-850.
+      // In µs: a is copied 0-50, runs 50-150, is evicted 150-200. b is copied 200-250, runs
+      // 250-350, is evicted 400-450. a returns 450-500, runs 500-600, is copied back 600-650. b
+      // returns 650-700, runs 700-800, is copied back 800-850.
       {"two take turns", swappers, {1, 10, kWhole}, kOn, 850, 20},
   };
   return all;
@@ -113,8 +117,8 @@ TEST(SharingSimulator, EqualsSchedulesWorkedOutByHand) {
   }
 }
 
-// Client a runs 1-3 on engine 0 and b 2-12 on engine 1. In a's gap c runs on engine 0, 3-6, and a
-// goes on there, 6-8.
+// In µs: client a runs 1-3 on engine 0, and b 2-12 on engine 1. While a is idle, c runs on engine
+// 0, 3-6. Then a runs there again, 6-8.
 TEST(SharingSimulator, CountsTheWorkOfEveryEngine) {
   const Workload workload = workload_of({{1, {2, 2}, {1}}, {1, {10}}, {1, {3}, {}, 2}}, {2});
   const Schedule schedule = simulate(workload, as_given(workload), Prefetch::kOn);
@@ -135,11 +139,11 @@ TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
                        {0, 8}, {ns(7.5), 10}, {ns(13.5), 4}, {ns(25), 8}, {ns(33), 0}}));
 }
 
-// Computes the makespan without events. It is for one compute engine, one kernel per client and no
-// eviction, when every engine serves the clients in their order.
+// Computes the makespan by a recursion over the clients. Valid for one compute engine, one kernel
+// per client and no eviction: then every engine serves the clients in their order.
 Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) {
   Nanoseconds copied = 0, computed = 0, copied_back = 0, makespan = 0;
-  std::map<Nanoseconds, Bytes> given_back;  // device memory that clients give back, by time
+  std::map<Nanoseconds, Bytes> given_back;  // bytes that become free, by time
   for (const ClientIndex index : order) {
     const Client& client = workload.client(index);
     Nanoseconds start = std::max(copied, client.arrival);
@@ -199,8 +203,8 @@ class Checker {
     }
   }
 
-  // Checks one client: a copy in, kernels with at least their gaps between them, and a copy back.
-  // Evicted bytes must return before the next kernel.
+  // Checks that a client has a copy in, kernels with at least the given gaps between them, and a
+  // copy back. Evicted bytes must return before the next kernel.
   void one_client(ClientIndex client) {
     const Client& given = workload_.client(client);
     next_ = 0, ready_ = given.arrival, resident_ = -1, gone_ = false;
@@ -232,7 +236,7 @@ class Checker {
     }
     ASSERT_GE(slice.start, kernel_end_);
     if (slice.work == Work::kReturn) {
-      // A client without a copy back is dropped at once, which leaves no slice.
+      // The eviction of a client without a copy back takes no time, so it has no slice.
       resident_ = given.copy_back == 0 ? given.bytes : resident_ + slice.bytes;
       ready_ = std::max(ready_, slice.end);
     } else if (slice.work == Work::kEvict) {
@@ -254,7 +258,7 @@ class Checker {
 
   const Workload& workload_;
   const Schedule& schedule_;
-  // The members below describe the client that is being checked.
+  // The members below describe the client that one_client() is checking.
   std::int32_t next_ = 0;
   Nanoseconds ready_ = 0, kernel_end_ = 0;
   Bytes resident_ = -1;  // bytes on the device; -1 before the first copy

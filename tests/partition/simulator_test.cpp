@@ -1,5 +1,5 @@
-// Compares the simulator with schedules worked out by hand. Also computes times and memory a second
-// time, from the order of the simulated schedule, and compares them with the simulator's.
+// Compares the simulator with schedules worked out by hand. Also computes times and memory from the
+// simulated order in another way, and compares them with the simulator's.
 #include "partition/simulation/simulator.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ TEST(Simulator, ListsByBottomLevel) {
 }
 
 TEST(Simulator, ContentionSerialisesTransfers) {
-  // Device 0 sends two tensors at the same moment, to devices 1 and 2. Each takes the link for 1000
-  // ns.
+  // Device 0 sends two tensors at the same moment, to devices 1 and 2. Each takes 1000 ns. With
+  // contention, the second must wait for the first.
   const TaskGraph graph = graph_of({1, 1, 1}, {{0, 1}, {0, 2}});
   Machine machine = Machine::uniform(3, {0, 1});
   {
@@ -58,8 +58,8 @@ TEST(Simulator, ContentionSerialisesTransfers) {
   EXPECT_EQ(simulate(cost, {3, {0, 1, 2}, {}}).makespan, 4000);
 }
 
-// Node 0 on device 0 and node 1 on device 1 end at the same moment. Each sends to device 2 and
-// takes the link for 3000 ns.
+// Node 0 on device 0 and node 1 on device 1 end at the same moment, and both send to device 2. Each
+// transfer takes 3000 ns and the latency. With contention, one must wait for the other.
 TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   const TaskGraph graph = graph_of({1, 1, 1, 1}, {{0, 2}, {1, 3}}, 3000);
   Machine machine = Machine::uniform(3, {500, 1});
@@ -78,8 +78,8 @@ TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   EXPECT_EQ(result.makespan, 8500);
 }
 
-// Three edges of a node go to device 1, the largest neither first nor last. Only the largest is
-// sent. A small edge goes to device 2.
+// Three edges of node 0 go to device 1. The largest is neither first nor last, and only it is sent.
+// A small edge goes to device 2.
 TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 5; ++node) {
@@ -102,8 +102,8 @@ TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   EXPECT_EQ(result.use[1].peak_bytes, 3000);
 }
 
-// Two edges of a node go to one device and take the same time after rounding. The copy there must
-// have the bytes of the larger one.
+// Two edges of node 0 go to one device, and their transfers take the same time after rounding. The
+// copy on that device must have the bytes of the larger edge.
 TEST(Simulator, ACopyHasTheMostBytesOfItsEdges) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 3; ++node) {
@@ -129,8 +129,7 @@ TEST(Simulator, SpeedsAndTopology) {
 }
 
 TEST(Simulator, MemoryFollowsLifetimes) {
-  // The chain 0 -> 1 -> 2 runs on one device: the outputs of two neighbours are live together,
-  // never three.
+  // In a chain on one device, the outputs of two neighbours are live together, never three.
   const TaskGraph chain = graph_of({1, 1, 1, 1}, {{0, 1}, {1, 2}, {2, 3}}, 100);
   const Machine machine = Machine::uniform(2, {0, 1});
   const CostModel cost(chain, machine);

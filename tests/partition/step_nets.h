@@ -1,4 +1,4 @@
-// Training steps of small networks for the tests of memory planners.
+// Makes training steps of small networks for the tests of memory planners.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace convoy::partition {
 
-// Builds a training step from forward operations. The backward of an operation reads the gradient
-// of its output, and its inputs.
+// Builds a training step from forward operations. For each input of a forward operation there is a
+// backward operation. It reads this input and the gradient of the forward operation's output.
 class Net {
  public:
   int op(double ms, std::int64_t bytes, std::vector<int> inputs) {
@@ -44,7 +44,7 @@ class Net {
   StepModel model_;
 };
 
-// Bottleneck blocks of four widths, as in a residual network.
+// Returns a step with bottleneck blocks of four widths, as in a residual network.
 inline StepModel residual_step(int blocks) {
   Net net;
   int x = net.op(4, 512, {});
@@ -61,7 +61,7 @@ inline StepModel residual_step(int blocks) {
   return net.step();
 }
 
-// Dense blocks, in which a layer reads all layers before it.
+// Returns a step with dense blocks, in which a layer reads all layers before it.
 inline StepModel dense_step(int blocks, int layers) {
   Net net;
   int x = net.op(4, 256, {});

@@ -1,4 +1,4 @@
-// Tests plans in which some tensors wait in host memory between forward and backward.
+// Tests plans that copy some tensors to host memory after forward, and back before backward.
 #include "partition/memory/step_planner.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ HostLink link_of(const StepModel& model, double share, std::int64_t host_bytes =
   return {rate, rate, host_bytes};
 }
 
-// Returns a step of four operations of 1 ms with outputs of 8 bytes, and backward of 2 ms each.
-// Copying 4 bytes takes 1 ms.
+// Returns a step of four forward operations of 1 ms with outputs of 8 bytes, and backward
+// operations of 2 ms. Copying 4 bytes takes 1 ms.
 StepModel chain() {
   Net net;
   int x = net.op(1, 8, {});
@@ -53,7 +53,7 @@ TEST(HostCopies, OnDemandATensorIsGoneBetweenItsReaders) {
   const StepSchedule once = single_runs(model);
   const StepSchedule schedule = HostCopies(model, once, {0}, kLink).on_demand();
   ASSERT_EQ(schedule.size(), once.size() + 3);
-  // Run 0 writes tensor 0; run 1 and the last run read it. It is copied to the host in between.
+  // Run 0 writes tensor 0; run 1 and the last run read it. In between, only the host has it.
   EXPECT_EQ(schedule[1].kind, Kind::copy_out);
   EXPECT_EQ(schedule[3].kind, Kind::copied_out);
   EXPECT_EQ(schedule[schedule.size() - 2].kind, Kind::copy_back);

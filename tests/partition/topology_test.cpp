@@ -1,4 +1,4 @@
-// Tests reading machines from files.
+// Tests reading descriptions of machines (devices and links) from files.
 #include "partition/simulation/topology.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Clients that share a device, for tests.
+// Makes clients (jobs) that share a device, for tests.
 #pragma once
 
 #include <string>

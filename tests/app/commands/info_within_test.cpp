@@ -8,8 +8,8 @@
 namespace convoy::app {
 namespace {
 
-// Values that grow about as number^power, with steps and with a part that does not depend on the
-// number, as memory does.
+// Returns a number of bytes that grows as memory does: about as number^power, in steps, and from a
+// constant.
 std::int64_t bytes_of(std::int64_t number, int power) {
   const std::int64_t grown = power == 1 ? number : number * number;
   return 500'000 + 3'000 * grown + grown / 700 * 1'000;
@@ -58,7 +58,7 @@ TEST(LargestWithin, SaysWhatMakesLargerNumbersImpossible) {
   EXPECT_EQ(found.bound, "too large");
 }
 
-// VGG exists only for sides that are multiples of 224. More memory never allows less.
+// As for VGG, only multiples of 224 are possible. More memory must never give a smaller number.
 TEST(LargestWithin, SkipsNumbersThatAreImpossible) {
   LargestWithin search([](std::int64_t number) { return bytes_of(number, 2); },
                        {.step = 32, .most = 1 << 13, .power = 2, .possible = [](std::int64_t number) {

@@ -1,5 +1,5 @@
-// Trains over slices of the batch on several ranks. The sum of a gradient over the ranks must wait
-// until a rank has added up the gradients of all its slices.
+// Trains over slices of the batch on several ranks. A gradient may be summed over the ranks only
+// after the rank has added up the gradients of all slices.
 #include <gtest/gtest.h>
 
 #include "app/compile/fit_memory.h"

@@ -55,8 +55,8 @@ int cut_convolutions(const StepGraph& graph) {
   }));
 }
 
-// Returns the number of samples in a piece: a part of the batch over which a cut convolution
-// computes its weight gradient at once (weight_gradient_pieces.h).
+// Returns the most samples in a piece. A convolution computes its weight gradient piece by piece
+// and adds up the results (weight_gradient_pieces.h).
 std::int64_t piece_of(const StepGraph& graph) {
   std::int64_t piece = 0;
   for (const Node& node : graph.nodes)
@@ -84,7 +84,8 @@ constexpr Configuration kConfigurations[] = {{kernels::Backend::reference, false
 TEST(BatchSlices, ChangeNoBit) {
   for (const Network& network : {plain(4), plain(5), branches(), every_op()})
     for (const auto& [backend, fused] : kConfigurations) {
-      // One sample of every_op has no whole multiple of 16 bytes, but two have.
+      // A slice must start at a multiple of 16 bytes. In every_op, one sample is no multiple, but
+      // two samples are.
       const int pieces = network.name() == "every_op" ? 2 : 4;
       const CompiledGraph step = compile_graph(graph_of(network, pieces, fused), backend);
       const SlicedLayers layers = layers_to_slice(step);
@@ -108,7 +109,8 @@ TEST(BatchSlices, EvaluationHasTheSameBitsInLessMemory) {
   EXPECT_EQ(GraphRunner(sliced->step).run(), GraphRunner(step).run());
 }
 
-// Plans of a step in slices: they have the same bits, and take the bytes that they say.
+// Plans of a step in slices must have the same bits, and take at most 8 % more than the planned
+// bytes.
 TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
   for (const Network& network : {plain(8), branches()})
     for (const auto& [backend, fused] : kConfigurations) {
@@ -133,10 +135,11 @@ TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
     }
 }
 
-// The pass cuts the convolutions from the first large one to the last.
+// The pass must divide the weight gradients of all convolutions from the first large one to the
+// last.
 TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   const Network network = plain(8, 32);
-  // Returns how many convolutions are cut, and how many samples a piece has.
+  // Returns how many convolutions are divided, and how many samples a piece has.
   const auto cut = [&](const PieceOptions& options) {
     StepGraph graph = build_step_graph(fuse(network), {});
     cut_weight_gradients(graph, options);
@@ -156,8 +159,8 @@ TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   EXPECT_EQ(cut({}), std::pair(0, 0l)) << "so small a network gains nothing";
 }
 
-// In steps that read stored images, the tensor of images has no extent for the batch. Convolutions
-// must be cut there as in steps that are given a batch of images.
+// If a step reads stored images, the tensor of images has no batch dimension. Weight gradients must
+// be divided as in steps that are given a batch.
 TEST(CutWeightGradients, StoredImagesAreCutAlike) {
   StepOptions options;
   options.pieces = {.most_pieces = 4, .least_bytes = 0};
@@ -171,7 +174,8 @@ TEST(CutWeightGradients, StoredImagesAreCutAlike) {
   EXPECT_EQ(piece_of(graph), 2);
 }
 
-// The gradient of a convolution before a batch norm needs the whole batch.
+// A convolution before a batch norm gets its gradient only from the whole batch, so its weight
+// gradient must not be divided.
 TEST(CutWeightGradients, LeavesConvolutionsBeforeBatchNormsWhole) {
   const StepGraph graph = graph_of(branches(), 4);
   for (const Node& node : graph.nodes) {

@@ -84,7 +84,7 @@ TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
           const std::int64_t begin = graph.tensor_offset[static_cast<std::size_t>(id)];
           if (begin < 0) continue;
           const auto bytes = static_cast<std::int64_t>(graph.descs[static_cast<std::size_t>(id)].bytes());
-          // If the node works in place, `input` is the span of the input whose buffer becomes the
+          // If the node works in place, finds the span of the input whose buffer becomes the
           // output.
           const auto input = std::ranges::find_if(spans, [&](const Span& span) {
             return span.begin == begin && span.end == begin + bytes && span.last == time;
@@ -152,7 +152,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   }
 }
 
-// A kernel that overwrites one operand may still read the same tensor as another operand.
+// A kernel may overwrite one operand, but not if the same tensor is also another operand.
 TEST(CompiledGraph, AnInputThatIsReadTwiceIsNotOverwritten) {
   const CompiledGraph compiled = compile_on_cpu(residual(), {.training = false});
   const auto add = std::ranges::find_if(compiled.graph.nodes, [](const Node& node) {

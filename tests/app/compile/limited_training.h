@@ -17,9 +17,9 @@ class LimitedTraining : public testing::Test {
  protected:
   explicit LimitedTraining(Network network) : network_(std::move(network)) {}
 
-  // Returns the losses of three steps and of an evaluation, and all parameters and states after
-  // them. Sets bytes_ and fit_ to the memory of the session and to what was done to fit into the
-  // limit. 0: no limit.
+  // Trains three steps and evaluates once within `limit` bytes (0: no limit). Returns the losses,
+  // and all parameters and states at the end. Sets bytes_ to the session's memory, and fit_ to how
+  // it was made to fit.
   auto run(std::int64_t limit) {
     options_.memory_limit = limit;
     Session session(network_, options_, ranks_);
@@ -45,7 +45,7 @@ class LimitedTraining : public testing::Test {
   comm::SingleRank ranks_;
   StepOptions options_;
   Network network_;
-  std::int32_t valid_ = 4;  // the real samples of a batch
+  std::int32_t valid_ = 4;  // number of samples that are not padding
   float learning_rate_ = 0.1f;
   std::int64_t bytes_ = 0;
   MemoryFit fit_;

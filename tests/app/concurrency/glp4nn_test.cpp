@@ -56,8 +56,9 @@ TEST(Glp4nn, TheOriginalForgetsRegistersAndBlocks) {
   EXPECT_EQ(instances({kernel(32, 0, 16)}, Glp4nnLimits::all), std::vector{8});
 }
 
-// A grid of 35 blocks puts up to four blocks of 128 threads on each of ten multiprocessors, which
-// have space for two such instances. If only two of its blocks fit there, four instances do.
+// 35 blocks on ten multiprocessors are up to four blocks on each, of 128 threads, so two instances
+// fit. If a multiprocessor can hold only two blocks of a grid, an instance takes only two, and four
+// fit.
 TEST(Glp4nn, AnInstanceHasItsGridsShareOfBlocks) {
   LayerKernel large = kernel(128, 0, 16);
   large.use.blocks = 35;

@@ -1,5 +1,5 @@
-// Tests which lanes (sequences of instructions that run at the same time, lane_plan.h) --lanes auto
-// chooses. A class that returns made-up times replaces the device.
+// Tests the choice of --lanes auto, with made-up times instead of a device. Lanes are sequences of
+// instructions that run at the same time (lane_plan.h).
 #include "app/concurrency/lane_choice.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Instruction instruction(std::vector<int> reads, int writes, const std::string& k
   return made;
 }
 
-// Returns a program of 19 instructions: one, and then six times two branches that join.
+// Returns a program of 19 instructions. The first is followed by six pairs of branches that join.
 Program branches() {
   Program program;
   int at = 0;
@@ -105,8 +105,8 @@ TEST(LaneChoice, FixedLanesStayUnlessOthersAreClearlyFaster) {
   EXPECT_NE(choose(program, 30, device).schedule, "fixed, 3 lanes");
 }
 
-// The model expects 19 operations of 40 ms each. The time allowed for measuring is too short for
-// such a step. So the fixed lanes, which are used without measurements, must stay.
+// By the model, each of the 19 operations takes 40 ms. The time for measurements is too short for
+// such a step, so the default, fixed lanes, must stay.
 TEST(LaneChoice, LongStepsKeepTheFixedLanes) {
   const Program program = branches();
   MadeUpDevice device(program, 1);
@@ -126,8 +126,8 @@ TEST(LaneChoice, OneLaneIfNothingIsGained) {
   EXPECT_LE(choice.predicted_ms, choice.predicted_before_ms);
 }
 
-// By the model each branch fills the device, so two branches gain nothing. But the device measures
-// that both together take as long as one, and this must count.
+// By the model each branch fills the device, so two at once gain nothing. The measured time of two
+// branches is that of one, and this must count.
 TEST(LaneChoice, MeasuredPairsCountMoreThanTheModel) {
   const Program program = branches();
   MadeUpDevice device(program, 1);

@@ -1,6 +1,5 @@
-// Tests lanes (sequences of instructions that run at the same time) that are chosen on a GPU: the
-// resources that are found for kernels, the times that are measured, and that results keep their
-// bits.
+// Tests the choice of lanes (sequences of instructions that run at the same time) on a GPU: the
+// resources of kernels, the measured times, and that the results keep their bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,8 +38,8 @@ class LanesOnGpu : public testing::Test {
     return made;
   }
 
-  // Chooses and sets the lanes of the session's program. It does the same as choose_lanes() for one
-  // process, which needs a communicator.
+  // Chooses and sets the lanes of the session's program. This is what choose_lanes() does, which
+  // needs a communicator.
   static LaneChoice chosen(Session& session) {
     const Program& program = session.train_program();
     const ResourceTable resources = track_resources(program);

@@ -108,8 +108,8 @@ TEST(Schedule, AForkMustGainMoreThanItCosts) {
   const SideBySide side_by_side(load.ops);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.2, 1, 0})), 2);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.6, 1, 0})), 1);
-  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. A
-  // caution of 3 triples the predicted slowdown; then the step must not fork.
+  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. With the
+  // last but one option (caution) at 3, the predicted slowdown triples, and the step must not fork.
   const StepLoad crowded = diamond(0.7);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 1, 0})), 2);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 3, 0})), 1);
@@ -164,7 +164,7 @@ TEST(Schedule, TheListObeysDependencesAndLanes) {
   std::mt19937 engine(11);
   for (int trial = 0; trial < 40; ++trial) {
     StepLoad load = random_load(engine, 40);
-    load.ops[5].ms = 0, load.ops[20].ms = 0;  // they start communications
+    load.ops[5].ms = 0, load.ops[20].ms = 0;  // operations that start communications take no time
     load.ops[7].engine = Engine::copy_out, load.ops[30].engine = Engine::copy_back;
     const SideBySide side_by_side(load.ops);
     for (const int lanes : {1, 2, 5})

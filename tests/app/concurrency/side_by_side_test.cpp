@@ -45,8 +45,8 @@ TEST(SideBySide, TheScarcestResourceDecides) {
   EXPECT_DOUBLE_EQ(slowdown_of(side_by_side, {0, 1, 2}), 1.8);
 }
 
-// Operations of 4 and 2 ms are measured to take 4.5 ms together. So each is slowed down by 1.25
-// while both run, where 1.5 was predicted. The quotient must correct later predictions.
+// Operations of 4 and 2 ms are measured to take 4.5 ms together: while both run, each is slowed
+// down by 1.25. The prediction was 1.5. Later predictions must be multiplied by 1.25 / 1.5.
 TEST(SideBySide, MeasuredPairsCorrectThePrediction) {
   const std::vector<OpLoad> ops{op(4, 0.75, 7), op(2, 0.75, 5), op(2, 0.75, 5), op(2, 0.75, 6)};
   SideBySide side_by_side(ops);

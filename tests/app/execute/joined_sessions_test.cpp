@@ -1,6 +1,6 @@
-// Tests sessions of different shapes that take their steps together. Every member (one training of
+// Tests sessions of different shapes that take their steps together. Every member (one training in
 // a session) must get the bits of a training alone, and the sessions must share the batches of one
-// source.
+// loader.
 #include "tests/app/execute/joined_support.h"
 
 namespace convoy::app {

@@ -8,7 +8,7 @@
 
 namespace convoy::app {
 
-// Counts the batches that are given out and not given back yet.
+// Counts the batches that were taken from `source`, and those that are not given back yet.
 class CountingSource final : public data::BatchSource, public data::BatchLease::Owner {
  public:
   explicit CountingSource(data::BatchSource& source) : source_(source) {}
@@ -34,7 +34,7 @@ class CountingSource final : public data::BatchSource, public data::BatchLease::
   int given_ = 0, lent_ = 0;
 };
 
-// Trains two members of each network: a session per network, which runs two trainings together. The
+// Trains two members of each network: each session has one network and runs two trainings. The
 // images have 8 x 8 pixels, and all members train on the same batches.
 class JoinedRun {
  public:
@@ -108,7 +108,8 @@ class JoinedRun {
   data::LoaderOptions feed_ = feed();
   const std::shared_ptr<data::RandomImages> set_ =
       std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 30, 3);
-  // The sessions end before the loader, whose batches they hold.
+  // These are destroyed in reverse order. The sessions must end before the loader, whose batches
+  // they hold.
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<CountingSource> source_;
   std::vector<std::unique_ptr<Session>> sessions_;

@@ -1,5 +1,5 @@
-// Tests that a step has the same bits in any order in which its lanes may run it. Lanes are
-// sequences of instructions that run at the same time (lane_plan.h).
+// Tests that a step gives the same bits in every allowed order of its instructions. Lanes
+// (sequences of instructions that run at the same time, lane_plan.h) leave the order open.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,8 @@ TEST(LaneBits, AnyOrderOfAStepHasTheSameBits) {
   }
 }
 
-// Timing a program changes parameters and statistics. reset() must give them their initial values.
+// Measuring a program's time runs it, which changes parameters and statistics. reset() must restore
+// their initial values.
 TEST(LaneBits, ResetBringsTheFirstValuesBack) {
   const Network network = every_op();
   StepOptions options;

@@ -1,5 +1,5 @@
-// Tests that lanes, which are sequences of instructions that run at the same time, may change when
-// instructions run, but never the data that they read.
+// Tests lanes, which are sequences of instructions that run at the same time. They may change when
+// instructions run, but never the data that instructions read.
 #include "app/execute/lane_plan.h"
 
 #include <gtest/gtest.h>
@@ -75,8 +75,8 @@ TEST(Lanes, InstructionsThatTouchTheSameMemoryAreOrdered) {
   }
 }
 
-// The program copies a buffer to the host, copies other data back, and has operations that depend
-// on neither copy.
+// The program copies a buffer to the host, copies other data back, and has operations that need
+// neither copy. Each direction of copies must have a lane of its own.
 TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
   for (const int lanes : {1, 3}) {
     Program program;
@@ -88,7 +88,8 @@ TEST(Lanes, CopiesHaveLanesOfTheirOwnInEachDirection) {
     add({}, {range(0, 64)}, Engine::compute);
     add({range(0, 64)}, {range(1000, 64)}, Engine::copy_out);
     add({range(0, 64)}, {range(64, 64)}, Engine::compute);
-    // This instruction overwrites the buffer that the copy reads, so it must wait for the copy.
+    // This instruction overwrites the buffer that the copy reads, so it must wait for the copy to
+    // end.
     add({range(64, 64)}, {range(0, 64)}, Engine::compute);
     add({range(1000, 64)}, {range(128, 64)}, Engine::copy_back);
     add({range(128, 64)}, {range(192, 64)}, Engine::compute);

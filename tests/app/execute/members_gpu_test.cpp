@@ -1,5 +1,6 @@
-// Tests that the members of a session (trainings that run together) on a GPU get the same bits as
-// alone. Some kernels compute all members in one launch, others need a launch for each.
+// Tests that the members of a session (trainings that run together) on a GPU get the bits of a
+// training alone. Some kernels compute all members in one launch, others need a launch for each
+// member.
 #include <fmt/format.h>
 
 #include "app/compile/step_choices.h"
@@ -53,8 +54,8 @@ TEST_F(CudaMembers, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// Members of a group have the same batch. The batches of all groups are in one ring of buffers on
-// the GPU, from which each member must read the batch of its group.
+// Every second member has the same batch. The images of all batches are in one ring of buffers on
+// the GPU, and each member must read its own batch there.
 TEST_F(CudaMembers, ShareTheirImages) {
   MembersRun run(residual(), options(Precision::fp32), 0, 5);
   const MemoryPlan& plan = run.session().memory().plan();
@@ -62,8 +63,9 @@ TEST_F(CudaMembers, ShareTheirImages) {
   EXPECT_GE(plan.bytes(Region::images), std::int64_t{2} * kRingSlots * 4 * 8 * 8 * 3);
 }
 
-// Sessions of different shapes run side by side or in turns, and read streamed images, or images
-// that the first session stores. They must have the bits of sessions alone.
+// Sessions of different shapes run at the same time or one after the other. Each step's images are
+// copied to the GPU, or the first session stores all images. The bits must be those of a session
+// alone.
 TEST_F(CudaMembers, OfDifferentShapesHaveTheirBitsOnAnyNumberOfStreams) {
   using Kind = InputOptions::Kind;
   const std::vector<Network> networks{residual(), rectifying(), grouped()};

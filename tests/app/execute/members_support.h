@@ -19,7 +19,7 @@
 
 namespace convoy::app {
 
-// Returns a member whose hyperparameters and seed differ from those of every other number.
+// Returns a member. Each number gives other hyperparameters and another seed.
 inline Member numbered_member(int number) {
   const auto n = static_cast<float>(number);
   Member member;
@@ -35,8 +35,8 @@ inline Member numbered_member(int number) {
   return member;
 }
 
-// Trains `count` members from number `first` on. All members with even numbers have the same
-// batches, and all with odd numbers have others. A batch is loaded once for all its members.
+// Trains `count` members from number `first` on. Members with even numbers have one sequence of
+// batches, members with odd numbers another. Each batch is loaded once for all its members.
 class MembersRun {
  public:
   MembersRun(const Network& network, StepOptions options, int first, int count) : first_(first) {
@@ -123,7 +123,7 @@ inline void expect_same_member(const CheckpointState& found, const CheckpointSta
   }
 }
 
-// Expects that each `every`-th member gets the same bits as alone.
+// Expects that every `every`-th member gets the bits of a training alone.
 inline void expect_members_as_alone(const Network& network, const StepOptions& options, int count, int steps,
                                     int every = 1) {
   MembersRun all(network, options, 0, count);

@@ -115,8 +115,8 @@ TEST(MixedStep, MixesInBf16WhereActivationsAre) {
   EXPECT_EQ(type_of(graph.mix_of_images), kernels::DType::i32);
 }
 
-// The first layer and the loss may be on different stages of a partitioned step. The first layer
-// must be on the stage of the images, because evaluation reads them without mixing.
+// In a partitioned step, the first layer and the loss may be on different stages. Images must be
+// mixed on the stage of the first layer, where evaluation reads them without mixing.
 TEST(MixedStep, ImagesMixOnTheStageOfTheFirstLayerNotOfTheLoss) {
   const StepGraph graph = build_step_graph(fuse(residual()), {.mixing = true});
   const StepDependences dependences = find_dependences(graph);

@@ -1,5 +1,5 @@
-// Tests how many bytes a run plans, and that memory which ranks share is reserved by the given
-// functions.
+// Tests how many bytes a run plans. Memory that ranks share must be reserved by the functions in
+// the request.
 #include "app/execute/model_memory.h"
 
 #include <gtest/gtest.h>

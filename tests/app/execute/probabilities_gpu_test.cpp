@@ -18,7 +18,7 @@ using kernels::Backend;
 constexpr std::int64_t kBatch = 32, kImages = 32 * 9 - 5;
 
 // Returns a network with `classes` outputs. The number of threads that copy the probabilities to
-// the host depends on it.
+// the host depends on `classes`.
 Network small(int classes) {
   Network net("small", {kBatch, 3, 8, 8});
   const LayerId conv = net.add("conv", Conv2d::square(16, 3, 1, 1, true), net.input());

@@ -21,7 +21,7 @@ inline std::string missing_devices(kernels::Backend backend) {
   std::int32_t here = 0;
   try {
     here = kernels::gpu_count();
-  } catch (const std::runtime_error&) {  // without a driver there is no GPU
+  } catch (const std::runtime_error&) {  // no driver, so there is no GPU
   }
   const int ranks = world().local_size();
   const std::int32_t found = world().all_reduce(here, comm::ReduceOp::min, "devices");

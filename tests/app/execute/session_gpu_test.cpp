@@ -103,8 +103,8 @@ struct NamedNetwork {
 };
 void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.name; }
 
-// Each network is a separate test. So sanitizers, under which a step takes seconds, can run them in
-// parallel.
+// Each network is a test of its own, so that ctest can run them in parallel under sanitizers, where
+// a step takes seconds.
 class CudaSessionOf : public CudaSession, public testing::WithParamInterface<NamedNetwork> {};
 INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
                          testing::Values(NamedNetwork{"every_op", every_op},
@@ -137,7 +137,7 @@ struct Pretending {
   ~Pretending() { kernels::gemm::pretend_major(0); }
 };
 
-// Tests the kernels for this GPU, and then the more general kernels for any GPU from sm_80 on.
+// Tests the kernels for this GPU, and then those for GPUs from sm_80 on.
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
   for (const Network& network : {residual(), grouped()}) {
     Session exact(network, options(Backend::cuda), ranks_);
@@ -211,7 +211,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
     EXPECT_EQ(found, expected) << lanes << " lanes";
     const auto steps = traced.traced_steps();
     ASSERT_EQ(steps.size(), 2u);
-    // The most nanoseconds by which the two clocks may differ.
+    // The largest difference of the two clocks in nanoseconds.
     constexpr std::int64_t kClocks = 200'000;
     for (std::size_t step = 0; step < 2; ++step) {
       ASSERT_GT(steps[step].size(), 10u);
@@ -232,8 +232,9 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
   }
 }
 
-// Steps keep freed memory unused for a while (the reuse delay), so that lanes need not wait. Under
-// a memory limit a step must first do without this delay, and only then run operations again.
+// A step does not reuse freed memory for a while (the reuse delay), so that lanes need not wait for
+// each other. Under a memory limit, a step must first give up the delay, and only then run
+// operations again.
 TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   const Network network = residual();
   StepOptions limited = options(Backend::cuda);
@@ -246,8 +247,8 @@ TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   expect_same_bits(state_of(tight), state_of(roomy));
 }
 
-// Tries several limits. The lowest is the least memory that is possible; the highest is 70 % of the
-// way from there to the memory of a step without a limit.
+// Tries several limits, from the least possible memory up to 70 % of the way to the memory of a
+// step without a limit.
 TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
   for (const Network& network : {every_op(), residual(), grouped(), plain(8, 32)})
     for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
@@ -272,8 +273,8 @@ TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
     }
 }
 
-// Copies run on the copy engines while kernels run, with several steps in flight. In such small
-// networks the planner may find no copy useful; the next test makes all possible copies.
+// Copies to and from host memory run at the same time as kernels, with several steps in flight. In
+// such small networks the planner may find no copy useful. The next test makes all possible copies.
 TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
   for (const Network& network : {every_op(), residual(), grouped()})
     for (const Precision precision : {Precision::fp32, Precision::bf16})
@@ -300,7 +301,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
       }
 }
 
-// Copies all tensors to host memory that can wait there, even if that makes the step slower.
+// Copies every tensor to host memory for which that is possible, even if it makes the step slower.
 TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const Network network = residual();
   const StepOptions all = options(Backend::cuda, Precision::bf16);
@@ -347,8 +348,8 @@ TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
   }
 }
 
-// A session that gets batches of random, augmented images. The images are copied to the device for
-// each step, or all are on the device from the start.
+// A session that gets batches of random, augmented images. Each step's images are copied to the
+// device, or all images are stored there from the start.
 struct Fed {
   std::shared_ptr<data::RandomImages> set =
       std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 50, 3);
@@ -417,8 +418,8 @@ TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
     EXPECT_EQ(calls.named("cudaGraphLaunch"), kSteps) << calls.text();
     const bool streamed = kind == InputOptions::Kind::streamed;
     EXPECT_EQ(calls.named("cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
-    // A step makes one call. If its images are copied, it makes three more: for the copy, for the
-    // event after it, and for the wait of the computation.
+    // A step makes one call. If its images are copied, three more calls follow: the copy, an event
+    // after it, and the wait of the computation for the event.
     EXPECT_EQ(calls.named("cuda"), streamed ? 4 * kSteps : kSteps) << calls.text();
   }
 }

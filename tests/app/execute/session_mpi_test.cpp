@@ -11,8 +11,8 @@
 #include "tests/mpi/world.h"
 
 namespace {
-// The number of allocations of more than 1024 bytes, of which a step must make none. Smaller ones
-// do not count, because oneDNN allocates a small list of arguments in every call.
+// Counts allocations of more than 1024 bytes, of which a step must make none. Smaller ones do not
+// count, because oneDNN allocates a short list of arguments in every call.
 std::atomic<long> allocation_count = 0;
 
 void count(std::size_t bytes) {

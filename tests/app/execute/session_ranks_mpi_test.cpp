@@ -18,12 +18,12 @@ namespace {
 using kernels::Backend;
 using test::world;
 
-// The number of images in a global batch, which 1, 2, 3, 4, 6 or 8 ranks divide evenly.
+// The number of images in a global batch. 1, 2, 3, 4, 6 or 8 ranks divide it evenly.
 constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;
 constexpr int kSteps = 12;
 
-// Returns a network with a batch norm between convolutions, and with a layer whose gradients fill
-// several buckets, each of which the ranks sum in one operation.
+// Returns a network with a batch norm between convolutions. One layer's gradients fill several
+// buckets (the ranks sum the gradients of a bucket in one operation).
 Network network_of(std::int64_t batch) {
   Network net("ranks", {batch, 3, 8, 8});
   const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1), net.input());
@@ -191,8 +191,8 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   }
 }
 
-// Between two calls of exchange_averages() evaluations must test the averages. After the second
-// call the parameters must be the same as before the first.
+// exchange_averages() swaps parameters and averages. After the first call an evaluation must use
+// the averages, and after the second call the old parameters.
 TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   for (const Precision precision : precisions()) {
     StepOptions options;
@@ -256,8 +256,8 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   EXPECT_EQ(calls.named("cuda"), kCounted) << calls.text();
 }
 
-// The update fills the device with its thread blocks. The time stamps of its begin and of the
-// buckets' ends must not wait for these blocks.
+// The update's thread blocks fill the device. Its time stamps, and those of the buckets' ends, must
+// not wait for these blocks.
 TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   if (GetParam() != Backend::cuda) GTEST_SKIP() << "only a device traces steps by stamps";
   const std::int64_t batch = kGlobalBatch / world().size();
@@ -282,7 +282,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   for (const TracedStep& step : session.traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
     constexpr double kBytesPerNanosecond = 10'000;  // no memory is faster than this
-    // The most nanoseconds between time stamps that are taken at the same point of the program.
+    // Time stamps at the same point of the program differ by at most these nanoseconds.
     constexpr std::uint64_t kStamps = 50'000;
     EXPECT_GT(static_cast<double>(updated.end - updated.begin),
               static_cast<double>(update->bytes) / kBytesPerNanosecond);

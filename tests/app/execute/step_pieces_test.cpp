@@ -1,5 +1,5 @@
-// Tests that each piece of a step (step_pieces.h) needs only the parts of the state that it names:
-// the rest of the memory must not change the results.
+// Tests the pieces into which a step is divided (step_pieces.h). A piece names the parts of the
+// state that no earlier piece has used. No other memory may change the results.
 #include "app/execute/step_pieces.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace convoy::app {
 namespace {
 
-// A gate that gives a session the memory it asks for, and never lets it wait.
+// A gate that gives a session all the memory it asks for and admits it at once.
 class OpenGate final : public DeviceGate {
  public:
   MemoryPlace reserve(const MemoryNeed& need) override {
@@ -59,8 +59,8 @@ struct Run {
   std::unique_ptr<Session> session;
 };
 
-// Runs two steps in one session as a whole, and in another session piece by piece. There the state
-// begins as NaN, and before each piece only the parts that the piece names are copied into it.
+// Runs two steps as a whole in one session, and piece by piece in another. In the second session
+// the state starts as NaN. Before each piece, only the parts that it names are copied there.
 void expect_pieces_bring_all(const Network& network, const StepOptions& options) {
   Run whole(network, options), pieces(network, options);
   for (int step = 0; step < 2; ++step) {

@@ -13,7 +13,6 @@
 namespace convoy::app {
 namespace {
 
-// Freezes the parameters for which `frozen` returns true.
 Network freeze(Network network, const std::function<bool(const Layer&, const ParameterSpec&)>& frozen) {
   for (LayerId id = 0; id < std::ssize(network.layers()); ++id) {
     const Layer layer = network.layers()[static_cast<std::size_t>(id)];

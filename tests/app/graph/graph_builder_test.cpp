@@ -39,7 +39,6 @@ StepGraph build(const Network& network, int ranks = 1) {
   return build_step_graph(network, options);
 }
 
-// Calls check(network) for every network, both plain and fused.
 template <typename Check>
 void for_each_network(Check check) {
   for (const Network& network : networks()) {
@@ -179,8 +178,8 @@ TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
   EXPECT_EQ(sums_in_backward, 3);
 }
 
-// A batch norm and a shortcut read the input of every block. The backward of the batch norm adds
-// both gradients.
+// In these networks a batch norm and a shortcut read the input of a block. The backward of the
+// batch norm must add both gradients.
 TEST(GraphBuilder, PreActivationBlocksNeedNoSumsInBackward) {
   const StepGraph graph = build_step_graph(fuse(make_network("wrn16_2", {2, 3, 8, 8}, 10)), {});
   EXPECT_EQ(count<AddForward>(graph), 6) << "one for each block, in forward";

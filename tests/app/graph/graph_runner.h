@@ -45,7 +45,7 @@ class GraphRunner {
   const StepGraph& graph() const { return compiled_.graph; }
   kernels::StepControl& control() { return control_; }
 
-  // Runs the step and returns the mean loss over the valid samples of the batch.
+  // Runs the step and returns the mean loss over the samples that are not padding.
   double run() {
     for (const kernels::Launch& launch : launches_) launch({});
     return metrics()[0] / control_.global_valid;

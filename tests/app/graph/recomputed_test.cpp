@@ -1,5 +1,5 @@
-// Under a memory limit operations of forward run again in backward, which recomputes tensors
-// instead of keeping them. Tests which operations can, and which outputs the second run leaves out.
+// Under a memory limit, forward operations run again in backward instead of keeping their outputs.
+// Tests which operations can do so, and which outputs the second run leaves out.
 #include "app/graph/recomputed.h"
 
 #include <gtest/gtest.h>

@@ -69,7 +69,8 @@ def model_of(name, classes=CLASSES):
 
 
 def varied(model):
-    # With the statistics of a new network it would not show if Convoy lost them, so change them.
+    # Change the statistics, because a test would not notice if the defaults of a new network were
+    # lost.
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-0.1, 0.1)

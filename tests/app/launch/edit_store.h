@@ -34,7 +34,6 @@ inline void rename_classes(const std::string& from, const std::string& to,
   ASSERT_GE(H5Fclose(file), 0);
 }
 
-// Replaces every label of a split by number_of[label].
 inline void renumber_labels(const std::string& store, const std::string& split,
                             const std::vector<std::int32_t>& number_of) {
   const hid_t file = H5Fopen(store.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);

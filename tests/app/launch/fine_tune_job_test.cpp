@@ -29,8 +29,7 @@ class FineTuning : public TrainJob {
   static const std::string kLower;
 };
 
-// Freezes the first layers of wrn10_1, whose groups are layer1 to layer3, and a single weight in
-// layer3.
+// Freezes the first convolution, the layers layer1 and layer2 of wrn10_1, and one weight in layer3.
 const std::string FineTuning::kLower =
     "--freeze 'conv1.*' --freeze 'layer[12].*' --freeze 'layer3.*conv2.weight' ";
 

@@ -1,5 +1,5 @@
-// Tests `convoy train --members` in whole jobs: every member (one of the trainings that run
-// together) ends with the same parameters, to the bit, and the same files as alone on one rank.
+// Tests `convoy train --members` in whole jobs. Every member (one of the trainings that run
+// together) must end with the bits and the files of a training alone on one rank.
 #include <sstream>
 
 #include "tests/app/launch/train_job.h"
@@ -140,7 +140,7 @@ TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
 
 TEST_F(MembersJob, ASignalSavesAll) {
   const std::string job = command(2, members("stopped", "seed=1..3", "--steps 4000"));
-  fs::create_directories(out(member("stopped", 1)));  // the job's log is in it
+  fs::create_directories(out(member("stopped", 1)));  // for the job's log
   const pid_t pid = start_until(job, member("stopped", 1), 3);
   ::kill(pid, SIGUSR1);
   EXPECT_EQ(wait_for(pid), 75) << log(member("stopped", 1));
@@ -157,8 +157,8 @@ TEST_F(MembersJob, ASignalSavesAll) {
   EXPECT_EQ(checkpoints[2], checkpoints[0]);
 }
 
-// In µP the members' networks have other initial values and rates than in the standard
-// parametrisation. So a run must not be resumed in the other parametrisation.
+// In the µP parametrisation, networks have other initial values and learning rates than in the
+// standard one. So a run must not resume in the other parametrisation.
 TEST_F(MembersJob, MayBeParametrisedByWidth) {
   const auto line = [](const std::string& name, const std::string& flags) {
     return train(name, "--limit-train 51 --steps 2 --parametrisation mup " + flags, "wrn10_2");
@@ -181,8 +181,8 @@ TEST_F(MembersJob, MayBeParametrisedByWidth) {
       << other.text;
 }
 
-// Members of five shapes: widths, another network with dropout, and steps with other parts. Three
-// of them share their batches. They resume on another number of ranks.
+// The members have five shapes: other widths, another network, and steps with other options. Three
+// members share their batches. All must resume on another number of ranks.
 TEST_F(MembersJob, MayHaveDifferentShapes) {
   const std::string file = (folder() / "shapes.toml").string();
   std::ofstream(file) << "[[member]]\nwidth = 1\n[[member]]\nmodel = \"mobilenet_v2\"\n"
@@ -217,8 +217,8 @@ TEST_F(MembersJob, MayHaveDifferentShapes) {
   EXPECT_EQ(table("shapes").at(3)[1], "finished");
 }
 
-// All members of the second shape diverge, so its session stops. The others go on, and the worse
-// half of them is stopped by halving, which looks at all shapes.
+// All members of the second shape diverge, so its session stops. The others go on. Halving must
+// compare the members of all shapes, and stop the worse half.
 TEST_F(MembersJob, OfDifferentShapesDivergeAndAreHalved) {
   const std::string file = (folder() / "diverging.toml").string();
   std::ofstream(file) << "[[member]]\n[[member]]\nwidth = 2\nlearning-rate = 1e30\n"

@@ -1,5 +1,5 @@
-// Tests jobs whose network is an ONNX file: training, the same bits however the run is divided, and
-// a file that changes.
+// Tests jobs whose network is an ONNX file: training, the same bits on any number of ranks, and a
+// file that changes between runs.
 #include "tests/app/launch/train_job.h"
 #include "tests/app/model/import/model_maker.h"
 
@@ -89,7 +89,8 @@ TEST_F(ModelFileJob, EvaluatesAFileOnlyForItsOwnClasses) {
   EXPECT_EQ(run(command(1, "evaluate --data " + three)).status, 2);
 }
 
-// A folded network cannot be trained as it was, but it gives the same results.
+// In a folded file, batch norms are merged into convolutions. Such a network cannot be trained, but
+// must give the same results.
 TEST_F(ModelFileJob, EvaluatesAndPredictsWithAFoldedFileButTrainsNone) {
   ASSERT_EQ(run(command(1, train("plain", "--steps 3"))).status, 0);
   const std::string folded = (folder() / "folded.onnx").string();

@@ -1,7 +1,7 @@
 // Tests whole training jobs with --partition, which divides a step into stages, one for each rank.
-// The jobs must get the losses of one rank, within memory that is too small for one rank.
-// CONVOY_JOB_FLAGS may name the backend and the precision. A test that needs more GPUs than there
-// are is skipped.
+// The losses must be those of one rank, although the memory is too small for one rank.
+// CONVOY_JOB_FLAGS may name the backend and the precision. Tests that need more GPUs than there are
+// are skipped.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -61,8 +61,8 @@ class PartitionJob : public testing::Test {
     return values;
   }
 
-  // Trains on one rank without a limit, and then on `ranks` ranks, each with `share` (0 to 1) times
-  // the memory that the first run took. Expects the same results.
+  // Trains on one rank without a memory limit, and then on `ranks` ranks, each of which may use
+  // `share` (0 to 1) of the memory of the first run. Expects the same results.
   void expect_same_run(const std::string& model, int ranks, double share) const {
     const std::string common = "--model " + model + " --global-batch 8 --steps 3";
     const Outcome whole = train(1, "whole", common);
@@ -92,8 +92,8 @@ TEST_F(PartitionJob, ResNetOnFourRanks) { expect_same_run("resnet18_cifar", 4, 0
 TEST_F(PartitionJob, ResNetOnTwoRanksThatHoldIt) { expect_same_run("resnet18_cifar", 2, 1); }
 TEST_F(PartitionJob, BranchesOnThreeRanks) { expect_same_run("googlenet", 3, 0.6); }
 
-// Two replicas of two stages each must get the same bits as two replicas of one rank each, because
-// sums over replicas have a fixed order.
+// Two replicas of the network, each in two stages, must give the bits of two replicas on one rank
+// each. Sums over replicas have a fixed order.
 TEST_F(PartitionJob, ReplicasOfPartsAreReplicas) {
   const std::string common = "--model wrn10_1 --global-batch 7 --steps 4";
   const Outcome replicas = train(2, "replicas", common);
@@ -129,8 +129,8 @@ TEST_F(PartitionJob, ResumesAcrossPartitions) {
   for (const char* name : {"mixed", "back"}) {
     const std::vector<double> found = losses(name);
     ASSERT_EQ(found.size(), expected.size());
-    // The losses differ in their last digits: the norm of the gradients, by which they are clipped,
-    // is summed in another order if there are stages.
+    // The losses may differ in their last digits. With stages, the norm that clips the gradients is
+    // summed in another order.
     for (std::size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], expected[i], 1e-5 * std::abs(expected[i])) << name << ", step " << i;
   }

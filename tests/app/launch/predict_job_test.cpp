@@ -11,7 +11,7 @@ constexpr const char* kPython = "/usr/bin/python3 ";
 
 class PredictJob : public TrainJob {
  protected:
-  // Trains lenet for a few steps and writes its test images as PNG files, in one folder per class.
+  // Trains lenet for a few steps. Writes its test images as PNG files into one folder per class.
   static void SetUpTestSuite() {
     TrainJob::SetUpTestSuite();
     const Outcome trained = run(command(1, train("run", "--steps 25 --learning-rate 0.02", "lenet")));
@@ -77,8 +77,8 @@ TEST_F(PredictJob, StoreFolderAndRanksGiveTheSame) {
   EXPECT_TRUE(one.starts_with("path,class_1,probability_1,class_2,")) << one.substr(0, 80);
   EXPECT_EQ(oracle("same " + out("store.csv") + " " + out("one.csv")), "");
   EXPECT_EQ(table("two.csv", 2, "--batch 16 --data " + out("png")), one);
-  // With another number of threads oneDNN adds in another order, so the last digits may differ and
-  // the tables are compared with a tolerance.
+  // With two threads, oneDNN adds in another order. The last digits may differ, so the oracle
+  // compares the tables with a tolerance.
   table("threads.csv", 1, "--batch 16 --threads 2 --data " + out("png") + " --top 10");
   EXPECT_EQ(oracle("same " + out("store.csv") + " " + out("threads.csv")), "");
   const Outcome to_output =
@@ -98,7 +98,7 @@ TEST_F(PredictJob, LabelsThatFitGiveTheAccuracy) {
   const std::string one_class = fs::directory_iterator(out("png"))->path();
   EXPECT_EQ(top1(line("--data " + one_class)), "none");
   EXPECT_NE(top1(line("--split train --data " + data())), expected);
-  // The store has other classes, so its labels must not count, but its images must be classified.
+  // The labels of a store with other classes must not count, but its images must be classified.
   ASSERT_EQ(run(std::string(CONVOY_PROGRAM) + " data synth " + out("other.h5") +
                 " --classes 3 --size 32 --train 9 --test 9")
                 .status,

@@ -1,5 +1,5 @@
-// Tests `convoy share` in whole processes: every job leaves the bits of a run alone, and one job's
-// failure ends no other job.
+// Tests `convoy share`, which runs several jobs in one process. Every job must end with the bits of
+// a run alone, and a job that fails must end no other job.
 #include <algorithm>
 
 #include "tests/app/launch/train_job.h"
@@ -30,7 +30,7 @@ class ShareJob : public TrainJob {
   static std::string share(const std::string& jobs, const std::string& name, const std::string& flags = "") {
     return std::string(CONVOY_PROGRAM) + " share " + jobs + " --out " + out(name) + " " + flags;
   }
-  // Starts the jobs of the file and waits until the job has logged `step` steps.
+  // Starts the jobs of the file, and waits until `job` has logged `step` steps.
   static pid_t start_share(const std::string& jobs, const std::string& name, const std::string& job,
                            std::size_t step) {
     fs::create_directories(out(name + "/" + job));
@@ -43,8 +43,7 @@ class ShareJob : public TrainJob {
     const json all = report(name)["jobs"];
     return *std::find_if(all.begin(), all.end(), [&](const json& one) { return one["name"] == job; });
   }
-  // Returns the SHA-256 of the parameters after the training ran alone. Runs it only once for all
-  // tests.
+  // Returns the SHA-256 of the parameters of a run alone. All tests use the same run.
   static std::string alone(const Training& one) {
     const std::string name = "alone-" + one.name;
     if (!fs::exists(fs::path(out(name)) / "summary.json")) {
@@ -81,8 +80,8 @@ TEST_F(ShareJob, EveryJobHasTheBitsOfARunAlone) {
   }
 }
 
-// A missing file, a loss that is not finite, a folder in use and too little memory each end one
-// job.
+// A missing file, a loss that is not finite, a folder in use and too little memory: each must end
+// only its own job.
 TEST_F(ShareJob, AFailureEndsOneJob) {
   const Training good = trainings()[1];
   std::string text = table(good);
@@ -149,9 +148,9 @@ TEST_F(ShareJob, TakesAndDropsJobsWhileItRuns) {
   EXPECT_EQ(run(share("", "open", "--remove endless")).status, 2) << "nobody runs there now";
 }
 
-// A running `convoy share` must obey orders, here to remove a job, also while it measures steps,
-// which takes seconds here. So the removed job ends before the prediction is printed, which then
-// speaks of the other job only.
+// A running `convoy share` must obey orders even while it measures steps, which takes seconds here.
+// The order removes a job. So the job must end before the prediction is printed, and the prediction
+// must be for the other job only.
 TEST_F(ShareJob, ObeysOrdersWhileItMeasures) {
   const Training slow{"slow", "wrn10_1", ""}, other{"other", "wrn10_1", "seed = 2\n"};
   fs::create_directories(out("measures/other"));

@@ -1,5 +1,5 @@
-// Tests --accumulate and --ema in whole jobs. Steps in parts must equal steps of the whole batch,
-// averages must equal those computed here, and resumed runs must have the same bits.
+// Tests --accumulate and --ema in whole jobs. A step in parts must give the results of a step on
+// the whole batch. Averages must be those computed here. A resumed run must have the same bits.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +11,8 @@ namespace {
 
 class TrainAverage : public TrainJob {
  protected:
-  // Returns the arguments that train a network without batch norm. With batch norm a step in parts
-  // would differ from a whole step, because statistics are those of each part.
+  // Returns the arguments of a training without batch norm. A batch norm would use the statistics
+  // of each part of a step, and so give other results than on the whole batch.
   static std::string plain(const std::string& name, const std::string& flags) {
     return "train --model cifar10_quick --data " + data() +
            " --seed 1 --threads 1 --log-every 1 --learning-rate 0.01 --flip --crop-padding 4 --out " +
@@ -51,8 +51,8 @@ class TrainAverage : public TrainJob {
   }
 };
 
-// An epoch of 600 images has 11 steps of 52 images, in four parts of 13. Its last step has 28
-// images, in parts of 13, 13 and 2.
+// An epoch of 600 images has 11 steps of 52 images (four parts of 13), and one of 28 images (parts
+// of 13, 13 and 2).
 TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
   ASSERT_EQ(run(command(1, plain("whole", "--global-batch 52 --steps 15"))).status, 0);
   for (const int ranks : {1, 2}) {
@@ -105,7 +105,7 @@ TEST_F(TrainAverage, AveragesFollowWeightsAndStatistics) {
   }
 }
 
-// Tests report the plain cross-entropy, also if the training smooths its labels.
+// A test must report the plain cross-entropy, even if the training smooths its labels.
 TEST_F(TrainAverage, TheAverageIsTestedReportedAndChosen) {
   const Outcome job =
       run(command(2, train("tested", "--ema 0.9 --epochs 3 --learning-rate 0.05 --label-smoothing 0.1")));

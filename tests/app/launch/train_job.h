@@ -46,9 +46,8 @@ class TrainJob : public testing::Test {
            " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM + " " +
            verb_and_flags;
   }
-  // Returns the arguments that train a small network with batch norm. Its batch of 51 images cannot
-  // be divided evenly by 2 or 4 ranks, and the last batch of an epoch is short (600 = 11 * 51 +
-  // 39).
+  // Returns the arguments that train a small network with batch norm. Neither 2 nor 4 ranks divide
+  // its batch of 51 images evenly, and the last batch of an epoch has 39 images.
   static std::string train(const std::string& name, const std::string& flags,
                            const std::string& model = "wrn10_1") {
     return "train --model " + model + " --data " + data() +
@@ -75,7 +74,6 @@ class TrainJob : public testing::Test {
     return values;
   }
 
-  // Starts a job and waits until it has logged `step` steps.
   static pid_t start_until(const std::string& job, const std::string& name, std::size_t step) {
     const pid_t pid = ::fork();
     if (pid == 0) {

@@ -109,7 +109,7 @@ TEST_F(TrainJob, ADamagedCheckpointIsReportedOnceAndPassedOver) {
   EXPECT_EQ(sha("damaged"), before);
 }
 
-// A mistake of one rank must end the job at once, whatever collective the other ranks are in.
+// An error of one rank must end the job at once, whatever collective the other ranks are in.
 TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
   const std::string wrapper = out("wrapper.sh");
   std::ofstream(wrapper) << "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || set -- \"$@\" --memory-limit "
@@ -135,7 +135,7 @@ TEST_F(TrainJob, ProcessesWithoutMpiSayOnceWhatTheyAllFind) {
 }
 
 TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
-  // 20 MiB are enough for the files that MPI itself writes, but not for resnet18 and its momenta.
+  // 20 MiB are enough for the files that MPI writes, but not for a checkpoint of resnet18.
   const Outcome job =
       run("sh -c 'ulimit -f 40960; exec " +
           command(1, "train --model resnet18_cifar --global-batch 4 --steps 2 --limit-test 4 --data " +

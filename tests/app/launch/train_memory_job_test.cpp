@@ -46,8 +46,8 @@ TEST_F(TrainMemoryJob, AnyLimitDownToTheLeastChangesNoBit) {
   }
 }
 
-// Runs whose activations wait in host memory must end with the same bits as runs without a limit:
-// with dropout and augmentation, on one and two ranks, and resumed in the middle of an epoch.
+// Runs that copy activations to host memory and back must end with the bits of a run without a
+// limit. The cases have dropout and augmentation, one and two ranks, and a resumed run.
 TEST_F(TrainMemoryJob, ActivationsThatWaitInHostMemoryChangeNoBit) {
   for (const auto& [model, ranks] : {std::pair{"googlenet", 1}, {"wrn10_1", 2}}) {
     const std::string common = "--limit-test 8 --flip --crop-padding 4 --overwrite --steps ";

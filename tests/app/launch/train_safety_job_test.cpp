@@ -1,6 +1,6 @@
-// Tests that runs are refused, or warn, that would otherwise be wrong without any message: ranks
-// with different options or data, classes in another order, folders that hold a run already, and
-// learning rates that jump.
+// Tests runs that would give wrong results without any message. They must be refused or must warn:
+// ranks with different options or data, classes in another order, a folder that already holds a
+// run, and a learning rate that jumps.
 #include <array>
 #include <numeric>
 
@@ -143,8 +143,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
     }
     fs::remove_all(fs::path(out("held")) / kept);
   }
-  // The folder holds only a manifest, as after a run that failed before its first step. A new run
-  // may use such a folder.
+  // The folder now has only a manifest, as after a run that failed before its first step. A new run
+  // may use it.
   EXPECT_EQ(run(command(1, train("held", "--steps 4 --checkpoint-every-steps 1", "lenet"))).status, 0);
   const Outcome replaced = run(command(2, train("held", "--steps 2 --overwrite", "lenet")));
   EXPECT_EQ(replaced.status, 0) << replaced.text;
@@ -159,8 +159,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
 TEST_F(TrainSafety, ALongerRunSaysThatItsRateJumps) {
   const std::string cosine = "--schedule cosine --learning-rate 0.05 --eval-every 0 ";
   ASSERT_EQ(run(command(1, train("cosine", cosine + "--epochs 1", "lenet"))).status, 0);
-  // An epoch has 12 steps. In its last step the rate is (1 + cos(11 pi / 12)) / 2 of the learning
-  // rate. In the 13th of 24 steps it is half of the learning rate.
+  // An epoch has 12 steps. The last rate of that run is (1 + cos(11 pi / 12)) / 2 times the
+  // learning rate. The 13th of 24 steps has half of the learning rate.
   expect_line(run(command(2, train("cosine", cosine + "--steps 24 --resume", "lenet"))), 0,
               "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends "
               "on that: the "

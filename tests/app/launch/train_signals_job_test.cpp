@@ -44,8 +44,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(2, train("unstopped", flags)));
   ASSERT_EQ(whole.status, 0) << whole.text;
-  // Sends the signal to every rank, as Slurm does; only to the launcher, which passes it on; only
-  // to one rank; and, as the last case, to every rank before the first step.
+  // The signal goes to every rank, as from Slurm; only to mpirun, which passes it on; only to one
+  // rank; or to every rank before the first step.
   for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
     const std::string name = "stopped-" + std::string(way);
     const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
@@ -69,8 +69,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   }
 }
 
-// Signals must not interrupt the thread that computes. If they did, oneDNN's AVX2 kernels for the
-// large layers of lenet would let the handler overwrite data on the heap.
+// Signals must not interrupt the thread that computes. In oneDNN's AVX2 kernels for lenet's large
+// layers, a signal handler would overwrite data on the heap.
 TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   const std::string flags = "--steps 12 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(1, train("calm", flags, "lenet")));
@@ -87,8 +87,8 @@ TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   EXPECT_EQ(sha("stormy"), sha("calm"));
 }
 
-// A user presses ^C (SIGINT). The first one saves a checkpoint and stops the run; a second one ends
-// the run at once, in the middle of its step.
+// The first ^C (SIGINT) must save a checkpoint and stop the run. The second must end the run at
+// once, in the middle of its step.
 TEST_F(TrainSignals, AnInterruptCheckpointsAndASecondOneKills) {
   const std::string program = std::string(CONVOY_PROGRAM) + " ",
                     flags = "--steps 60 --checkpoint-every-epochs 0";

@@ -11,7 +11,7 @@
 namespace convoy::app {
 namespace {
 
-// Returns the rates of stochastic depth, each with the name of the layer before it.
+// Returns the rate of every stochastic depth, by the name of the layer before it.
 std::map<std::string, float> rates_of(const Network& network) {
   std::map<std::string, float> rates;
   for (const Layer& layer : network.layers()) {

@@ -1,5 +1,5 @@
-// Tests what an exported ONNX file holds: all outputs, the parameters by their names, and folded
-// batch norms.
+// Tests the content of an exported ONNX file: all outputs, the parameters by their names, and batch
+// norms that are folded into convolutions.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// fuse() merges layers, such as a batch norm with the ReLU after it. Tests that it does not lose,
-// rename or reorder parameters, and that it keeps tensors that other layers read.
+// fuse() merges layers, for example a batch norm with the ReLU after it. It must not lose, rename
+// or reorder parameters, and must keep tensors that other layers read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ int count(const Network& network) {
 
 struct Expected {
   const char* name;
-  int relus, adds;  // the numbers of layers of these kinds that remain
+  int relus, adds;  // numbers of these layers that must remain
 };
 
-// The layers that fuse() cannot merge: ReLUs after linear layers, and additions without a ReLU
-// after them, as in pre-activation blocks.
+// fuse() cannot merge a ReLU after a linear layer, nor an addition without a ReLU after it, as in
+// pre-activation blocks.
 constexpr Expected kFusedZoo[] = {{"linear", 0, 0},         {"mlp", 2, 0},       {"lenet", 1, 0},
                                   {"cifar10_quick", 0, 0},  {"alexnet", 2, 0},   {"vgg16", 2, 0},
                                   {"googlenet", 0, 0},      {"resnet18", 0, 0},  {"resnet152", 0, 0},

@@ -128,7 +128,7 @@ inline Network modern() {
   return net;
 }
 
-// Returns a network as VGG: convolutions with ReLUs, pools, and a classifier.
+// Returns a network like VGG: convolutions with ReLUs, pools, and a classifier.
 inline Network plain(std::int64_t batch, std::int64_t size = 16, int channels = 8) {
   Network net("plain", {batch, 3, size, size});
   LayerId x = net.input();
@@ -157,8 +157,8 @@ inline Network auxiliary() {
 }
 
 // Returns a network whose layers read all earlier layers, as in DenseNet. A batch norm over a
-// concatenation needs the sums of its parts. In the last one a part is a pool, which computes no
-// sums.
+// concatenation needs the sums of all its inputs. In the last concatenation one input comes from a
+// pool, which computes no sums.
 inline Network dense() {
   Network net("dense", {4, 3, 6, 5});
   LayerId last =

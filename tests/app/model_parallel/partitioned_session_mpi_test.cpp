@@ -53,7 +53,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     return {Precision::fp32, Precision::tf32, Precision::bf16};
   }
 
-  // A function that returns the stage of a group of nodes, given the kinds of its nodes.
+  // Returns the stage for a group of nodes that must stay together, given the kinds of the nodes.
   using Choice = std::function<int(const std::set<std::string>& kinds)>;
   static StepPlacement place(const Network& network, const StepOptions& options, const Choice& choose) {
     comm::SingleRank alone;

@@ -26,9 +26,9 @@ class Planning : public testing::TestWithParam<Backend> {
     stages_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  // Makes a plan with --memory-limit `limit` (0: none), for devices with at least `device_bytes`
-  // free bytes (0: no devices). Pretends that the step in stages is predicted to take `predicted`
-  // times as long as on one rank. This rank plans without the other ranks.
+  // Makes a plan as for --memory-limit `limit` (0: none). `device_bytes` are the free bytes of each
+  // device (0: no devices). The step in stages counts as `predicted` times as slow as on one rank.
+  // Every rank plans on its own.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     StepOptions options;
     options.backend = GetParam();

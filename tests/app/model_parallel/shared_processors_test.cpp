@@ -50,9 +50,8 @@ TEST(SharedProcessors, ThreadsOfARankNeedACoreEach) {
   EXPECT_DOUBLE_EQ(shared.speed(0, kBoth, 1), 0.5);
 }
 
-// Two replicas of two stages each run on four cores, and then on two. Both replicas do the same at
-// the same time. So when a stage runs, the same stage of the other replica must count as running,
-// too.
+// Two replicas, in two stages each, run on four cores, and then on two. Both replicas run the same
+// stage at the same time, so the model must count two busy ranks for one stage.
 TEST(SharedProcessors, ReplicasRunAtTheSameTime) {
   const SharedProcessors apart = share_processors(on({{"a", {0}}, {"a", {1}}, {"a", {2}}, {"a", {3}}}), 2, 1);
   EXPECT_EQ(apart.group_of, (Cores{0, 1}));

@@ -1,8 +1,8 @@
-// Tests the predicted time of a step that is divided into stages, each of which one rank runs:
-//   - Ranks on one core must divide its time exactly.
-//   - A busy receiver must not take a transfer, and a sender must wait until its tensor is taken.
-//   - A step must not be shorter than its work or its longest path.
-//   - Programs that wait for each other must be detected.
+// Tests the predicted time of a step that is divided into stages, one for each rank:
+// - Ranks on one core must divide its time exactly.
+// - A busy receiver must not receive, and the sender must wait until the transfer ends.
+// - A step must not be shorter than its work or its longest path.
+// - Programs that wait for each other must be detected.
 #include "app/model_parallel/simulation.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
   EXPECT_NEAR(two_stages(hosts, 1.5), 30, 1e-6);
-  // Now each host also has a rank of another replica, which runs all the time that its stage runs.
+  // Now each host also runs the same stage of another replica, all the time that the stage runs.
   hosts.replicas = {2, 2};
   EXPECT_NEAR(two_stages(hosts, 1.5), 45, 1e-6);
 }
@@ -119,16 +119,16 @@ TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
 }
 
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
-  // Stage 1 takes the tensor after its node 1 (8 ms), in 3 ms. Only then can stage 0 continue with
-  // its last node (20 ms).
+  // Stage 1 runs node 1 for 8 ms and then receives for 3 ms. Only then may stage 0 run its last
+  // node (20 ms).
   EXPECT_NEAR(
       simulate_programs(one_transfer(), {{{5}, {8}, {2}, {20}}, {{0}, {0}}, {{0, 3}}, own_processors(2)}),
       8 + 3 + 20, 1e-6);
 }
 
 TEST(ProgramSimulation, TakesATransferThatArrivesWhileItWaitsForAnother) {
-  // Stage 1 waits for transfer 1, which stage 0 begins at 10 ms. Meanwhile stage 1 must take
-  // transfer 0, which arrived at 1 ms.
+  // Stage 1 waits for transfer 1, which stage 0 begins at 10 ms. While it waits, stage 1 must also
+  // receive transfer 0, which stage 0 began at 1 ms.
   StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}, {1, 1, 0, 1}};
   programs.stages = {{{Action::run, 0}, {Action::send_begin, 0}, {Action::run, 1}, {Action::send_begin, 1}},
@@ -182,7 +182,6 @@ TEST(ProgramSimulation, AStepIsNoShorterThanItsLongestPathOrItsWork) {
       dependences.group.push_back(node);
     }
     dependences.groups = nodes;
-    // The even nodes form a chain, and the odd nodes form another.
     double chain[2] = {0, 0};
     for (int node = 0; node < nodes; ++node) {
       chain[node % 2] += works[static_cast<std::size_t>(node)].ms;

@@ -1,9 +1,8 @@
 // Divides steps into tasks for the partitioner, and into stages (one per rank). The steps have bf16
-// copies of parameters and stored images, as on a GPU, but no GPU is needed.
-//   - If nodes read only the copy of a parameter, the parameter must still be counted, and it must
-//     be on exactly one stage.
-//   - The transforms of the images must be on the stage of the images.
-//   - A stage must reserve memory for copies only if it has some.
+// copies of parameters and stored images, as on a GPU, but run on the host.
+// - A parameter must be counted even if nodes read only its copy, and must be on exactly one stage.
+// - The transforms of the images must be on the stage of the images.
+// - A stage must reserve memory for copies of parameters only if it has some.
 #include "app/model_parallel/stage_graph.h"
 
 #include <gtest/gtest.h>

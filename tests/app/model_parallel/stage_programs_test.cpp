@@ -1,10 +1,10 @@
-// Runs partitioned steps, in which every rank runs one stage, without kernels. Every tensor holds
-// one symbol, a hash of the operations that led to it, instead of numbers. Symbols are where the
-// memory plan puts the tensors, so overwritten tensors are noticed. The ranks take turns at random.
+// Runs partitioned steps, one stage for each rank, without kernels. Instead of numbers, a tensor
+// holds one symbol: a hash of the operations that made it. Symbols lie where the memory plan puts
+// the tensors, so that overwriting shows. Each time, a random rank goes on.
 //
 // The ranks must not deadlock, and every send must meet its own receive. No tensor may be
 // overwritten while a reader, a send or a receive needs it. Every operation must run once, on the
-// same inputs as on one rank.
+// inputs that it has on one rank.
 #include "app/model_parallel/stage_programs.h"
 
 #include <gtest/gtest.h>
@@ -76,8 +76,8 @@ std::map<std::string, Symbol> run_whole(const CompiledGraph& whole) {
   return memory.results;
 }
 
-// The ranks and the messages between them. If `blocking` is set, a transfer can begin only at both
-// ends at once, as on a transport that moves nothing in the background.
+// The ranks and the messages between them. If `blocking` is set, a transfer begins only when both
+// ranks have come to it, as with an MPI that moves nothing in the background.
 class Ranks {
  public:
   Ranks(std::vector<CompiledGraph> stages, bool blocking, std::mt19937& random)
@@ -93,7 +93,7 @@ class Ranks {
         if (next_[rank] < nodes(rank).size() && can_go_on(rank)) able.push_back(rank);
       if (able.empty()) break;
       const std::size_t rank = able[random_() % able.size()];
-      // Run up to twenty instructions of this rank, so that the ranks drift apart.
+      // Runs up to twenty instructions of this rank, so that the ranks get out of step.
       for (auto stretch = random_() % 20; next_[rank] < nodes(rank).size() && can_go_on(rank); --stretch) {
         step(rank);
         if (stretch == 0) break;
@@ -191,7 +191,6 @@ class Ranks {
   std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
 };
 
-// Compiles the training and the evaluation step of the network, which the caller may have fused.
 CompiledSteps compile(const Network& network, int replicas) {
   const auto graph = [&](bool training) {
     return build_step_graph(network, {.training = training, .ranks = replicas});
@@ -207,8 +206,7 @@ StepPlacement random_placement(const StepGraph& graph, const StepDependences& de
   for (int group = 0; group < dependences.groups; ++group)
     of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(stages)));
   for (const int group : dependences.group) placement.stage_of.push_back(of_group[at(group)]);
-  // Use times that have nothing to do with the graph, because programs must be valid with any
-  // times.
+  // Programs must be valid whatever the times, so use times that have nothing to do with the graph.
   placement.times = sequential_times(graph);
   const std::size_t stir = random() % 3;
   for (std::size_t node = 0; node < graph.nodes.size() && stir > 0; ++node) {
@@ -276,8 +274,8 @@ TEST(StagePrograms, EveryLastingTensorIsOnOneStage) {
   EXPECT_EQ(labels, 1);
 }
 
-// In sequential_times() a node starts when the node before it ends, so a transfer and the next node
-// have the same time. The transfer must come first.
+// In sequential_times() a node starts when the node before it ends. So a transfer and the next node
+// begin at the same time. The transfer must come first.
 TEST(StagePrograms, ATensorIsSentRightAfterItsProducer) {
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);

@@ -12,8 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// If ranks pass different numbers of rounds, all ranks run the largest number, so that no rank
-// waits forever.
+// The ranks ask for different numbers of rounds. All must run the largest number, or some would
+// wait forever.
 TEST(StageTimes, CoverEveryNodeThatComputes) {
   kernels::StepControl control;
   GraphOptions options;

@@ -199,11 +199,10 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // uses the rows of 4 ranks for 2
-  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // uses the rows of 4 ranks for 8, too
-  // The operations take 4, 3, 3 and 2 ms. Weighted by its time, an operation takes 38/12 ms on
-  // average, for which the overlap is interpolated. The computation is delayed by the part of the
-  // bucket's 50 us that is not hidden.
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // from measurements with 4 ranks
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // from measurements with 4 ranks, too
+  // The operations take 4, 3, 3 and 2 ms. Their mean, weighted by time, is 38/12 ms; the overlap is
+  // interpolated there. The part of the bucket's 50 us that is not hidden delays the computation.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
   const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
   EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);
@@ -214,8 +213,8 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   std::filesystem::remove(file);
 }
 
-// Within a node gradients may be summed by a faster transport than other tensors, which is measured
-// separately. Between nodes these measurements must not count.
+// Within a node, gradients may be summed by a faster transport than other tensors, so they are
+// measured on their own. Between nodes these measurements must not count.
 TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const auto file = std::filesystem::temp_directory_path() / ("gradients-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -310,8 +309,8 @@ TEST(Prediction, OverlapByHand) {
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
 }
 
-// Four buckets are ready at the same time, when backward ends. Their sums must take place one after
-// the other, so nothing is hidden.
+// Four buckets are ready when backward ends. They must be summed one after the other, and nothing
+// is hidden.
 TEST(Prediction, TheNetworkDoesOneBucketAtATime) {
   const std::vector<TimedBucket> buckets(4, {20e6, 2});
   for (const double overlap : {0.0, 0.4, 1.0}) {
@@ -348,9 +347,9 @@ TEST(Prediction, AMaskIsABitAnElement) {
   FAIL() << "no such operation";
 }
 
-// On a GPU in bf16 and tf32, but not in fp32, a convolution does the work of the
-// batch_norm_backward_reduce of a batch norm that gets two gradients. The estimate must have as
-// many fewer operations.
+// On a GPU in bf16 and tf32, a convolution also computes the sums (batch_norm_backward_reduce) of a
+// batch norm that gets two gradients. In fp32 it does not. The estimate must leave out these
+// operations.
 TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates device = cluster().device();

@@ -44,7 +44,7 @@ class SimulateTraining : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }
-  // Writes an fp32 profile of a CPU that has the operations of an estimate.
+  // Writes a profile of a CPU in fp32, with the operations and times of an estimate.
   std::string profile() const {
     const Cluster cluster = Cluster::read(path("t.json"));
     const Network network = make_network("lenet", {16, 3, 32, 32}, 10);

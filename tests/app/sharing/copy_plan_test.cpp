@@ -1,4 +1,4 @@
-// Tests the order in which the parts of a state are copied to a device.
+// Tests the order in which the parts of a job's state are copied to the device.
 #include "app/sharing/copy_plan.h"
 
 #include <gtest/gtest.h>

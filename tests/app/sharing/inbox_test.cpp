@@ -44,8 +44,8 @@ TEST_F(ShareInbox, NobodyTakesOrdersAfterTheEnd) {
   EXPECT_THROW(request_removal(out_, "b"), UsageError) << "there is no such job";
 }
 
-// A run of `convoy share` must be able to start in the same moment in which another process asks
-// whether a run reads orders in this folder.
+// A process may ask whether a run of `convoy share` reads orders in this folder. That must not
+// disturb a run that starts at the same moment.
 TEST_F(ShareInbox, AskingStopsNoRunThatStarts) {
   { const Inbox inbox(out_); }
   std::atomic<bool> stop = false;

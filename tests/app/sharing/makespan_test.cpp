@@ -13,8 +13,8 @@ TEST(CalibrationMakespan, OneJobPausesForItsCheckpoints) {
 }
 
 // The jobs take equal turns, so the first one ends its 200 ms of steps at 400 ms. The second one
-// then runs alone for 600 of the 1000 ms in all, so only this share of its pauses (50 ms) costs
-// time. The last checkpoint of the first job (90 ms) is hidden, that of the second (20 ms) is not.
+// then runs alone for 600 of the 1000 ms in all. So only 0.6 of its pauses (50 ms) cost time. The
+// last checkpoint of the first job (90 ms) is hidden, that of the second (20 ms) is not.
 TEST(CalibrationMakespan, PausesAreHiddenWhileAnotherJobRuns) {
   const std::vector<GroupOfJobs> groups{{0, 10, {{200, 70, 90}}}, {0, 10, {{800, 50, 20}}}};
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 1000 + 50 * 0.6 + 20);
@@ -38,8 +38,8 @@ TEST(CalibrationMakespan, AHigherPriorityComesFirst) {
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 900);
 }
 
-// The jobs of a group run side by side and end at their own times: here at 100 and 400 ms of the
-// time that the group has, which is half of all time.
+// The jobs of a group run side by side and end after 100 and 400 ms of the group's time, which is
+// half of all time. The checkpoint of the first job (1000 ms) ends last.
 TEST(CalibrationMakespan, JobsOfAGroupEndOneAfterTheOther) {
   const std::vector<GroupOfJobs> groups{{0, 10, {{100, 0, 1000}, {400, 0, 50}}}, {0, 10, {{400, 0, 0}}}};
   EXPECT_DOUBLE_EQ(makespan_ms(groups, 1), 200 + 1000);

@@ -86,8 +86,8 @@ TEST(MemoryMap, APlacedJobStaysWhereItIs) {
   EXPECT_TRUE(jobs[2].placed);
 }
 
-// Random jobs in random memory: the parts of a job never overlap, inputs overlap nothing, and all
-// lies within the memory. A refusal is right only if a job alone, next to all inputs, is too large.
+// For random jobs and memory, the parts of a job must not overlap, nothing may overlap inputs, and
+// all must lie within the memory. A refusal is right only if one job and all inputs are too large.
 TEST(MemoryMap, RandomJobsKeepTheRules) {
   std::mt19937 random(7);
   const auto number = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };

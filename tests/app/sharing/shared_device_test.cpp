@@ -1,4 +1,4 @@
-// Tests how jobs share a device, with threads that play jobs on host memory.
+// Tests how jobs share a device. Threads with host memory stand for the jobs.
 #include "app/sharing/shared_device.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ SharingOptions limited(std::int64_t pages, bool prefetch = true) {
 }
 
 // Each of three jobs counts its steps in every byte of its state (5 pages), and overwrites its
-// scratch memory (4 pages). If the device has too few pages for this, the states wait in host
-// memory in turn and must come back unchanged.
+// scratch memory (4 pages). If the device has too little memory, states are copied to the host and
+// back, and must not change.
 void expect_states_survive(const SharingOptions& options, std::int64_t* swapped) {
   SharedDevice device(options);
   std::atomic<int> wrong = 0;
@@ -122,7 +122,7 @@ TEST(SharedDevice, NobodyEntersWhileAJobIsAlone) {
   EXPECT_GT(together, 0) << "jobs without common memory may be inside together";
 }
 
-// The job of low priority gets only the time that the other leaves.
+// The job of low priority must run only when the other does not.
 TEST(SharedDevice, AJobOfHigherPriorityGoesFirst) {
   SharingOptions patient;
   patient.idle = std::chrono::milliseconds(500);
@@ -156,7 +156,7 @@ TEST(SharedDevice, TurnsGoRoundStepByStep) {
     gate.reserve(need(1, 1));
     for (int step = 0; step < 50; ++step) {
       const Admission admitted(&gate, Use::step);
-      order.push_back(job);  // groups take turns, so only one job is here
+      order.push_back(job);  // no lock is needed, because the jobs take turns
       std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
   });
@@ -218,9 +218,8 @@ TEST(SharedDevice, ATrainingWaitsForAService) {
   thread.join();
 }
 
-// A training is between two pieces of its step, a service expects a step, and a third job waits to
-// have the device alone. The training must be admitted, or all three would wait for each other.
-// The step of a service may be divided into pieces, but finished() comes once a step.
+// The step of a service may be divided into pieces, but finished() comes once a step. After that, a
+// training must be admitted.
 TEST(SharedDevice, TrainingsGoOnAfterADividedStepOfAService) {
   SharedDevice device({});
   device.add({"service", 0, true}, false);
@@ -242,6 +241,8 @@ TEST(SharedDevice, TrainingsGoOnAfterADividedStepOfAService) {
   training.join();
 }
 
+// A training is between two pieces of its step, a service expects a step, and a third job waits to
+// have the device alone. The training must be admitted, or all three would wait for each other.
 TEST(SharedDevice, AStepThatHasBegunEndsForAJobThatWaitsAlone) {
   SharedDevice device({});
   const int training = device.add({"training"}, true), service = device.add({"service", 0, true}, true),
@@ -277,7 +278,7 @@ TEST(SharedDevice, AStepThatHasBegunEndsForAJobThatWaitsAlone) {
   EXPECT_EQ(done, 3);
 }
 
-// A job that comes later takes the memory of a job that has ended.
+// A job that comes later must get the memory of a job that has ended.
 TEST(SharedDevice, ALateJobGetsMemoryThatIsFree) {
   SharedDevice device(limited(12));
   const int first = device.add({"first"}, true);

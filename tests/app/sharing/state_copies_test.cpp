@@ -19,9 +19,10 @@ constexpr std::int64_t kPage = kMapAlignment, kWords = kPage / 8;
 constexpr int kLayers = 4, kStatePages = 2 * kLayers, kScratchPages = 2;
 using Words = std::vector<std::uint64_t>;
 
-// A training whose state has a page of parameters for each layer, the last layer first, and then as
-// many pages of momentum. A step has a piece for each layer, which reads its parameters, and one
-// that updates everything. A test has the pieces of the layers only.
+// A job on the simulated device. Its state has one page of parameters for each layer, from the last
+// layer to the first, and as many pages of momentum. A step of training has a piece for each layer,
+// which reads its parameters, and then a piece that updates everything. A step of evaluation has no
+// update.
 class PlayedJob {
  public:
   PlayedJob(SharedDevice& device, SimulatedQueue& queue, int number)
@@ -64,7 +65,7 @@ class PlayedJob {
   const std::uint64_t* parameters(int layer) const { return state_ + layer * kWords; }
   const std::uint64_t* momentum() const { return state_ + kLayers * kWords; }
 
-  // Runs a piece. Scratch memory passes the sum over the layers from piece to piece.
+  // Runs one piece. The sum over the layers goes through the scratch memory from piece to piece.
   static void run(std::uint64_t* state, std::uint64_t* scratch, int piece) {
     if (piece == 0) std::fill_n(scratch, kScratchPages * kWords, 0);
     if (piece < kLayers) {
@@ -84,7 +85,7 @@ class PlayedJob {
   const kernels::Stream stream_;
   std::uint64_t *state_ = nullptr, *scratch_ = nullptr;
   std::vector<std::vector<MemoryRange>> uses_;
-  Words expected_;  // the state, if the job ran alone
+  Words expected_;  // the state as if the job ran alone
   DeviceQueue::Mark step_;
 };
 
@@ -194,8 +195,8 @@ TEST(SharedDeviceCopies, AServiceIsCopiedInOnly) {
   for (const auto& job : jobs) EXPECT_EQ(job->state(), job->expected());
 }
 
-// A service leaves while parts of its state that its step does not use are still being copied in.
-// These copies must not overwrite the scratch memory of the service that comes next.
+// A service's turn ends while parts of its state are still being copied in, because its step did
+// not use them. These copies must not overwrite the scratch memory of the next service.
 TEST(SharedDeviceCopies, LateCopiesSpoilNothing) {
   SharingOptions options;
   options.memory_limit = (2 + 9) * kPage;

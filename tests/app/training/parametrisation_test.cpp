@@ -1,6 +1,6 @@
 // Tests µP (--parametrisation mup): the table of factors, and that one step changes the activations
-// by as much at every width. In the standard parametrisation the change of the logits grows with
-// the width.
+// by the same amount at every width. In the standard parametrisation the change of the logits grows
+// with the width.
 #include "app/training/parametrisation.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ using Values = std::map<std::string, std::vector<float>>;
 // The outputs of the three stages, of the layer before the head, and the logits.
 constexpr const char* kLayers[] = {"layer1.0.add", "layer2.0.add", "layer3.0.add", "avgpool", "fc"};
 
-// Returns the outputs of kLayers with the parameters of a session.
+// Runs the network with the session's parameters and returns the outputs of kLayers.
 Values activations_of(GraphRunner& runner, Session& session) {
   CheckpointState state;
   SessionState(session).capture(state);
@@ -111,7 +111,7 @@ Values activations_of(GraphRunner& runner, Session& session) {
   return all;
 }
 
-// Returns the root of the mean square by which one step changes the outputs of kLayers.
+// Returns the root mean square of the change of each of kLayers in one step.
 std::map<std::string, double> changes(const Network& network, OptimizerKind optimizer, std::uint64_t seed) {
   comm::SingleRank ranks;
   StepOptions options;
@@ -153,7 +153,8 @@ std::map<std::string, double> slopes(Parametrisation parametrisation, OptimizerK
     for (int seed = 1; seed <= seeds; ++seed) {
       Network network = network_of("wrn10_" + std::to_string(width), parametrisation, optimizer);
       if (optimizer == OptimizerKind::sgd) freeze_stem(network);
-      // The mean of log2 of the widths is 1.5, and the sum of squares about it is 5.
+      // Least squares: log2 of the widths has mean 1.5, and the squared distances from it add up to
+      // 5.
       for (const auto& [name, change] : changes(network, optimizer, static_cast<std::uint64_t>(seed)))
         all[name] += (std::log2(width) - 1.5) / 5 * std::log2(change) / seeds;
     }

@@ -1,5 +1,5 @@
-// Tests how the number of streams is chosen on which members (trainings that run together) of
-// different shapes run, with made-up times.
+// Tests how many streams are chosen for members (trainings that run together) of different shapes.
+// The times are made up.
 #include "app/training/stream_choice.h"
 
 #include <gtest/gtest.h>
@@ -10,11 +10,11 @@
 namespace convoy::app {
 namespace {
 
-// Returns the numbers of streams that were tried, in order. `ms_of` returns a step's time on a
-// number of streams.
+// Returns the numbers of streams that were tried, in order. ms_of(n) is the time of a step on n
+// streams.
 std::vector<int> tries(StreamChoice& choice, const std::function<double(int)>& ms_of) {
   std::vector<int> tried{choice.streams()};
-  double late = 1e6;  // steps that were started before a change have the time of what ran before
+  double late = 1e6;  // steps started before a change still ran on the old number of streams
   for (int step = 0, since = 0; step < 10000 && !choice.done(); ++step, ++since) {
     const double ms = since < 3 ? late : ms_of(choice.streams());
     if (!choice.finished(ms)) continue;
@@ -39,7 +39,8 @@ TEST(StreamChoice, LetsShapesTakeTurnsIfThatIsFaster) {
   EXPECT_EQ(choice.text(), "the 2 shapes take turns: 10.00 ms a step, and 20.00 ms side by side");
 }
 
-// The first time that two streams are tried, other work disturbs the device.
+// In the first round, other work on the device makes two streams slow. The second round must
+// decide.
 TEST(StreamChoice, CountsTheFasterRound) {
   StreamChoice choice(2);
   int calls = 0;

@@ -315,7 +315,7 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
   }
 }
 
-// A checkpoint of an older version lacks newer flags. It must be read as if they had their
+// A checkpoint of an older version lacks newer flags. It must be read as if these flags had their
 // defaults.
 TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   auto saved = to_json(parse(with({})));

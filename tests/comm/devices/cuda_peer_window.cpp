@@ -42,9 +42,9 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Sums in the middle of the window: fewer values than ranks, shares that are no whole vectors, and
-// more than fits into the scratch memory. Runs the graph twice, because the first run must leave
-// all flags at zero.
+// Sums in the middle of the window. The counts include fewer values than ranks, shares that are no
+// whole vectors, and more than the scratch memory holds. Replays the graph, because each run must
+// leave all flags at zero for the next one.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
   if (window_ == nullptr) return;
@@ -90,8 +90,8 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
   const auto number = [](int transfer) { return transfer == 0 ? 0 : PeerWindow::kMostTransfers - 1; };
   make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
   if (window_ == nullptr) return;
-  // Use one stream for each peer and direction, and enqueue in the same order on all ranks, as
-  // steps of a partitioned network do. Then even a device that runs waiting work one by one
+  // There is one stream for each peer and direction, and all ranks enqueue in the same order, as in
+  // the steps of a partitioned network. So even a device that runs the waiting work one by one
   // finishes.
   const std::vector<kernels::CudaStream> streams(static_cast<std::size_t>(2 * ranks_));
   std::vector<kernels::CudaEvent> joins(streams.size());

@@ -1,4 +1,4 @@
-// The places where collectives are tested: host memory and, in CUDA builds, the memory of this
+// The memories in which collectives are tested: host memory and, in CUDA builds, that of this
 // rank's GPU.
 #pragma once
 
@@ -16,8 +16,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Returns why these ranks cannot run here, or an empty string if they can. It is the same on all
-  // ranks.
+  // Returns why these ranks cannot use this device, or an empty string if they can. All ranks get
+  // the same answer.
   virtual std::string missing(const comm::Communicator& ranks) = 0;
   virtual std::unique_ptr<comm::Collectives> collectives(const comm::Communicator& ranks) = 0;
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
@@ -33,7 +33,6 @@ class Device {
 // Returns all devices, the host first.
 const std::vector<Device*>& devices();
 
-// A copy of a vector in a device's memory.
 template <typename T>
 class OnDevice {
  public:

@@ -1,4 +1,4 @@
-// Checks what the user sees, and how soon, when a job on two GPUs meets a fault.
+// Checks the messages of a job on two GPUs that meets a fault, and how soon it ends.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -60,8 +60,8 @@ TEST_F(GpuJob, NamesARankThatNeverLaunchesItsStep) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
-// Rank 1 never prepares its transfers. So rank 0 waits in its first transfer: for an address if
-// copy engines move the data, for a connection if NCCL does.
+// Rank 1 never prepares its transfers, so rank 0 waits in its first transfer: for an address if
+// copy engines move the data, or for a connection if NCCL does.
 TEST_F(GpuJob, NamesARankThatNeverPreparesItsTransfers) {
   for (const std::string& flags : {std::string(), std::string("-x NCCL_P2P_DISABLE=1")}) {
     const Outcome outcome = launch("unprepared", 2000, flags);
@@ -81,8 +81,8 @@ TEST_F(GpuJob, NamesAStoppedRank) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
-// The rank that throws has a device in an all-reduce that never ends. Freeing its memory must not
-// wait for that.
+// Rank 1 throws while its device is in an all-reduce that never ends. Freeing the device's memory
+// must not wait for the all-reduce.
 TEST_F(GpuJob, EndsOnAnErrorOfARankWhoseDeviceWaits) {
   const Outcome outcome = launch("throw", 300'000);
   EXPECT_EQ(outcome.status, 1) << outcome.text;

@@ -1,7 +1,7 @@
-// A job on GPUs that meets a fault; gpu_job_fault_test.cpp starts it under mpirun. Usage:
-// gpu_victim SCENARIO TIMEOUT_MS. Its step is a captured graph: some computation while gradient
-// buckets are reduced, then a transfer from every rank to the next and a loss, which have
-// connections of their own as in a partitioned run.
+// A job on GPUs that meets a fault. gpu_job_fault_test.cpp starts it under mpirun.
+// Usage: gpu_victim SCENARIO TIMEOUT_MS
+// Its step is a captured graph: a kernel runs while gradient buckets are reduced. Then every rank
+// sends to the next and sums a loss, over other connections than the buckets.
 #include <unistd.h>
 
 #include <csignal>
@@ -33,7 +33,6 @@ __global__ void hold(const volatile int* held) {
 
 class Step {
  public:
-  // If `unprepared` is set, this rank never prepares its transfers.
   Step(const comm::Communicator& world, bool unprepared)
       : collectives_(comm::make_nccl_collectives(world)),
         others_(comm::make_nccl_collectives(world, comm::Sums::small)),
@@ -105,8 +104,7 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now && scenario.starts_with("absent"))
       while (true) ::usleep(10'000);
     if (now && scenario.starts_with("stop")) std::raise(SIGSTOP);
-    // Stop this rank's device between the first bucket and the second, so that the other ranks wait
-    // in the second.
+    // Holds this rank's device before its last buckets, so that the other ranks wait in these.
     if (now &&
         (scenario.starts_with("stall") || scenario.starts_with("kill") || scenario.starts_with("throw")))
       step.set_held(1);
@@ -114,8 +112,8 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now) ::usleep(200'000);
     if (now && scenario.starts_with("kill")) std::raise(SIGKILL);
     if (now && scenario.starts_with("throw")) {
-      // Let the kernel end. The all-reduce after it then waits for the other rank, which has
-      // stopped.
+      // Lets the kernel end. The all-reduce after it waits for the other rank, which makes no more
+      // steps.
       step.set_held(0);
       throw std::runtime_error(environment.identity() + ": data.h5: cannot read chunk 7");
     }

@@ -1,5 +1,5 @@
-// Checks what the user sees, and how soon, when a job under mpirun meets a fault. The finer cases,
-// and each rank's exit status, are in watchdog_test.cpp.
+// Checks the messages of a job under mpirun that meets a fault, and how soon it ends.
+// watchdog_test.cpp tests more cases, and each rank's exit status.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -83,12 +83,13 @@ std::vector<Layer> layers() {
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
-      // These layers have few channels, so they are folded (space_to_depth).
+      // These layers have so few channels that kernels turn neighbouring pixels into channels
+      // (space_to_depth).
       {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles per thread block
-      // 160 channels are two and a half blocks, for which there are tiles of 160 columns.
+      // 160 channels fill two and a half blocks of 64. There are tiles of 160 columns for them.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
       {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles per thread block
@@ -102,8 +103,8 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channel counts that are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // In these layers the taps of a filter's row share pixels. Some rows are longer than a TMA
-      // box.
+      // In these layers, a tile may load a pixel once for all taps of a filter's row. Some rows are
+      // longer than a TMA box.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -111,8 +112,8 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // In these layers, too, the taps of a filter's row share pixels, and each thread block
-      // computes two or three tiles.
+      // In these layers, too, a tile may load a pixel once for all taps of a filter's row. Each
+      // thread block computes two or three tiles.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
@@ -121,8 +122,8 @@ std::vector<Layer> layers() {
   };
 }
 
-// Layers in groups, several of which are packed into one tile. A pack may be half empty, wider than
-// a tile, no divisor of a tile, or no multiple of a vector.
+// Convolutions with groups. A kernel computes several groups (a pack) in one tile. Some packs are
+// half empty, wider than a tile, no divisor of a tile, or no multiple of a vector.
 std::vector<Layer> layers_in_groups() {
   return {
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
@@ -155,8 +156,9 @@ std::vector<Layer> layers_in_groups() {
   };
 }
 
-// Layers whose pixels are joined by two, four or eight (joined_pixels.h). A joined row may fill a
-// block in part, or hold the pixels of two image lines.
+// 1x1 layers whose channels are no multiple of 16 bytes. The kernels treat two, four or eight
+// neighbouring pixels as one (joined_pixels.h). Some rows of joined pixels fill a block only in
+// part, or hold pixels of two image lines.
 std::vector<Layer> layers_of_joined_pixels() {
   return {
       {{2, 58, 8, 8}, {58, 58, 1, 1}},
@@ -176,19 +178,19 @@ std::vector<Layer> layers_of_joined_pixels() {
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
                                      Direction::backward_weights};
 
-// The three directions are tests of their own, so that they can run in parallel under slow tools.
+// The directions are separate tests, so that ctest can run them in parallel under slow tools.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// If the taps of a filter's row share pixels in this layer, returns a number from 1 to 5 for the
-// kind of layer, so that a brief run tests one layer of each kind. Returns 0 if they share none.
-// Kinds 4 and 5 differ in whether a row of y fits into a TMA box of 64 pixels.
+// Returns 0 if no tile can load a pixel once for all taps of a filter's row. Otherwise returns the
+// kind of layer, 1 to 5; a brief run tests one layer of each kind. In kind 5, a row of y has at
+// least 64 pixels, the length of a TMA box.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;
   return g.r != 3 ? 1 : g.padding[0] != 1 ? 2 : g.q == 1 ? 3 : g.q < 64 ? 4 : 5;
 }
 
-// Names the path that a plan takes through its kernel. A brief run tests one plan of each name.
+// Names the code path of a plan in its kernel. A brief run tests one plan for each name.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -214,7 +216,8 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   return kind;
 }
 
-// Checks that one launch for all members (kernel.h) gives the bits of single launches.
+// Checks that one launch for several networks ("members", kernel.h) gives the bits of one launch
+// for each of them.
 void expect_members(const Task& task, const conv::Plan& plan, Random& random) {
   const conv::Geometry& g = task.geometry;
   const bool weights = task.direction == Direction::backward_weights;
@@ -280,7 +283,8 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (task.input_relu && !plan.fuses_extra) continue;
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
-        // Members change only addresses, so each kernel is tested with them only once.
+        // A launch for several members differs only in addresses, so one check per kernel is
+        // enough.
         if (with_members
                 .insert(plan.to_string() + (task.input_relu ? " masked" : "") + (task.bias ? " bias" : ""))
                 .second)
@@ -312,11 +316,11 @@ TEST(Conv2dPlans, KeepNaN) {
     copy_in(Backend::cuda, on_device.get(), filled.data(), bytes);
     return on_device;
   };
-  constexpr std::byte kZero{0}, kNaN{0xff};  // the same values in f32 and in bf16
+  constexpr std::byte kZero{0}, kNaN{0xff};  // 0 or NaN, in f32 and in bf16
   const Layer layers[] = {
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
-      // The pixels of this layer are joined, so its filters get zeros between their weights.
+      // The kernel treats neighbouring pixels of this layer as one, with zeros between the weights.
       {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},
       {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)
@@ -329,7 +333,6 @@ TEST(Conv2dPlans, KeepNaN) {
       const auto x = memory(static_cast<std::size_t>(layer.x.elements()) * element, kZero);
       const auto weights = memory(of_filter * filters, kZero), bias = memory(filters * 4, kZero);
       const std::vector<std::byte> nan(of_filter, kNaN);
-      // Make all weights of filter 5 NaN.
       copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());
       for (const conv::Plan& plan : conv::candidates(task)) {
         const auto y = memory(outputs * element, kZero), workspace = memory(plan.workspace_bytes + 1, kZero);
@@ -351,7 +354,7 @@ TEST(Conv2dPlans, KeepNaN) {
     }
 }
 
-// Convolutions of the zoo's networks must not fall back to the slow gathered engine.
+// Convolutions of the zoo's networks must not use the gathered engine, which is slow.
 class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
 
 TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
@@ -369,8 +372,8 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// Joining pixels must be the first choice if it saves passes over unaligned rows, unless an image
-// does not divide into such rows or the zeros in joined filters cost more.
+// Plans that join neighbouring pixels must come first if they save a copy of unaligned rows. They
+// must not if the pixels of an image do not divide, or if the zeros between weights cost more.
 TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   for (const Direction direction : kDirections)
@@ -391,8 +394,8 @@ TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
     }
 }
 
-// A 3x3 layer of 64 filters waits for its loads, so a tile whose taps share pixels must be the
-// first choice.
+// A 3x3 layer of 64 filters is limited by its loads. So a tile that loads a pixel once for all taps
+// of a filter's row must come first.
 TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer layer{{128, 64, 56, 56}, {64, 64, 3, 3}, kSame};
@@ -407,7 +410,7 @@ TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   }
 }
 
-// Writes a tuning file with a task's measured choice.
+// Gives the tests a tuning file that holds the plan measured for a task.
 class Conv2dChoice : public ::testing::Test {
  protected:
   const std::filesystem::path file_ = std::filesystem::temp_directory_path() / "convoy_conv2d_tuning.json";
@@ -438,8 +441,8 @@ class Conv2dChoice : public ::testing::Test {
   }
 };
 
-// A run that gets the tuning file of another run must run the same plans, whatever it would have
-// measured itself.
+// A run with the tuning file of another run must use the plans in it, even if it would measure
+// others as faster.
 TEST_F(Conv2dChoice, IsKeptInTheTuningFile) {
   const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
   // This plan is not expected to be the fastest, so it can only come from the file.

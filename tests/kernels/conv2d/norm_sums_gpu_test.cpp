@@ -1,8 +1,8 @@
-// Tests every plan (a kernel with its tile sizes) of a convolution that adds up the sums which a
-// batch norm needs while it writes its result:
-//   - y of forward must have the bits that the plan gives without sums.
-//   - backward_data must give the bits of the plan's dx plus the other gradient, masked.
-//   - The sums must be the sums of the values as they were written.
+// Tests convolutions that also compute sums for a batch norm while they write their result. For
+// every plan (a kernel with its tile sizes):
+// - y of forward must have the bits that the plan gives without sums.
+// - backward_data must give the bits of the plan's dx plus the other gradient, masked.
+// - The sums must be those of the values as they were written.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -203,7 +203,7 @@ class NormSums : public ::testing::Test {
   }
 
  private:
-  // Launches often and compares bits, because a race may go unnoticed in one launch.
+  // Launches many times and compares bits, because one launch may not show a race.
   static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
     const std::vector<double> found = sums.read();
     for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
@@ -260,7 +260,7 @@ class NormSums : public ::testing::Test {
   std::uniform_real_distribution<float> uniform_{-1, 1.5f};
 };
 
-// The shape of an image and its layer, and how many images of the batch are valid.
+// An image size with its layer, and the number of samples that are not padding.
 struct Sample {
   Image image;
   int valid;
@@ -280,7 +280,7 @@ std::vector<Sample> samples() {
       {{70, 64, 8, 8, 64, 3}, 69},
       {{40, 256, 14, 14, 64, 1}, 40},
       {{3, 320, 6, 6, 32, 3}, 3},
-      {{9, 520, 7, 7, 512, 3}, 9},  // more columns than other layers
+      {{9, 520, 7, 7, 512, 3}, 9},  // more channels than in other layers
       {{20, 128, 14, 14, 128, 3, 1, 32}, 19},
       {{9, 160, 9, 11, 160, 3}, 9},
       {{9, 344, 6, 7, 176, 1}, 8},
@@ -299,7 +299,7 @@ TEST_F(NormSums, OfForward) {
   // The first layer of a network, and layers that halve height and width.
   const Sample halving[] = {
       {{9, 3, 46, 46, 64, 7, 2}, 8}, {{9, 64, 15, 14, 128, 3, 2}, 9}, {{9, 128, 15, 14, 64, 1, 2}, 8}};
-  // The pixels of these layers are joined. They have few rows, or many.
+  // The kernels treat neighbouring pixels of these layers as one (joined_pixels.h).
   const Sample joined[] = {
       {{5, 58, 6, 6, 58, 1}, 3}, {{90, 24, 28, 28, 58, 1}, 89}, {{40, 58, 14, 14, 116, 1}, 40}};
   std::vector<Sample> all = samples();

@@ -1,6 +1,6 @@
-// Compares every rung (kernel family of the GEMM) with double precision on the host: plain and
-// transposed operands, odd extents, row pitches that 16-byte copies cannot use, split k and all
-// epilogues. Checks that nothing is written outside C.
+// Compares every rung (a kernel family of the GEMM) with double precision on the host. Tests plain
+// and transposed operands, odd extents, row pitches too odd for 16-byte copies, split k and all
+// epilogues. Nothing may be written outside C.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,15 +22,15 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr float kCanary = 12288.0f;  // exact in bf16, and never a result of these products
+constexpr float kCanary = 12288.0f;  // written around C; exact in bf16, and never a result here
 
 float through_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
 }
 
-// A matrix on the host, whose rows are `pitch` elements apart, and its copy on the device. Gaps and
-// the end hold canaries.
+// A matrix on the host and its copy on the device. Rows are `pitch` elements apart. The gaps
+// between rows and the end hold kCanary, so that a write there is found.
 class Matrix {
  public:
   Matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t pitch)
@@ -124,8 +124,8 @@ class Case {
   }
 
  private:
-  // Checks that one launch for several members (kernel.h) gives the bits of single launches. Each
-  // member has this case's operands, rotated by another offset.
+  // Checks that one launch for several networks ("members", kernel.h) gives the bits of one launch
+  // for each. Every member has this case's operands, rotated by another offset.
   void expect_members(const Plan& plan) const {
     const auto part = [](const char* name, const std::vector<std::byte>& bytes) {
       testing::MemberPart made{name, {}};
@@ -200,7 +200,7 @@ class Case {
     }
   }
 
-  // Compares column sums with those of C as it is stored, so that C's own rounding does not count.
+  // Compares the column sums with those of C as it is stored, to exclude the rounding of C.
   void expect_sums(const std::vector<float>& found) const {
     for (std::int64_t column = 0; column < problem_.n; ++column) {
       double sum = 0, square = 0, magnitude = 1e-9;
@@ -228,8 +228,7 @@ class GemmOnGpu : public ::testing::TestWithParam<Rung> {
   void SetUp() override {
     if (!device_present()) GTEST_SKIP() << "no CUDA device";
   }
-  // In a brief run, shrinks problems for the simple rungs, whose single kernel is slow on large
-  // ones.
+  // In a brief run, shrinks problems for the simple rungs, which are slow on large problems.
   static Problem sized(Problem problem) {
     if (!convoy::test::brief() || GetParam() > Rung::shared_tiles) return problem;
     problem.m = std::min<std::int64_t>(problem.m, 37);
@@ -284,7 +283,7 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
-// Launches on several streams delay each other's blocks. Each must still give the same bits.
+// Launches on several streams delay each other's blocks. Each launch must give the same bits.
 TEST_P(GemmOnGpu, SameBitsNextToOtherKernels) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;

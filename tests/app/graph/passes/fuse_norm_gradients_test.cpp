@@ -1,5 +1,5 @@
-// Tests the pass that removes the backward_reduce of a batch norm: the convolution that computes
-// the gradient for the batch norm then also computes the sums of backward_reduce.
+// The pass removes the backward_reduce of a batch norm: the convolution that computes the gradient
+// for the batch norm then also computes the sums of backward_reduce.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ std::ptrdiff_t count_reduces(const StepGraph& graph) {
   return std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>);
 }
 
-// Returns a network of three blocks, each with a convolution, a batch norm and a ReLU. The output
-// of the first block goes to conv2, which has the stride `stride`, and around conv2 to the sum in
-// the second block: unchanged if `residual` is set, else through a 1x1 convolution.
+// Returns a network of three blocks of convolution, batch norm and ReLU. In the second block, conv2
+// has the stride `stride`, and a path around conv2 leads to a sum. The path has a 1x1 convolution
+// unless `residual` is set.
 Network chain(int stride, bool residual) {
   Network net("chain", {4, 3, 8, 8});
   const auto block = [&](int index, LayerId x, int stride_of, LayerId other) {
@@ -35,9 +35,9 @@ Network chain(int stride, bool residual) {
   return net;
 }
 
-// The gradient for bn1 is a sum of two, from conv2 and from the path around it. The convolution
-// that comes last must compute the sums. The pass leaves the backward_reduce of bn2 and of bn3,
-// whose gradients have one source.
+// bn1 gets two gradients, from conv2 and from the path around it. The convolution that comes last
+// in backward must compute the sums. bn2 and bn3 get one gradient each, so they must keep their
+// backward_reduce.
 TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
   for (const bool residual : {true, false})
     for (const int stride : {1, 2}) {
@@ -55,8 +55,8 @@ TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
     }
 }
 
-// Returns a network in which three convolutions read the same ReLU. Backward adds the first two of
-// their three gradients with an addition. The pass must leave such a sum as it is.
+// Returns a network in which three convolutions read the same ReLU. In backward, an addition sums
+// the first two of their gradients. The pass must not change this addition.
 Network three_ways() {
   Network net("three_ways", {4, 3, 8, 8});
   const LayerId norm = net.add("bn", BatchNorm{}, net.add("conv", Conv2d::square(6, 3, 1, 1), net.input()));
@@ -105,7 +105,7 @@ TEST(FuseNormGradients, LeavesWhatOthersRead) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// A convolution that already applies the derivative of a ReLU must not get the sums, too.
+// A convolution that already applies the derivative of a ReLU must not compute the sums as well.
 TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   for (Node& node : graph.nodes)
@@ -115,9 +115,9 @@ TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// In resnet50, 15 of the 53 batch norms get two gradients: the last one of every block except the
-// final block. The pass must remove these 15 reduces. It must keep the order of the parameters, on
-// which checkpoints rely.
+// In resnet50, 15 of the 53 batch norms get two gradients: the last one of each block but the final
+// one. The pass must remove these 15 backward_reduce nodes, and keep the order of the parameters,
+// because checkpoints depend on it.
 TEST(FuseNormGradients, TheZoosParametersKeepTheirOrder) {
   for (const std::string name : {"resnet18", "resnet50", "wrn28_10", "googlenet"}) {
     StepGraph graph = build_step_graph(fuse(make_network(name, {2, 3, 64, 64}, 10)), {});

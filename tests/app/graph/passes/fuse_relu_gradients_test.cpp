@@ -1,5 +1,5 @@
-// Tests the gradient that a convolution writes if it also applies the derivative of the ReLU before
-// it. It must equal the gradient that a separate pass computes.
+// The backward of a convolution may also apply the derivative of the ReLU that made its input. The
+// gradient must be that of two separate operations.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Model files compute shapes with nodes of their own. Tests that the import evaluates such nodes.
+// Tests that the import evaluates the nodes of a model file that compute only shapes.
 #include "app/model/import/constants.h"
 
 #include <gtest/gtest.h>

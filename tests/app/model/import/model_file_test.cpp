@@ -1,5 +1,5 @@
-// Tests networks of model files: which files are refused and with which message, the names of
-// parameters, and other images and classes than those in the file.
+// Tests networks of model files: the messages for files that are refused, the names of parameters,
+// and other image sizes and numbers of classes than in the file.
 #include "app/model/import/model_file.h"
 
 #include <gtest/gtest.h>
@@ -256,7 +256,8 @@ TEST_F(ImportedModel, TrainsNoFoldedBatchNormAndSaysHowToExport) {
   }
 }
 
-// In a DenseNet only a batch norm right after a convolution is folded into it. Other norms remain.
+// In an exported DenseNet, some batch norms are folded into the convolutions before them, and
+// others remain. Training must be refused because of the folded ones.
 TEST_F(ImportedModel, ABatchNormThatRemainsHidesNoFoldedOne) {
   maker.node("BatchNormalization",
              {"x", maker.weight("bn.weight", {3}), maker.weight("bn.bias", {3}), maker.weight("bn.mean", {3}),
@@ -329,7 +330,8 @@ TEST_F(ImportedModel, RefusesAttention) {
       "Convoy trains convolutional networks");
 }
 
-// The first nodes of such networks fail for other reasons, which would say nothing to the user.
+// Other nodes come first, but the message must name the kind of network, which tells the user more
+// than an error of the first node.
 TEST_F(ImportedModel, SaysThatItIsATransformerOrRecurrentWhateverNodeComesFirst) {
   maker.node("Transpose", {"x"}, "t", {.lists = {{"perm", {1, 0, 2, 3}}}});
   maker.node("Softmax", {"t"}, "s", {.integers = {{"axis", -1}}});

@@ -1,4 +1,3 @@
-// Makes ONNX models for tests.
 #pragma once
 
 #include <onnx/onnx_pb.h>

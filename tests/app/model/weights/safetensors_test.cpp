@@ -1,5 +1,4 @@
-// Tests that the reader refuses files that the format forbids, and that it reads what the writer
-// writes.
+// Tests that the reader refuses files that the format forbids, and reads the files of our writer.
 #include "app/model/weights/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +31,7 @@ std::string refusal(const std::vector<std::byte>& file) {
   }
 }
 
-// Returns a file's header with one tensor that has these fields.
+// Returns the header of a file with one tensor, which has these fields.
 std::string one(const std::string& type, const std::string& shape, const std::string& offsets) {
   return R"({"w":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }

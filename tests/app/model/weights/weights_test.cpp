@@ -146,8 +146,8 @@ void expect_names(const std::string& model, const std::map<std::string, std::str
   EXPECT_EQ(translated_names(names, network), expected) << model;
 }
 
-// The first name of each pair is the one in files of timm 1.0, or in torchvision's file of
-// DenseNet-121. It must be translated to our name of the same tensor, the second one.
+// The first name of each pair is that of timm 1.0, or of torchvision's file of DenseNet-121. It
+// must be translated to our name, the second one.
 TEST(ForeignNames, AreThoseOfTheSameTensors) {
   expect_names("resnet18",
                {{"module.layer1.0.conv1.weight", "layer1.0.conv1.weight"}, {"fc.bias", "fc.bias"}});
@@ -175,8 +175,8 @@ TEST(ForeignNames, AreThoseOfTheSameTensors) {
   EXPECT_EQ(translated_names({endless}, small()), std::vector{endless});
 }
 
-// timm numbers the blocks of a MobileNet within each stage, so our numbers follow from the order of
-// all layers. These are all layers of mobilenetv2_100.
+// timm numbers the blocks of a MobileNet anew in each stage. Our numbers must follow from the order
+// of all layers. The list has all layers of mobilenetv2_100.
 TEST(ForeignNames, OfMobileNetsFollowTheOrderOfTheLayers) {
   std::vector<std::string> names{"classifier.bias", "conv_stem.weight", "bn1.weight", "conv_head.weight",
                                  "bn2.running_var"};

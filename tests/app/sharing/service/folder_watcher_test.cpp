@@ -1,4 +1,5 @@
-// Tests the watched folder with a thread that answers by the content of the files.
+// Tests that a prediction service finds the images in a folder that it watches. A thread answers
+// the requests by the content of the files.
 #include "app/sharing/service/folder_watcher.h"
 
 #include <gtest/gtest.h>
@@ -84,8 +85,8 @@ class FolderWatcherOf : public FolderTest {
     while (!reached() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(2ms);
     return reached();
   }
-  // Waits until there are `count` warnings, and returns them. A warning comes only after the image
-  // was counted, so wait_for() does not wait for it.
+  // Waits until there are `count` warnings, and returns them. After wait_for() a warning may still
+  // be missing, because an image is counted before its warning is given.
   std::multiset<std::string> warnings(std::size_t count) {
     const auto limit = std::chrono::steady_clock::now() + 20s;
     for (;; std::this_thread::sleep_for(2ms)) {
@@ -162,8 +163,8 @@ TEST_F(FolderWatcherOf, DamagedFilesAreNamedAndTriedAgainWhenTheyAreWritten) {
   EXPECT_EQ(warnings(2).size(), 2u);
 }
 
-// A file may be noticed while its writer has not finished. The verdict on the incomplete file must
-// not count.
+// The watcher may see a file that its writer has not finished. The answer to the incomplete file
+// must not count.
 TEST_F(FolderWatcherOf, AFileThatIsWrittenWhileItIsReadIsReadAgain) {
   write("1.png", "bad");
   before_answer_ = [this](const std::string& path) {
@@ -201,7 +202,7 @@ TEST_F(FolderWatcherOf, AFullFolderFillsTheQueueOnlyToItsLimit) {
   EXPECT_GT(most_waiting_, 5u);
 }
 
-// More events than the system keeps (16,384) make it drop some, so the folder is read again.
+// The system keeps 16,384 events and drops more. Then the watcher must read the folder again.
 TEST_F(FolderWatcherOf, NoFileIsLostInAFlood) {
   start();
   constexpr int kFiles = 18'000;

@@ -38,7 +38,7 @@ TEST(Protocol, AnyIdComesBack) {
     EXPECT_EQ(request.error, "");
     EXPECT_EQ(request.id, id);
   }
-  // An error has the id, too, if it can be read.
+  // An error must have the id, too, if the id is readable.
   const ParsedRequest wrong = parse_request(R"({"id": "x", "image": 3})");
   EXPECT_EQ(wrong.id, "\"x\"");
   EXPECT_EQ(wrong.error, "image is 3, expected a text");

@@ -13,7 +13,7 @@ using Clock = Request::Clock;
 
 class RequestQueueOf : public testing::Test {
  protected:
-  // The reply to a request is noted under its path.
+  // Returns a request whose reply is noted under its path.
   Request request(const std::string& path, Request::Origin origin = Request::Origin::client,
                   std::int64_t client = 1) {
     Request request;
@@ -73,8 +73,8 @@ TEST_F(RequestQueueOf, WaitingEndsWithTheFirstRequest) {
   later.join();
 }
 
-// If next_batch() is called with a patience, it must return a batch when the batch is full or when
-// its oldest request has waited for that time.
+// The last argument is how long a request may wait. The queue must return a batch when it is full,
+// or when its oldest request has waited that long.
 TEST_F(RequestQueueOf, APatientBatchWaitsUntilItIsFull) {
   queue_.push(request("a"));
   EXPECT_TRUE(queue_.next_batch(2, 5ms, 30s).empty());

@@ -1,4 +1,4 @@
-// Tests the socket with a predicting thread that answers with fixed probabilities.
+// Tests the service's socket. A thread answers every request with fixed probabilities.
 #include "app/sharing/service/request_server.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using nlohmann::json;
 
 constexpr auto kPatience = 20s;
 
-// A client that blocks, but not forever.
+// A client whose sends and receives block, but only for kPatience.
 class Client {
  public:
   explicit Client(const std::filesystem::path& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -40,7 +40,6 @@ class Client {
   }
   bool connected() const { return connected_; }
   int fd() const { return fd_.get(); }
-  // Returns whether everything was sent.
   bool send(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -186,7 +185,7 @@ TEST_F(RequestServerOf, RequestsOfAClientThatVanishesAreForgotten) {
     taken = queue_.next_batch(1, 0ms);
   }
   ASSERT_TRUE(wait_until([&] { return queue_.waiting() == 0; }));
-  queue_.answer(taken[0], std::vector<float>{1, 0, 0});  // nobody reads it
+  queue_.answer(taken[0], std::vector<float>{1, 0, 0});  // its client has gone
   predict();
   ASSERT_TRUE(stays.send(request(3)));
   EXPECT_EQ(stays.reply()["id"], 3);
@@ -250,7 +249,7 @@ TEST_F(RequestServerOf, ManyClientsAreServedAndTooManyRefused) {
   EXPECT_NE(refused.line().find("the service has 20 clients"), std::string::npos);
   EXPECT_EQ(refused.line(), "closed");
   clients.pop_back();
-  // The server notices soon that a client has gone.
+  // The server must notice soon that a client has gone.
   EXPECT_TRUE(wait_until([&] {
     Client next(path_);
     return next.send(request(9)) && next.line().starts_with("{\"id\": 9,");

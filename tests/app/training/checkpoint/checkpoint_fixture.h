@@ -105,8 +105,8 @@ class FolderTest : public testing::Test {
  protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    // Use a folder in memory if possible: most of the time of these tests would go into writing
-    // hundreds of files to a disk.
+    // Use a folder in memory if possible. Writing hundreds of files to a disk would take most of
+    // the time of these tests.
     const std::filesystem::path memory = "/dev/shm";
     folder_ = (::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::path(testing::TempDir())) /
               (std::string(test->test_suite_name()) + "." + test->name() + "." + std::to_string(::getpid()));

@@ -127,7 +127,6 @@ CheckpointState large_state(std::int64_t step) {
   return state;
 }
 
-// Limits the size of files to `bytes` while the object exists.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
@@ -146,8 +145,8 @@ class FileSizeLimit {
   sighandler_t handler_;
 };
 
-// Saves step 10. Then tries to save step 20 while the object that `fill` returns makes the disk
-// full. The save must fail with `reason`, and the checkpoints of step 10 must stay whole.
+// Saves step 10. Then tries to save step 20 while the object made by `fill` makes the disk full.
+// That must fail with `reason`, and the checkpoints of step 10 must stay whole.
 template <typename Fill>
 void expect_survival_of_full_disk(const std::filesystem::path& folder, const std::string& reason,
                                   const Fill& fill) {

@@ -9,8 +9,8 @@ RankTimes rank(double compute, double exposed, double data) {
   return {compute + exposed + data, compute, exposed, data};
 }
 
-// All ranks take 10 ms for a step. Rank 2 computes for 9 ms; the others compute for 4 ms and wait
-// for it, which they measure as 6 ms of communication.
+// All ranks take 10 ms for a step. Rank 2 computes for 9 ms. The others compute for 4 ms and wait
+// for rank 2, which they measure as 6 ms of communication.
 TEST(Bottleneck, TheWaitForASlowRankIsNotCommunication) {
   const std::vector<RankTimes> ranks{rank(4, 6, 0), rank(4, 6, 0), rank(9, 1, 0), rank(4, 6, 0)};
   const Bottleneck b = find_bottleneck(ranks);

@@ -105,7 +105,7 @@ TEST_F(Report, PlaceThatCannotBeWrittenIsNamed) {
 TEST(RecentRate, AShortLastBatchIsOneOfMany) {
   RecentRate rate;
   EXPECT_DOUBLE_EQ(rate.add({.step_ms = 1000, .images = 32}),
-                   32);  // the run's first step is not averaged with others
+                   32);  // the first step is not part of any average
   for (int step = 2; step <= 9; ++step) EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 32}), 3200);
   EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 5}), (8 * 32 + 5) / 0.09);
   rate.restart();
@@ -148,12 +148,12 @@ TEST(StepTimes, ShortRunsCountEveryStep) {
   EXPECT_EQ(times.mean_exposed_comm_ms(), 3);
 }
 
-// Pages that are written must count, also after they are given back, since it is a peak. Memory
+// Written pages must count, even after they were given back, because the result is a peak. Memory
 // that is reserved but never written must not count.
 TEST(PeakMemory, IsThatOfTouchedPages) {
   const std::int64_t before = peak_resident_bytes();
   ASSERT_GT(before, 1 << 20);
-  // A sanitizer uses an eighth of reserved memory for its own data. Use amounts that exceed this.
+  // A sanitizer uses an eighth of reserved memory for its own data, so use more than that.
   const std::int64_t more = std::max<std::int64_t>(64 << 20, before / 4);
   const auto bytes = static_cast<std::size_t>(before + more);
   const auto reserved = std::make_unique_for_overwrite<char[]>(bytes);
