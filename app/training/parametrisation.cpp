@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::int64_t kMostWidth = 1000;  // the largest width in the zoo
 
-// Finds how parameters depend on the width, from a network of another width. A network of the base
-// width would not do: it may lack layers, such as the convolution of a shortcut between equal
-// shapes.
+// Finds how parameters depend on the width by comparing the network with one whose width differs by
+// 1. A network of the base width would not do, because it may lack layers, such as the convolution
+// in a shortcut.
 class Widths {
  public:
   Widths(const Network& network, std::int64_t base_width)
@@ -31,7 +31,7 @@ class Widths {
     return axis < spec.shape.rank() && spec.shape[axis] != others_.at(spec.name).shape[axis] ? growth_ : 1;
   }
   // Returns the value of the initializer in the network of the base width. The value is
-  // proportional to a power of the width, which is found from the two known values.
+  // proportional to a power of the width; the exponent follows from the values at two widths.
   double base_value(const ParameterSpec& spec) const {
     const double value = spec.initializer.value, other = others_.at(spec.name).initializer.value;
     if (value == other) return value;

@@ -11,11 +11,12 @@
 
 namespace convoy::app {
 
-// Returns the network with only the outputs that have a loss: as many as there are weights, or the
-// first output if there are none. Throws UsageError if the number of weights does not fit.
+// Returns the network with only the outputs that have a loss. `weights` is the number of
+// --loss-weights. If it is 0, only the first output has a loss, else all outputs have one. Throws
+// UsageError unless `weights` is 0 or the number of outputs.
 Network with_outputs(Network network, std::size_t weights);
 
-// Returns the SHA-256 of a model file's structure, or an empty text for a network of the zoo.
+// Returns the SHA-256 of a model file's structure, or an empty text for a built-in network.
 std::string structure_sha256(const Network& network);
 
 // Throws std::runtime_error that names the model file if its network has changed since the

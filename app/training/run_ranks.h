@@ -12,8 +12,8 @@ namespace convoy::app {
 
 class RunRanks {
  public:
-  // Divides the ranks. The ranks of a replica have consecutive numbers. So they are on one host if
-  // possible, and transfers between stages stay on that host. The size of `world` must be a
+  // Divides the ranks. The ranks of a replica have consecutive numbers, so that they are on one
+  // host if possible and transfers between stages stay on that host. The size of `world` must be a
   // multiple of `stages`, and `world` must outlive this object. Collective over `world`.
   RunRanks(const comm::Communicator& world, int stages, kernels::Backend backend);
 

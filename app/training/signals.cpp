@@ -37,7 +37,7 @@ void watch_start_up() {
   }
 }
 
-// The time of the first SIGINT. A second one counts only half a second later, because timeout(1)
+// The time of the first SIGINT. A second SIGINT within half a second is ignored, because timeout(1)
 // and process groups send the same signal twice at once.
 std::atomic<std::int64_t> first_interrupt{0};  // in milliseconds
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);

@@ -26,8 +26,8 @@ class StopRequest {
 // SIGINT that is ignored, as in a background job of a shell, stays ignored.
 //
 // A separate thread receives the signals. They are blocked in the thread that makes this object and
-// in all threads that it starts later (comm/watchdog/blocked_signals.h). So make the object before
-// any thread that computes.
+// in all threads that this thread starts later (comm/watchdog/blocked_signals.h). So make the
+// object before the threads that compute.
 //
 // Until start_up_is_over() is called, there is nothing to save in a checkpoint. The set-up then
 // checks received() between its phases and ends the process with status 75. If a phase takes more

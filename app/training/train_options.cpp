@@ -46,7 +46,7 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-// Refuses a trace file in a folder that does not exist, or whose name is that of a folder.
+// Refuses the name of a trace file if its folder does not exist or if it is a folder itself.
 // Otherwise the run would fail in the middle, when it writes the file.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;

@@ -87,16 +87,16 @@ struct TrainOptions {
   // The alpha of the beta distribution from which the share of each image in a mix of two is drawn;
   // 0: no mixing.
   double mixup = 0, cutmix = 0;
-  // The pixels of an image's short side after a test image is resized and before its centre is cut
-  // out; 0: test images are not resized.
+  // Test images are resized so that their short side has this many pixels, before the centre is cut
+  // out. 0: test images are not resized.
   std::int64_t test_resize = 0;
   bool data_on_device = false;
 
   // The length of the run: exactly one of epochs and steps is not 0.
   std::int64_t epochs = 0, steps = 0;
   std::int64_t global_batch = 0;
-  // The number of parts into which a step divides a global batch. It computes them one after the
-  // other.
+  // The number of parts into which a step divides its global batch. The step computes the parts one
+  // after the other.
   std::int64_t accumulate = 1;
 
   kernels::OptimizerKind optimizer = kernels::OptimizerKind::sgd;
@@ -132,7 +132,8 @@ struct TrainOptions {
   // computes whole steps.
   std::int64_t partition = 1;
   std::uint64_t memory_limit = 0;  // most bytes of one device; 0: no limit
-  // Most bytes of one rank's activations that wait in host memory; 0: none.
+  // The most bytes of host memory that one rank may use for activations that do not fit in the
+  // memory of its device (--memory-limit); 0: none.
   std::int64_t host_memory = 0;
   // CUDA: the file of measured kernel choices; empty: none.
   std::string tuning_file;

@@ -14,12 +14,12 @@ namespace convoy::app {
 // Throws std::runtime_error that names the file.
 CheckpointState load_trained(std::string& checkpoint, bool ema);
 
-// Takes over those options of the checkpoint's run that decide what the network sees of an image.
-// The seed is one of these options, because synthetic images are drawn from it.
+// Replaces those options of `run` that decide how an image reaches the network by the options of
+// the checkpoint. The seed is one of them, because synthetic images are drawn from it.
 void take_over_options(const CheckpointState& state, const std::string& checkpoint, TrainOptions& run);
 
-// Chooses the size of encoded images if the options name none: the size of the network's input in
-// the checkpoint, if that is square.
+// Sets the size to which encoded images are resized, if `run` has none: the size of the network's
+// input in the checkpoint, if that is square.
 void take_over_size(const CheckpointState& state, TrainOptions& run);
 
 // Returns the number of channels that JPEG and PNG files are decoded to. Throws std::runtime_error

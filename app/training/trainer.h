@@ -122,7 +122,7 @@ class Trainer {
   std::unique_ptr<Members> members_;  // null if one training runs alone
   // With members: a communicator of this rank alone.
   std::optional<comm::Communicator> solo_;
-  // The ranks that run a training together: all ranks, or with members this rank.
+  // The ranks that run a training together: this rank alone with --members, else all ranks.
   const comm::Communicator* ranks_;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
@@ -131,19 +131,20 @@ class Trainer {
   // seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // A source of batches, and the members of this rank that see its batches. Sources must outlive
-  // the sessions, because their device may still hold their batches.
+  // A source of batches, and the members of this rank that train on its batches. Sources must
+  // outlive the sessions, because the device of a session may still use a batch.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;
   };
   std::vector<Source> train_sources_, test_sources_;
   std::optional<PartitionPlan> plan_;
-  // The trainings of this rank whose steps are compiled alike: one training, or members.
+  // The trainings of this rank that share a compiled step: members (member_keys.h), or the only
+  // training.
   struct Shape {
-    TrainOptions options;          // options of the shape's first member, counted over all ranks
-    std::vector<int> members;      // this rank's members of the shape, by their numbers in members_
-    double work = 0;               // operations of a forward pass of all members
+    TrainOptions options;      // options of the first member of the shape, which may train on another rank
+    std::vector<int> members;  // this rank's members of the shape, by their numbers in members_
+    double work = 0;           // operations of a forward pass, summed over `members`
     std::string structure_sha256;  // of a model file's structure; empty for a network of the zoo
     std::int64_t frozen_parameters = 0;
     FitRows initial_weights;
@@ -153,7 +154,8 @@ class Trainer {
     StepOptions step;
     std::optional<CompiledSteps> steps;
     std::unique_ptr<Session> session;
-    std::size_t first = 0;  // index of the first member in the vectors below
+    // The index of the shape's first member in own_, states_, trainings_, live_ and better_.
+    std::size_t first = 0;
   };
   std::vector<Shape> shapes_;
   std::unique_ptr<JoinedSessions> sessions_;  // null on a rank without members
@@ -179,7 +181,7 @@ class Trainer {
   std::int64_t all_live_ = 1;
   // The step of the checkpoint from which the run was resumed; 0 if there is none.
   std::int64_t resumed_ = 0;
-  // Whether a rank requested a stop in a finished step.
+  // Whether a rank requested a stop when it started a step that has finished since.
   bool stop_requested_ = false;
   bool halved_ = false;  // whether --halving has made the sessions again
 };

@@ -85,9 +85,9 @@ void Trainer::note_results() {
   });
 }
 
-// Writes members.csv, which says who has stopped, before the checkpoints. If the process is killed
-// in between, a resumed run does not halve again at this step, and the remaining members resume
-// from their previous checkpoints.
+// Writes members.csv, which says who has stopped, and then the checkpoints. If the process is
+// killed in between, the resumed run does not halve again at this step, and the remaining members
+// resume from their previous checkpoints.
 bool Trainer::halve() {
   const std::vector<int> stopped = members_->halve(step_);
   if (stopped.empty()) return false;

@@ -52,8 +52,8 @@ void Trainer::end_shapes() {
   while (!shapes_.empty()) shapes_.pop_back();
 }
 
-// Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
-// keeps the shapes of which this rank trains members.
+// Makes the networks of all shapes (groups of members that share a compiled step) on every rank,
+// because all ranks compare them. Then keeps only the shapes of which this rank trains members.
 void Trainer::make_shapes() {
   const auto shapes = members_ ? members_->shapes() : std::vector<std::vector<int>>{{0}};
   if (shapes.size() > 1 && host_.gate != nullptr)
@@ -82,8 +82,8 @@ void Trainer::make_shapes() {
   keep_own_members();
 }
 
-// Spreads the members over the ranks. Members of one shape go in consecutive ranges; otherwise each
-// rank gets about the same number of operations.
+// Spreads the members over the ranks. If all members share a compiled step, each rank gets a
+// consecutive range of them. Otherwise each rank gets about the same number of operations.
 void Trainer::keep_own_members() {
   std::vector<double> work;
   for (const Shape& shape : shapes_)
@@ -117,7 +117,7 @@ std::int64_t Trainer::arena_bytes() const {
   return bytes;
 }
 
-// Returns the memory of all shapes by purpose.
+// Sums the memory of all shapes for each purpose.
 std::vector<MemoryUse> Trainer::memory_uses() const {
   std::vector<MemoryUse> all;
   for (const Shape& shape : shapes_)

@@ -43,25 +43,28 @@ class Training {
   // Gives the training its tensors in the session. `captures` says whether this rank helps to
   // collect the tensors for a checkpoint.
   void bind(std::unique_ptr<SessionState> state, bool captures);
-  // Returns the step of the newest whole checkpoint of a step up to `at_most`, or 0 if there is
-  // none.
+  // Returns the step of the newest complete checkpoint whose step is at most `at_most`. Returns 0
+  // if there is none.
   std::int64_t newest_checkpoint(std::int64_t at_most) const;
   // Restores the state of the checkpoint that newest_checkpoint() finds.
   void resume(Dataset& dataset, std::int64_t at_most);
   void start_report(const RunPlan& plan, const Session& session, RunReport::Output output);
 
-  // Adds the metrics of a finished part of the oldest step. After the last part it reports the
-  // step. Then it throws DivergenceError if the loss is not finite and --stop-on-divergence is on.
+  // Adds the metrics of a finished part of the oldest step; with --accumulate a step has several
+  // parts. After the last part it reports the step. Then it throws DivergenceError if the loss is
+  // not finite and --stop-on-divergence is on.
   void finish_part(const StartedStep& step, const StepMetrics& metrics);
   // Reports a test. Returns whether the accuracy is the best so far; with --ema the accuracy of the
   // moving average counts.
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
-  // Saves a checkpoint on rank 0, for all replicas, whose parameters are the same. The other ranks
-  // wait for it, but fail after --timeout seconds. save_checkpoint() and finish() are collective.
+  // Saves a checkpoint on rank 0. It serves all replicas, because their parameters are the same.
+  // The other ranks wait, but fail after --timeout seconds. save_checkpoint() and finish() are
+  // collective.
   enum class Keep : std::uint8_t { newest, newest_and_best, best };
   void save_checkpoint(std::int64_t step, Keep keep);
   void finish(std::int64_t step, std::int64_t arena_bytes);
-  // Returns whether the run was resumed after its last step and still has its results. Collective.
+  // Returns whether a resumed run had no step left and its folder still holds the results.
+  // Collective.
   bool keeps_results() const;
 
   RunReport& report() { return *report_; }
