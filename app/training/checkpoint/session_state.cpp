@@ -1,5 +1,5 @@
-// Implements session_state.h. In a partitioned run, a stage is the part of a step that one rank
-// runs.
+// Implements session_state.h. With --partition a step is divided into stages, each of which runs on
+// a rank of its own.
 #include "app/training/checkpoint/session_state.h"
 
 #include <fmt/format.h>

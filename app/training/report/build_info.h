@@ -9,8 +9,8 @@
 namespace convoy::app {
 
 const char* convoy_version();  // for example "0.1.0"
-// Returns twelve digits of the commit's hash, with "-dirty" at the end if the tree had changes; or
-// "unknown".
+// Returns twelve digits of the commit's hash, followed by "-dirty" if the work tree had changes.
+// Returns "unknown" if the build was not made from a git repository.
 const char* git_hash();
 
 // Returns pairs of name and version. Most versions are those of the libraries that are loaded at

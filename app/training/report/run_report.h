@@ -40,13 +40,14 @@ struct RunPlan {
   std::optional<PartitionPlan> partition;
   std::int64_t frozen_parameters = 0;
   FitRows initial_weights;  // empty without --init
-  // A text that describes the members that train together; empty if one training runs alone.
+  // Text about the members, the trainings that run together; empty if one training runs alone.
   std::string members;
-  // A text that describes the lanes that --lanes auto chose; empty if it chose none.
+  // Text about the lanes (operations that run at the same time) that --lanes auto chose; else
+  // empty.
   std::string lanes;
-  // The memory of this rank for all members: one element per purpose.
+  // The memory that this rank uses for all members, by purpose.
   std::vector<MemoryUse> memory;
-  std::ostream* output = nullptr;  // where `Output::all` prints to
+  std::ostream* output = nullptr;  // the stream that `Output::all` prints to
 };
 
 class RunReport {
@@ -57,7 +58,7 @@ class RunReport {
   //     uses this on the rank that trains it.
   //   - `none`: it does neither. A training alone uses this on the other ranks.
   enum class Output : std::uint8_t { none, files, all };
-  // Writes manifest.json and prints the configuration, as far as `output` allows.
+  // Writes manifest.json and prints the configuration, if `output` asks for this.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
             Output output);
   void print_configuration(const Dataset& dataset, const Session& session) const;
@@ -69,7 +70,7 @@ class RunReport {
   // Returns whether the run was resumed after its last step, so that no step is left.
   bool nothing_to_do() const;
   bool has_summary() const;
-  // Writes the summary. `ranks` are the times of all ranks, which only rank 0 uses.
+  // Writes the summary. `ranks` are the times of all ranks; only rank 0 uses them.
   void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks,
               const PeakMemory& peak);
   // Returns the mean times of this rank.
