@@ -26,9 +26,9 @@ using kernels::DType;
 using kernels::Stream;
 
 // An operation on fixed buffers that runs every step. The ranks that take part prepare it once;
-// later calls allocate nothing.
-// On devices, start() may block outside a capture: with NCCL until the peers of all newly prepared
-// transfers have connected, and with copy engines until the receiver has prepared the transfer.
+// later calls allocate nothing. On a device, start() may block unless it is captured in a CUDA
+// graph. With NCCL it may wait until the peers of all newly prepared transfers have connected; with
+// copy engines, until the receiver has prepared the transfer.
 class PreparedOperation {
  public:
   virtual ~PreparedOperation() = default;
@@ -58,20 +58,19 @@ class Collectives {
   virtual void broadcast(void* data, std::int64_t count, DType type, int root, Stream stream,
                          std::string_view label) = 0;
 
-  // Returns zeroed memory in which ranks of one host can sum their data without messages, or null
-  // if these ranks cannot share memory. Sums also work on any other memory.
-  // Collective. Returns null on all ranks if sizes differ. A rank that has already failed passes
-  // size 0, so that the other ranks do not block.
+  // Returns zeroed memory in which the ranks of one host can sum their data without messages, or
+  // null if the ranks cannot share memory. Sums also work on any other memory, but then use
+  // messages. Collective. Returns null on all ranks if the sizes differ. A rank that has already
+  // failed passes size 0, so that the other ranks do not block.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
   // Returns how many bytes more than `bytes` shared_memory(bytes) takes on this rank.
   virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
 
-  // Returns zeroed memory for the buffers of prepared sends and receives, which copy engines can
-  // move. Both buffers of a transfer must be in such memory, or neither. Returns null if copy
-  // engines cannot be used.
-  // The n-th prepared send to a peer matches that peer's n-th prepared receive.
-  // Collective. Sizes may differ between ranks. All ranks get null if one rank passes size 0, as a
-  // rank does that has already failed.
+  // Returns zeroed memory for the buffers of prepared sends and receives. Copy engines (the DMA
+  // units of a GPU) can move data between such buffers. Both buffers of a transfer must be in such
+  // memory, or neither. Returns null if copy engines cannot be used. The n-th prepared send to a
+  // peer matches that peer's n-th prepared receive. Collective. Sizes may differ between ranks. A
+  // rank that has already failed passes size 0; all ranks then get null.
   virtual std::shared_ptr<std::byte> transfer_memory(std::size_t) { return nullptr; }
 
   // Prepares a sum of f32, f64 or bf16 over the ranks, in place, with the same bits in every run.

@@ -20,8 +20,8 @@ struct Addends {
 
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// Adds the addends in rank order. `sum` is the same memory as one of the addends. `of_block` counts
-// the groups of four floats that a block adds.
+// Adds the addends in rank order. `sum` is the memory of one of the addends. `of_block` is the
+// number of float4 values that a block adds.
 __global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
                                                    float* sum, std::int64_t count, std::int64_t of_block) {
   const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);
@@ -52,8 +52,8 @@ CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t off
     : window_(std::move(window)), offset_(offset), count_(count) {}
 
 void CopyAllReduce::run(cudaStream_t stream) const {
-  // Cut the data into chunks, so that the other ranks' values of this rank's share of a chunk fit
-  // into the scratch memory.
+  // Divide the data into chunks, because the scratch memory must hold what this rank fetches from
+  // the other ranks for its share of a chunk.
   const auto chunk = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
   window_->enter_barrier(PeerWindow::Barrier::before_sum, stream);
   for (std::int64_t first = 0; first < count_; first += chunk)

@@ -55,8 +55,8 @@ void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // stream_ reaches this event when the previous operation has ended. The marks of this operation
-  // wait for it, because they must come after that operation.
+  // ready_ marks the end of the previous operation on stream_. The counters on mark_stream_ must
+  // not be advanced for this operation before then.
   ready_.record(stream_.get());
   ready_.make_wait(mark_stream_.get());
 }

@@ -12,8 +12,8 @@ namespace convoy::comm {
 namespace {
 
 // The code of start() and wait() that all operations share. While an exception unwinds the stack,
-// the destructor aborts all connections. Otherwise freeing memory would block while the device
-// waits for ranks that may never come.
+// the destructor aborts all connections. Otherwise the memory could not be freed: freeing blocks
+// while the device waits for ranks that may never come.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
@@ -87,7 +87,7 @@ class AllReduce : public Operation {
   DType type_;
 };
 
-// An all-reduce by copy engines, of memory that the ranks share (copy_all_reduce.h).
+// An all-reduce by copy engines in memory that the ranks share (copy_all_reduce.h).
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)

@@ -10,9 +10,9 @@
 namespace convoy::comm {
 namespace {
 
-// Returns how many blocks NCCL may use for a pair of ranks. Receives may wait long and occupy
-// multiprocessors meanwhile. All pairs of a rank together leave half of the multiprocessors to the
-// work that the messages wait for. Otherwise there could be a deadlock.
+// Returns how many GPU blocks NCCL may use for a pair of ranks. A receive occupies multiprocessors
+// while it waits. The peers' messages may depend on work of this device, so all pairs together must
+// leave half of the multiprocessors free. Otherwise there could be a deadlock.
 int blocks_of_pair(int ranks) {
   constexpr unsigned kOfAllPairs = 64, kOfPair = 16;
   // NCCL rounds the number of blocks up to a power of two, so round it down first.
@@ -34,8 +34,8 @@ bool is_capturing(Stream stream) {
 
 NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
   const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
-  // Connect all pairs before any transfer: in a transfer this device may wait for a peer, and the
-  // peer cannot go on until its pairs are connected, which may need this device.
+  // Connect all pairs before any transfer. During a transfer this device may wait for a peer, and
+  // the peer may have to connect its pairs first, which may need this device.
   if (!is_capturing(stream))
     for (auto& [ends, channel] : channels_)
       if (channel == nullptr) channel = connect(ends.first, ends.second);

@@ -62,8 +62,8 @@ CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
   return operation;
 }
 
-// Makes a stream wait for a flag. `flush` makes data that other ranks wrote before the flag visible
-// to later work.
+// Returns an operation by which a stream waits for a flag. With `flush`, later work also sees the
+// data that other ranks wrote before they set the flag.
 CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   CUstreamBatchMemOpParams operation{};
   operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -89,9 +89,9 @@ struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
 
-// The state of one transfer, which lies in the receiver's part of states_. One end sets a flag, and
-// the other end waits for the flag and clears it. `bytes` is 0 until the receiver has told where
-// the data go (RemoteSlot).
+// The state of one transfer, in host memory. One end sets a flag, and the other end waits for the
+// flag and clears it. `bytes` is 0 until the receiver has said where in its memory the data go
+// (`offset`).
 struct PeerWindow::TransferState {
   std::uint32_t may_send, has_sent;
   std::uint64_t offset;
@@ -187,7 +187,7 @@ PeerWindow::~PeerWindow() {
     if (std::uncaught_exceptions() > unwinding_) return;  // the other ranks may never come
     try {
       ranks_.barrier("peer window");
-      // Go on after an error of the barrier: the rank that failed reports it.
+      // Ignore an error of the barrier: the rank that failed reports it.
     } catch (const std::exception&) {
     }
   };
@@ -207,8 +207,8 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the watchdog's channel (wait_registry.h) for the waits of this pair in wait_for_slot():
-// the sender waits until the receiver tells where the data go.
+// Returns the watchdog's channel (wait_registry.h) for the waits of this pair in wait_for_slot().
+// In such a wait the sender waits until the receiver has said where the data go.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
@@ -237,8 +237,8 @@ PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const
   const TransferState& place = state(rank(), transfer.peer, transfer.number);
   std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
   if (bytes == 0) {
-    // The watchdog counts a channel's waits from 1, and the receiver publishes slots in the order
-    // of transfer numbers. So the wait for transfer n is number n + 1.
+    // The watchdog numbers the waits of a channel from 1. The receiver says where the data of
+    // transfer 0, 1, 2, … go in this order. So the wait for transfer n is number n + 1.
     const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
                          kSlotOfATransfer);
     while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
@@ -253,8 +253,8 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
 }
 
 // In a transfer the receiver sets may_send. Then the sender copies the data and sets has_sent. The
-// end that waits for a flag also clears it. So a flag is clear again before the other end can set
-// it for the next turn.
+// end that waits for a flag also clears it, so the flag is clear before the other end can set it
+// for the next transfer.
 void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);
@@ -308,8 +308,8 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    // Set the flags again and again until the device is idle, because a wait that passes clears its
-    // flag.
+    // Set the flags again and again until the device is idle, because the device clears a flag
+    // after it has waited for it.
     set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

@@ -30,7 +30,7 @@ class NcclChannel : public DeviceOperations {
   // std::length_error for more than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
-  // Runs one operation, which `calls`(NCCL communicator, stream of the channel) enqueues. The
+  // Runs one operation. `calls`(NCCL communicator, stream of the channel) enqueues its work. The
   // operation begins after the work on `stream`, and `done` is recorded at its end.
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
@@ -59,8 +59,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // The marks are written on a stream of their own, because even a mark's kernel of one thread may
-  // have to wait for a free multiprocessor, and must not delay the operations.
+  // The counters (marks) are advanced on a stream of their own. The kernel that does so may have to
+  // wait for a free multiprocessor and must not delay the operations.
   kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;

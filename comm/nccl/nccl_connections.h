@@ -25,14 +25,14 @@ struct Connections {
   // connections. The destructor calls it while an exception unwinds the stack.
   static void abort_all() noexcept;
 
-  // Returns the channel of transfers from `sender` to `receiver` by copy engines, for which NCCL
-  // makes no connection.
+  // Returns the channel of transfers by copy engines from `sender` to `receiver`. It has no NCCL
+  // communicator.
   NcclChannel& copies(int sender, int receiver);
 
   NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
 
   Communicator ranks;
-  // Windows live as long as somebody uses their memory.
+  // A window lives as long as its memory is in use.
   std::vector<std::weak_ptr<PeerWindow>> windows;
   std::unique_ptr<NcclChannel> whole;  // null for a single rank
   // Null for a single rank, and for Sums::small, which uses `whole`.

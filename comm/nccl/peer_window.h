@@ -1,6 +1,7 @@
-// Device memory of all ranks of a host. Each rank has a part, and every rank can address all parts,
-// because ranks exchange the CUDA IPC handles of their parts. The memory serves all-reduces
-// (copy_all_reduce.h) and transfers by copy engines. CUDA builds only. Internal to comm.
+// A window is device memory of all ranks of a host. Each rank has a part of it, and every rank can
+// address all parts, because ranks exchange the CUDA IPC handles of their parts. The memory serves
+// all-reduces (copy_all_reduce.h) and transfers by copy engines. CUDA builds only. Internal to
+// comm.
 #pragma once
 
 #include <array>
@@ -29,12 +30,15 @@ class PeerWindow {
   // and all on one host. The result is the same on all ranks.
   static bool possible(const Communicator& ranks);
   // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one of
-  // them cannot address the others over NVLink, passes 0 (because it has already failed), has
-  // NCCL_P2P_DISABLE=1 or, for sums, passes another size.
+  // them
+  //   - cannot address the memory of the others over NVLink,
+  //   - has NCCL_P2P_DISABLE=1,
+  //   - passes 0, because it has already failed, or
+  //   - passes another size for Use::sums.
   // A rank without enough memory throws OutOfMemory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
-  // Collective, unless an exception unwinds the stack, because no memory may be freed while another
-  // device may use it.
+  // The destructor is collective, because no memory may be freed while another device may use it.
+  // While an exception unwinds the stack, it does not wait for the other ranks.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;
@@ -46,19 +50,19 @@ class PeerWindow {
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }
   Use use() const { return use_; }
-  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if this memory is
-  // not in the part.
+  // Returns the offset of [data, data + bytes) in this rank's part of the window, or nothing if
+  // this memory is not in the part.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
   // A barrier makes later work on `stream` wait until the streams of all other ranks have reached
-  // the barrier, too. It needs no kernel. All ranks pass the barriers before_sum and after_sum in
-  // turn.
+  // the same barrier. It needs no kernel. All ranks pass the barriers before_sum and after_sum
+  // alternately.
   enum class Barrier : std::uint8_t { before_sum, after_sum };
   void enter_barrier(Barrier barrier, cudaStream_t stream) const;
 
   // Identifies a transfer by the other rank and a number below kMostTransfers. Each direction
-  // between two ranks has its own numbers, and a number has at most one transfer in flight.
-  // The data move when both ends have started; later work on both streams comes after that.
+  // between two ranks has its own numbers, and at most one transfer of a number is in progress. The
+  // data move when both ends have started, and before any later work on the streams of both ends.
   struct Transfer {
     int peer = 0, number = 0;
   };
@@ -74,8 +78,9 @@ class PeerWindow {
   // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws
   // std::length_error after kMostTransfers.
   int next_transfer(bool sends, int peer);
-  // Lets this rank's device pass all barriers and transfers until it is idle. Call it only at the
-  // end of a job, because this rank, and the ranks that wait for it, go on with wrong data.
+  // Makes this rank's device pass all barriers and transfers without waiting, until it is idle.
+  // Call it only at the end of a job, because this rank, and the ranks that wait for it, go on with
+  // wrong data.
   void release_device() const noexcept;
 
  private:
@@ -99,7 +104,7 @@ class PeerWindow {
   Communicator ranks_;
   std::size_t bytes_;
   const Use use_;
-  const int unwinding_;  // std::uncaught_exceptions() when this object was made
+  const int unwinding_;  // std::uncaught_exceptions() at construction
   int device_ = 0;
   // Whether the device can flush remote writes (CU_STREAM_WAIT_VALUE_FLUSH). A wait for a flag
   // then makes the data visible that other devices wrote before the flag was set.

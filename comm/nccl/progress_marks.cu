@@ -11,7 +11,7 @@ constexpr int kOperationBits = 16;
 static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
-  Word entered;  // count and operation share a word, so that a reader sees both together
+  Word entered;  // the count and the operation, in one word so that a reader gets both of the same moment
   // When the last counted operation began, in ns. If a mark is written while a reader looks, the
   // reader may get the time of the operation before that one, or of the operation after it.
   Word since;

@@ -12,8 +12,8 @@ namespace convoy::comm {
 
 class ProgressMarks {
  public:
-  // How many operations have begun and ended, the number of the last one that began, and when it
-  // began, in ns of the device's clock.
+  // The numbers of operations that have begun and ended, the number that identifies the last one
+  // that began, and the time when it began, in ns of the device's clock.
   struct Counts {
     std::uint64_t entered = 0, finished = 0;
     int operation = 0;

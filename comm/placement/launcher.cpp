@@ -26,9 +26,8 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-// Returns the local rank, the rank among the ranks of this host, from the variable that has it.
-// Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a PMI plugin) name this variable
-// differently.
+// Returns the local rank, the rank among the ranks of this host. Launchers that set PMI_SIZE
+// (Hydra, Cray PALS, srun with a PMI plugin) put it in different variables.
 std::optional<int> any_local_rank() {
   for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
     if (const auto local = number_in(variable)) return local;
@@ -60,7 +59,7 @@ void print_once_before_mpi(const std::string& message) {
   try {
     const auto hint = launcher_hint();
     launched = hint && hint->world_size > 1;
-    // Ignore a variable that is not a number here, because another error is to be printed.
+    // Ignore a variable that is not a number: this function is called to report another error.
   } catch (const std::runtime_error&) {
   }
   if (!launched) return print_lines({message});

@@ -40,7 +40,7 @@ int number_in(const std::string& path) {
   return file >> number ? number : 0;
 }
 
-// Sorts cores by package, then core, then hardware thread.
+// Sorts logical processors so that neighbours come together: by package, then core, then number.
 std::vector<int> neighbours_together(std::vector<int> cores) {
   const auto place = [](int core) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", core);

@@ -33,20 +33,20 @@ std::string format_cores(std::span<const int> cores);
 // Binds the calling thread, and all threads that it starts later, to this rank's share of the
 // cores. Collective. Call it before any worker thread starts. Returns the cores in the order of
 // share_of_cores.
+//
 // Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks that may use the same
 // cores divide them in rank order, so that hardware threads of a core and cores of a package go to
-// the same rank.
-// `near` are the cores next to this rank's device. If the rank may use some of them, it uses no
-// others.
+// the same rank. `near` are the cores next to this rank's device. If the rank may use any of these,
+// it uses only these.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
 // Returns the cores of `allowed` that are also in `near`, in the order of `allowed`. Returns all of
 // `allowed` if no core is in both.
 std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
 
-// Returns the cores of the rank with this local rank. `allowed` holds the cores that each rank of
-// the host may use, with neighbouring cores next to each other. Ranks with the same list divide it
-// among themselves; a rank whose list no other rank has keeps all of it.
+// Returns the cores for the rank `local_rank` of this host. Element r of `allowed` has the cores
+// that local rank r may use, with neighbouring cores next to each other. Ranks with equal lists
+// divide the list among themselves; a rank whose list no other rank has keeps all of it.
 std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, int local_rank);
 
 }  // namespace convoy::comm

@@ -1,4 +1,4 @@
-// Elects one process of a host to print a message that all of them have.
+// Elects one process of a host. Only this process prints a message that all of them have.
 #pragma once
 
 #include <string_view>

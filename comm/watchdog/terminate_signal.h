@@ -1,5 +1,6 @@
-// Holds SIGTERM back while its action is the default one, so that the watchdog can look for a rank
-// whose death made mpirun send it. All functions act on the whole process.
+// Delays SIGTERM while its action is the default one. In the meantime the watchdog can find out
+// whether a rank has died and mpirun has therefore sent SIGTERM to the others. All functions act on
+// the whole process.
 #pragma once
 
 namespace convoy::comm {

@@ -51,15 +51,16 @@ struct RankState {
   std::string last_operation;  // last operation that the rank entered on any channel; empty if none
 };
 
-// Tells how far a device has come with the operations of a channel. The device runs them by itself,
-// while no thread of this rank waits in them. The watchdog's thread calls the functions.
+// Tells how far a device has come with the operations of a channel. The device runs the operations
+// without a thread of this rank that waits in them. The watchdog's thread calls these functions.
 class DeviceOperations {
  public:
   struct Progress {
     std::uint64_t entered = 0;  // operations that the device has reached
     std::uint64_t finished = 0;
     OperationName current;  // the last operation that the device entered
-    // When `current` was entered, in ns of a clock that all devices of this process share.
+    // The time when the device entered `current`, in ns of a clock that all devices of this process
+    // share.
     std::uint64_t since = 0;
   };
   virtual ~DeviceOperations() = default;
@@ -82,8 +83,8 @@ class WaitRegistry {
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
-  // From now on, a device tells the progress of the channel. `operations` must live until it is
-  // detached.
+  // From now on, `operations` tells the progress of the channel, whose operations a device runs. It
+  // must live until it is detached.
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 

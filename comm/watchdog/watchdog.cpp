@@ -210,8 +210,8 @@ void Watchdog::check_waits(Clock::time_point now) {
 
 void Watchdog::end_with(const std::string& line) {
   ending_ = true;
-  // The process of the hub may only be stopped. If it goes on later, it must not take the end of
-  // this process for a death.
+  // The process of the hub may be stopped but not dead. If it goes on later, it must not take the
+  // end of this process for a death.
   channel_.link.send({FrameKind::abandon, {}});
   const HostElection election(channel_.token);
   if (election.won()) {

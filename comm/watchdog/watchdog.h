@@ -78,7 +78,7 @@ class Watchdog {
   void wake();
   std::chrono::milliseconds tick() const;
 
-  // Prints the line and ends this process, because no hub can speak for all ranks.
+  // Prints the line and ends this process. Used if rank 0 cannot do this for all ranks.
   [[noreturn]] void end_with(const std::string& line);
 
   const BlockedSignals terminate_blocked_{signal_set({SIGTERM})};

@@ -61,7 +61,8 @@ void FrameSocket::send(const Frame& frame) {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent > 0 && sent < static_cast<ssize_t>(bytes.size()))
-    close();  // after half a message the rest cannot be read
+    // Only a part of the message was sent, so the peer could not read any later message.
+    close();
 }
 
 // Reads up to `most` bytes that have arrived. Returns false if none have arrived, or if the
@@ -79,8 +80,8 @@ bool FrameSocket::read_some(std::size_t most) {
   return true;
 }
 
-// Returns how many bytes are still missing from the next frame: from its header or, once the header
-// is complete, from the whole frame.
+// Returns the number of bytes that are missing from the next frame: from its header or, once the
+// header is complete, from the whole frame.
 std::size_t FrameSocket::missing() const {
   Header header;
   if (incoming_.size() < sizeof header) return sizeof header - incoming_.size();
