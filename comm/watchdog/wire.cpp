@@ -61,8 +61,7 @@ void FrameSocket::send(const Frame& frame) {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent > 0 && sent < static_cast<ssize_t>(bytes.size()))
-    // Only a part of the message was sent, so the peer could not read any later message.
-    close();
+    close();  // after a part of a message, the peer could not read later messages
 }
 
 // Reads up to `most` bytes that have arrived. Returns false if none have arrived, or if the
