@@ -28,7 +28,7 @@ else
   if [ "$base" = "$(git rev-parse HEAD)" ] && ! git rev-parse --verify --quiet HEAD^2 >/dev/null; then
     base=$(git rev-parse --verify --quiet HEAD~1 || true)
   fi
-  # In a checkout without history everything is new.
+  # Without history, compare with the empty tree, so that everything counts as changed.
   base=${base:-$(git hash-object -t tree /dev/null)}
 fi
 
@@ -82,8 +82,8 @@ else
   missing shellcheck "shell scripts are"
 fi
 
-# The ignored words are no mistakes: they name one buffer for input and output, a time there and
-# back, and wrong verbs in tests.
+# codespell takes the ignored words for mistakes. They name one buffer for input and output, a time
+# there and back, and wrong verbs that tests pass to the program.
 spelling() {
   git ls-files | grep -vE '\.(png|svg|tsv|h5|onnx|jpe?g)$' |
     xargs -d '\n' codespell --ignore-words-list=inout,fro,commun,trian

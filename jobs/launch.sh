@@ -30,8 +30,8 @@ load_modules() {
   command -v module >/dev/null || fail "CONVOY_MODULES is '$CONVOY_MODULES', but $(hostname) has no module command"
   local name message
   for name in $CONVOY_MODULES; do
-    # Load it in a subshell first: Tcl and Lua modules differ in whether a failed load has an exit
-    # status.
+    # Load it in a subshell first to get its message, because the exit status of a failed load
+    # differs between Tcl and Lua modules.
     if ! message=$(module load "$name" 2>&1) || grep -qiE 'error|unable to locate' <<<"$message"; then
       fail "module $name of CONVOY_MODULES cannot be loaded on $(hostname): $(head -n 1 <<<"$message")"
     fi
@@ -65,8 +65,8 @@ choose_launcher() {
 }
 
 # The command that starts a rank. It binds the rank to the cores near its GPU, if there is a GPU and
-# the system names these cores. Ranks with the same cores share them out among themselves, so the
-# launcher must not bind them.
+# the system names these cores. Ranks that get the same cores then divide them among themselves, so
+# the launcher must not bind ranks.
 # shellcheck disable=SC2016  # expanded by the rank
 near_gpu='
 local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
@@ -88,8 +88,8 @@ launch() {
   local ranks=$1 nodes
   shift
   if [ "$CONVOY_LAUNCHER" = srun ]; then
-    # If one rank fails, the program ends the others and prints the reason; srun must not end them
-    # sooner.
+    # If one rank fails, the program itself ends the others after it has printed the reason. So srun
+    # must not end them.
     launch=(srun --mpi=pmix --ntasks="$ranks" --kill-on-bad-exit=0 --quiet)
     nodes=$(nodes_for "$ranks")
     [ -z "$nodes" ] || launch+=(--nodes="$nodes")
@@ -105,10 +105,10 @@ launch() {
   launch+=(bash -c "$near_gpu" convoy-rank "$@")
 }
 
-# Prints the number of nodes for RANKS, or nothing if Slurm does not tell. Ranks fill one node
-# before the next, and a step with fewer ranks than the job must not spread. SLURM_TASKS_PER_NODE
-# has the form 2(x3),1: three nodes with two tasks and one node with one. In a job without a number
-# of tasks it counts cores.
+# Prints the number of nodes that RANKS ranks fill, or nothing if Slurm does not tell. Ranks fill
+# one node before the next, so that a step with fewer ranks than the job does not spread over all
+# nodes. SLURM_TASKS_PER_NODE has the form 2(x3),1: three nodes with two tasks and one node with
+# one. In a job without a number of tasks it counts cores.
 nodes_for() { # RANKS
   [ -n "${SLURM_NTASKS:-}${SLURM_NTASKS_PER_NODE:-}" ] || return 0
   local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times
@@ -120,8 +120,8 @@ nodes_for() { # RANKS
   [ "$left" -gt 0 ] || echo "$nodes"
 }
 
-# Fails with one line, instead of one per rank, unless every node shows as many GPUs as it has
-# ranks.
+# Fails unless every node shows as many GPUs as it has ranks. Without this check each rank would
+# print a message of its own.
 check_gpus() { # RANKS
   local report seen
   # shellcheck disable=SC2016

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# quickstart.sh and test.sh source this file. It installs the packages that are missing on a Debian
-# or Ubuntu machine. With `for_tests=yes` these include packages that only tests and check_style.sh
-# use.
+# quickstart.sh and test.sh source this file. It installs missing packages on a Debian or Ubuntu
+# machine. If the variable for_tests is "yes", these include packages that only the tests and
+# check_style.sh use.
 packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
           libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev libarchive-dev
           libmetis-dev libssl-dev libonnx-dev libprotobuf-dev libgtest-dev)

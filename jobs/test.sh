@@ -21,7 +21,7 @@ if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
   cmake --build --preset cuda 2>&1 | tee "$log"
   if grep -E '\(C75[0-9]{2}\)' "$log" | sort -u >&2; then
     echo "test.sh: the kernels named above lose speed" >&2
-    # Else the next build would not compile them and report nothing.
+    # Remove the kernels, because the next build would not compile them again and so report nothing.
     cmake --build --preset cuda --target clean
     exit 1
   fi
