@@ -8,7 +8,7 @@
 
 namespace convoy::comm {
 
-// The place of one parameter's gradient in the flat gradient buffer, in elements.
+// The place of one parameter's gradient in the buffer of all gradients, in elements.
 struct ParameterSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
@@ -30,8 +30,8 @@ struct BucketSizes {
   // and longer in larger ones. In shared memory all sizes from 1 MiB on take the same time.
   std::int64_t bytes = std::int64_t{4} << 20;
   // The size of the first and the last bucket. The reduction of a small first bucket can start
-  // early. The reduction of a small last bucket ends soon, which matters because no computation
-  // hides it.
+  // early. The reduction of a small last bucket ends soon after the backward pass, when no
+  // computation hides it.
   std::int64_t edge_bytes = std::int64_t{1} << 20;
 };
 

@@ -29,8 +29,8 @@ class GradientBuckets {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int finished() const { return finished_; }  // number of buckets of this step that are reduced
 
-  // Starts the all-reduce of a bucket. Call this in index order, when the bucket's gradients are
-  // finished. Throws std::logic_error if the order is wrong.
+  // Starts the all-reduce of a bucket whose gradients are computed. Buckets must be started in the
+  // order of their indices. Throws std::logic_error if the order is wrong.
   void start(int bucket, Stream stream = {});
 
   // Makes work that is enqueued on `stream` from now on wait for the all-reduce of the bucket,
@@ -41,15 +41,14 @@ class GradientBuckets {
   // rank that has no thread to spare calls this function between operations.
   void progress();
   // Waits for all buckets, then prepares for the next step. Returns the milliseconds that the
-  // caller was held up (exposed communication). Throws std::logic_error if a bucket was not
-  // started.
+  // caller waited (exposed communication). Throws std::logic_error if a bucket was not started.
   double wait_all(Stream stream = {});
 
  private:
   std::vector<Bucket> buckets_;
   std::vector<std::unique_ptr<PreparedOperation>> operations_;
   int started_ = 0;   // buckets [0, started_) are started
-  int finished_ = 0;  // buckets [0, finished_) are known to be finished
+  int finished_ = 0;  // buckets [0, finished_) are reduced, as far as this object knows
 };
 
 }  // namespace convoy::comm

@@ -1,10 +1,10 @@
 // A group of ranks (the members of a communicator) and its collectives. Every collective goes
-// through Communicator::run, which checks the arguments, names the operation, registers it with the
-// watchdog and calls MPI.
+// through Communicator::run, which checks the arguments, registers the operation with the watchdog
+// and calls MPI.
 //
 // Every rank makes the same calls in the same order. `label` names the data ("loss", "running
-// mean") in messages. Buffers are host memory and stay the caller's. Counts may exceed an MPI int.
-// Wrong arguments throw std::invalid_argument before anything is sent; errors of MPI throw
+// mean") in messages. Buffers are in host memory and owned by the caller. Counts may exceed an MPI
+// int. Wrong arguments throw std::invalid_argument before anything is sent; errors of MPI throw
 // MpiError.
 #pragma once
 
@@ -62,7 +62,7 @@ class Communicator {
   int channel() const { return channel_; }  // index of this communicator in context().waits
   CommContext& context() const { return *context_; }
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
-  // Returns the members' world ranks, ordered by their rank here.
+  // Returns the ranks of the members in MPI_COMM_WORLD, in the order of their ranks here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
   // Collective over all members. The ranks with the same colour (>= 0) form a new communicator, in

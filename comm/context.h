@@ -1,4 +1,4 @@
-// State that all communicators of one process share: the registry of waits for the watchdog, and
+// State that all communicators of one process share: the waits that the watchdog observes, and
 // limits on calls of MPI.
 #pragma once
 

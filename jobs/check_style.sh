@@ -46,7 +46,8 @@ trap 'rm -f "$log"' EXIT
 
 mapfile -t sources < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp' '*.h' '*.cu' '*.cuh')
 mapfile -t all_sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
-# Versions of clang-format differ. The whole tree is formatted by version 14.
+# Use only version 14, by which the whole tree is formatted, because other versions format
+# differently.
 format=''
 for candidate in clang-format-14 clang-format; do
   if [ -z "$format" ] && "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then format=$candidate; fi

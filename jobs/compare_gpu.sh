@@ -24,7 +24,7 @@ tuning=(${TUNING:+--tuning-file "$TUNING"})
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-fields() { # KEY…: prints the values of these keys in the log's object with the least ms
+fields() {  # KEY…: prints these values of the JSON object with the least "ms" in the log
   "$python" -c '
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]

@@ -174,7 +174,7 @@ def compare(name, args, seed, folder):
     twenty, _ = train(args, model, store, os.path.join(folder, "twenty"), STEPS, rate)
     gradient, worst = worst_gradient({n: (before[n] - after[n].reshape(before[n].shape)) / huge for n in before}, gradients)
     found = predictions(args, model, store, folder)
-    shown = found > 1e-30  # smaller probabilities have few or no digits in fp32
+    shown = found > 1e-30  # smaller probabilities have few or no correct digits in fp32
     return {"logits": relative(found[shown].log(), expected[shown]),
             "loss": abs(ours[0] - losses[0]) / losses[0],
             "gradient": gradient,

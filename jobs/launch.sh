@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# train.sbatch and scaling.sh source this file and set $root (Convoy's folder) and $script (their
-# name). It finds the program, checks the job and starts the ranks. Every failure is one line.
+# train.sbatch and scaling.sh source this file after they have set $root (Convoy's folder) and $script
+# (their name). This file finds the program, checks the job and starts the ranks. It reads:
 #   CONVOY           the program; default: the newest under build/, or the installed one
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
 #   CONVOY_LAUNCHER  srun or mpirun; default: srun if Slurm gave the job and has PMIx, else mpirun
@@ -10,8 +10,8 @@
 fail() { echo "$script: $*" >&2; exit "${fail_status:-1}"; }
 usage_error() { fail_status=2 fail "$@"; }
 
-# value_of FLAG ARGUMENTS…: prints the value of the flag that the program would use, which is the
-# last.
+# value_of FLAG ARGUMENTS…: prints the value that the arguments give to the flag. If the flag is
+# repeated, the last value counts, as in the program.
 value_of() {
   local flag=$1 value=
   shift
@@ -43,7 +43,8 @@ find_program() {
   if [ -z "${CONVOY:-}" ]; then
     # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
     CONVOY=$(ls -t "$root"/build/{cuda,release-cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails if one is missing
-    # Installed, this file is in PREFIX/share/convoy/jobs and the program in PREFIX/bin.
+    # If Convoy is installed, this file is in PREFIX/share/convoy/jobs and the program in
+    # PREFIX/bin.
     if [ -z "$CONVOY" ] && [ -x "$root/../../bin/convoy" ]; then CONVOY=$(realpath "$root/../../bin/convoy"); fi
     [ -n "$CONVOY" ] || fail "no program under $root/build: cmake --preset release && cmake --build --preset release, or set CONVOY"
   fi
@@ -71,8 +72,8 @@ choose_launcher() {
 near_gpu='
 local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
 if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
-  # The rank uses the GPU of its local number among those that it sees (by index or UUID), or the
-  # only one.
+  # The GPU of this rank is the one at its local rank in CUDA_VISIBLE_DEVICES, or the only one
+  # there.
   IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
   gpu=$local_rank
   [ "${#visible[@]}" -eq 0 ] || gpu=${visible[local_rank % ${#visible[@]}]}
@@ -82,8 +83,8 @@ if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
 fi
 exec "$@"'
 
-# launch RANKS COMMAND…: sets ${launch[@]} to the launcher and its arguments. RANKS may be fewer
-# than the job has.
+# launch RANKS COMMAND…: sets the array ${launch[@]} to the command line that starts COMMAND on
+# RANKS ranks. RANKS may be fewer than the job has.
 launch() {
   local ranks=$1 nodes
   shift
@@ -96,7 +97,7 @@ launch() {
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     scontrol show config | grep -q '^TaskPlugin *= *task/none' || launch+=(--cpu-bind=none)
   else
-    # mpirun does not notice by itself that a host is gone: keep-alive messages tell it.
+    # mpirun needs keep-alive messages to notice that a host is gone.
     launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30
       --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4)
     # shellcheck disable=SC2206  # several flags in one variable

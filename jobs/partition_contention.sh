@@ -27,7 +27,7 @@ if [ $# -eq 0 ]; then
   done
 fi
 
-place() {  # graph devices flags...
+place() {  # arguments: graph devices flags...
   local graph=$1 devices=$2 answer
   shift 2
   answer=$("$convoy" partition --graph "$graph" --devices "$devices" "${contention[@]}" --json "$@")

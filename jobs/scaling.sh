@@ -119,7 +119,7 @@ if [ "$backend" = cpu ] && [ -z "$threads" ]; then
   echo "Threads of a rank at every rank count: $threads (--threads)"
 fi
 
-# The profiles must have the size of images and the number of classes of the runs.
+# The profiles must use the image size and the number of classes of the runs.
 if [ "$data" = synthetic ]; then
   size=${size:-224} classes=10
   [ "$size" -le 64 ] || classes=1000
@@ -216,7 +216,7 @@ measure_collectives() {
 
 # Measures one rank at all batches of the experiment, and predicts the rates of all numbers of ranks
 # from these profiles.
-predict() { # MODEL BATCH PRECISION
+predict() {  # arguments: MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
   for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
   flags=()

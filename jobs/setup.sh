@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libo
 if [ "${for_tests:-no}" = yes ]; then
   packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil python3-h5py python3-torch
              python3-torchvision python3-onnx)
-  # Ubuntu's package chromium installs no browser if there is no snapd.
+  # Install chromium only on Debian, because Ubuntu's package needs snapd to install a browser.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
   packages+=(codespell clang-format)  # for check_style.sh
 fi

@@ -14,8 +14,8 @@ cmake --build --preset cpu
 ctest --preset cpu -j "$(nproc)" "$@"
 if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
   CUDACXX=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} cmake --preset cuda "${data[@]}"
-  # ptxas prints C75xx if it cannot issue wgmma instructions back to back, which may halve their
-  # rate.
+  # Keep the output of the build: ptxas prints a C75xx message if it cannot issue wgmma instructions
+  # back to back, which may halve their rate.
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   cmake --build --preset cuda 2>&1 | tee "$log"

@@ -1,5 +1,5 @@
 // Provides the training and test images of a run. Every rank reads them from a file, or rank 0
-// reads and scatters them, or they are synthetic.
+// reads them and sends the other ranks their parts, or they are synthetic.
 #pragma once
 
 #include <array>
@@ -17,13 +17,14 @@
 
 namespace convoy::app {
 
-// The images of both splits (training and test) and their description. A split may be missing.
+// The images of both splits (training and test) and their description. One of the splits may be
+// missing; its set is then null.
 struct OpenedData {
   data::StoreInfo info;
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // indexed by data::Split
 };
 
-// Says how the network sees a test image: resized, and its centre cut out.
+// Returns how test images are prepared for the network: resized, and their centre cut out.
 data::Augmentation test_augmentation(const TrainOptions& options);
 
 // Opens the store that --data names, or makes the synthetic set.
@@ -42,7 +43,7 @@ class Dataset {
   void set_normalisation(std::vector<float> mean, std::vector<float> std);
   // Returns the shape of the images that the network gets.
   data::ImageShape input_shape() const { return input_; }
-  // Returns the number of training images that are used, at most --limit-train.
+  // Returns the number of training images in use: all, or --limit-train if that is fewer.
   std::int64_t train_size() const { return size_[0]; }
   std::int64_t test_size() const { return size_[1]; }
   // labels_sha256() returns the SHA-256 of the labels of a split that are used. images_sha256()
@@ -72,9 +73,9 @@ class Dataset {
 
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
-    // The memory resource that allocates batches. If it is null, they are on the heap.
+    // The memory resource that allocates batches; null means the heap.
     std::pmr::memory_resource* memory = nullptr;
-    // The number of batches that the caller still holds when it requests the next one.
+    // The number of batches that the caller still uses when it requests the next one.
     int held = 0;
   };
   // train() and test() return endless sources of batches. Training images are shuffled and
@@ -87,8 +88,8 @@ class Dataset {
   // from `options` and uses `threads` threads.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
                                            const TrainOptions& options, int threads) const;
-  // `skip` gets the messages about images that cannot be read (LoaderOptions::skip). It needs
-  // --feed slice.
+  // Returns an endless source of test images. `skip` gets the messages about images that cannot be
+  // read (LoaderOptions::skip); it works only with --feed slice.
   std::unique_ptr<data::BatchSource> test(const Delivery& delivery,
                                           std::function<void(const std::string&)> skip = nullptr) const;
 

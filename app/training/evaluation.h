@@ -1,4 +1,4 @@
-// Runs a network with fixed weights over a data set. `evaluate` and `predict` both use this.
+// Runs a network with fixed weights over a data set, for `convoy evaluate` and `convoy predict`.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,9 @@ struct EvaluationOptions {
   // Without a checkpoint, size and test_resize are used, too. With a checkpoint, the values of
   // these two are those of its run.
   TrainOptions run;
-  // Not null if other sessions of this process use the device, too. The evaluation then uses
-  // run.threads threads, and the process has bound them to cores.
+  // Orders the use of the device among several sessions of this process; null if there is only one
+  // session. With a gate the process has bound its threads to cores, and the evaluation uses
+  // run.threads.
   DeviceGate* gate = nullptr;
 };
 

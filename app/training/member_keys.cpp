@@ -70,7 +70,7 @@ constexpr double TrainOptions::*kSwitches[] = {
     &TrainOptions::clip_gradient_norm,  // 0: no norm of the gradient
 };
 
-// Returns why members must not differ in the options of this group.
+// Returns why the trainings of one run must not differ in the options of this group.
 const char* reason_of(std::string_view group) {
   if (group == "Length") return "all members take the same steps";
   if (group == "Optimizer") return "a member trains on one rank";

@@ -19,7 +19,7 @@ std::string shape_of(const TrainOptions& options);
 // Throws UsageError if two members have the same options.
 void check_no_member_twice(const std::vector<TrainOptions>& options);
 
-// Returns the options in which some members differ, as flags without their dashes.
+// Returns the options in which some members differ, by their flags without the leading dashes.
 std::vector<std::string> keys_that_differ(const std::vector<TrainOptions>& options);
 
 }  // namespace convoy::app

@@ -61,8 +61,8 @@ class Members {
   void read(std::int64_t total_steps);
   // Replaces members.csv atomically.
   void write() const;
-  // Gives every rank the results of all members. `own` are the members that this rank trains.
-  // Collective.
+  // Gives every rank the results of all members. `own` lists the members that this rank trains,
+  // whose results it sends to the other ranks. Collective.
   void share(const comm::Communicator& ranks, const std::vector<int>& own);
 
   // Stops those running members that have the lowest test accuracies, half of them (rounded down),

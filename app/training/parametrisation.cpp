@@ -10,7 +10,7 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::int64_t kMostWidth = 1000;  // the largest width in the zoo
+constexpr std::int64_t kMostWidth = 1000;  // the largest width that a built-in network may have
 
 // Finds how parameters depend on the width by comparing the network with one whose width differs by
 // 1. A network of the base width would not do, because it may lack layers, such as the convolution
@@ -26,7 +26,7 @@ class Widths {
     for (const ParameterSpec& spec : other.parameters()) others_.emplace(spec.name, spec);
   }
 
-  // Returns how many times as long the axis is as in the network of the base width.
+  // Returns by which factor the axis is longer than in the network of the base width.
   double growth(const ParameterSpec& spec, int axis) const {
     return axis < spec.shape.rank() && spec.shape[axis] != others_.at(spec.name).shape[axis] ? growth_ : 1;
   }

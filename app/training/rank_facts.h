@@ -30,9 +30,9 @@ Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::
 // Describes the structure and the values of a model file. Returns nothing for a built-in network.
 Facts facts_of(const Network& network);
 
-// Throws UsageError on every rank unless all ranks have the same facts. The lowest rank that
-// differs from rank 0 names the first fact that differs and both values. The other ranks throw
-// ExitStatus. Collective.
+// Throws UsageError unless all ranks have the same facts. The message comes from the lowest rank
+// that differs from rank 0; it names the first fact that differs and both values. All other ranks
+// throw ExitStatus, so that only one message is printed. Collective.
 void require_same_flags(const comm::Communicator& ranks, const Facts& facts);
 // Does the same as require_same_flags() for facts about data, but throws std::runtime_error. The
 // message names `file`, the path of the data on this rank.

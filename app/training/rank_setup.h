@@ -1,4 +1,4 @@
-// Prepares a rank on its host: device, collectives, data delivery, threads and cores.
+// Sets up a rank on its host: its device, its threads and cores, and the delivery of data.
 #pragma once
 
 #include <memory>

@@ -9,8 +9,8 @@
 namespace convoy::app {
 
 // Throws UsageError if an option that influences the weights differs from `saved`, the options of
-// the run to resume. The message names the first such option. Length, output, data feed, hosts and
-// devices may differ.
+// the run to resume. The message names the first such option. The length of the run, its output,
+// data feed, hosts and devices may differ.
 void check_resumed_options(const TrainOptions& options, const TrainOptions& saved);
 
 // Returns a warning of one line, with both learning rates, if the rate jumps at `step` because the

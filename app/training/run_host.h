@@ -15,7 +15,7 @@ namespace convoy::app {
 
 // The work that a run still has to do.
 struct PlannedWork {
-  std::int64_t steps = 0;  // training steps; with --accumulate, parts of steps
+  std::int64_t steps = 0;  // training steps (with --accumulate: parts of steps)
   std::int64_t evaluated_batches = 0;
   double batch_steps = 0;  // estimated: the time to evaluate a batch divided by that of a training step
   // The number of checkpoints without the one after the last step.
@@ -28,8 +28,8 @@ struct RunHost {
   const StopRequest& stop;
   // Gets the configuration, the progress and the closing lines as text.
   std::ostream* output = &std::cout;
-  // Not null if other runs of this process use the device, too. The process has then bound its
-  // threads to cores, and the run uses `threads` of them.
+  // Orders the use of the device among several runs of this process; null if there is only one run.
+  // With a gate the process has bound its threads to cores, and the run uses `threads` of them.
   DeviceGate* gate = nullptr;
   int threads = 0;
   // Called once the run is set up, with the work that is left to do. May be empty.

@@ -18,7 +18,7 @@ inline constexpr auto kChoices<ScheduleKind> =
                                          {"polynomial", ScheduleKind::polynomial},
                                          {"one-cycle", ScheduleKind::one_cycle}});
 
-// How the rate of one_cycle rises and falls: on half a cosine or on a straight line.
+// The form in which one_cycle raises and lowers the rate: half a cosine or a straight line.
 enum class Anneal : std::uint8_t { cosine, linear };
 template <>
 inline constexpr auto kChoices<Anneal> = std::to_array<Choice<Anneal>>({{"cosine", Anneal::cosine},

@@ -70,7 +70,7 @@ StopSignals::StopSignals() {
   install(SIGUSR1, remember);
   struct sigaction current {};
   sigaction(SIGINT, nullptr, &current);
-  // If SIGINT is ignored, as in a background job of a shell, leave it so.
+  // A background job of a shell starts with SIGINT ignored. Leave it so.
   if (current.sa_handler != SIG_IGN) install(SIGINT, interrupt);
   std::thread([] {
     comm::unblock_signals({SIGTERM, SIGUSR1, SIGINT});

@@ -34,10 +34,10 @@ class StopRequest {
 // than a second after the signal, this object ends the process.
 class StopSignals final : public StopRequest {
  public:
-  StopSignals();  // throws std::logic_error if there is one already
+  StopSignals();  // throws std::logic_error if another object exists
   void start_up_is_over() const override;
-  // Returns the last signal that arrived, or 0. Ranks get signals at different times and must agree
-  // before they act.
+  // Returns the last signal that arrived, or 0. Signals reach the ranks at different times, so all
+  // ranks must agree before they act on a signal.
   int received() const override;
 
  private:

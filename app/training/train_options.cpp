@@ -57,7 +57,7 @@ void check_trace(const TrainOptions& o) {
           fmt::format("--trace {}: is a folder, expected the name of a file", o.trace));
 }
 
-// Refuses options that would have no effect.
+// Refuses options that have no effect because of another option, such as beta1 without adamw.
 void check_belongings(const TrainOptions& o) {
   const TrainOptions plain;
   const nlohmann::json values = to_json(o), defaults = to_json(plain);

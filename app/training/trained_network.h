@@ -1,4 +1,5 @@
-// Sets up the network of a checkpoint to be evaluated. Nothing here communicates with other ranks.
+// Sets up the network of a checkpoint for evaluation. These functions do not communicate with other
+// ranks.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@
 
 namespace convoy::app {
 
-// Loads a checkpoint for evaluation. If `checkpoint` is the folder of a run, it becomes the path of
-// the folder's best checkpoint. With `ema` the parameters and statistics are the moving averages.
-// Throws std::runtime_error that names the file.
+// Loads a checkpoint for evaluation. If `checkpoint` is the folder of a run, replaces it by the
+// path of the best checkpoint in the folder. With `ema` the parameters and statistics are replaced
+// by their moving averages. Throws std::runtime_error that names the file.
 CheckpointState load_trained(std::string& checkpoint, bool ema);
 
 // Replaces those options of `run` that decide how an image reaches the network by the options of

@@ -86,7 +86,7 @@ StepOptions Trainer::session_options(std::size_t number) const {
   return session;
 }
 
-// Makes the sessions. With members, each rank makes sessions of its own without the other ranks. If
+// Makes the sessions. With members, each rank makes its own sessions without the other ranks. If
 // that fails on one rank, run_on_all_ranks() lets all ranks fail together.
 void Trainer::make_sessions() {
   const auto make = [&] {
@@ -136,7 +136,8 @@ void Trainer::compile_shapes() {
   }
   if (!members_) return;
   check_members_fit();
-  // All shapes together keep to the limit now, so remove the limits of the single shapes.
+  // All shapes together keep to the limit now. Remove the limits of the single shapes, which are
+  // lower.
   if (shapes_.size() > 1)
     for (Shape& shape : shapes_) shape.step.memory_limit = 0;
 }

@@ -1,5 +1,5 @@
-// Makes the networks of a trainer, one for each shape of members, and spreads the members over the
-// ranks.
+// Makes the networks of a trainer, one for each group of members that share a compiled step (a
+// shape), and spreads the members over the ranks.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -34,7 +34,7 @@ Network Trainer::trained(Network network, const TrainOptions& options) const {
   return network;
 }
 
-// Sets which parameters are trained, how fast, and the initial values that --init gives.
+// Sets which parameters are trained, how fast, and the initial values of --init.
 void Trainer::prepare(Shape& shape) {
   const int overridden = set_rates(*shape.network, shape.options);
   if (overridden > 0 && world_.rank() == 0)
@@ -45,8 +45,8 @@ void Trainer::prepare(Shape& shape) {
     shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
 }
 
-// Ends the sessions of the last shape first. The first shape's session has the stored images, which
-// the other shapes may still read.
+// Ends the sessions in reverse order. The first session stores the images on the device, and the
+// others may still read them.
 void Trainer::end_shapes() {
   sessions_.reset();
   while (!shapes_.empty()) shapes_.pop_back();

@@ -11,9 +11,8 @@
 
 namespace convoy::comm {
 
-// `gradients` is the all-reduce of a step's gradients, which works in memory that the ranks share
-// if they can share any. In `send_receive` each rank sends to the next rank and receives from the
-// previous one.
+// `gradients` is the all-reduce of a step's gradients, in memory that the ranks share if possible.
+// In `send_receive` each rank sends to the next rank and receives from the previous one.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
@@ -33,7 +32,7 @@ class CollectivesMeter {
   // without one could not take part.
   virtual void connect() = 0;
 
-  // The code that moves the data (f32): Convoy's own or the library's.
+  // Whose code moves the data, which are f32: Convoy's own or the library's.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, runs `movement` once and checks every element. Returns whether the results of
   // all ranks were right.
@@ -55,8 +54,8 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Makes a meter of host memory. Collective. Its calls take at most `most_bytes` bytes, a multiple
-// of 4.
+// Makes a meter of host memory. Collective. `most_bytes`, a multiple of 4, is the largest size that
+// the meter's functions accept.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
 // Makes a meter of the current device's memory. Throws the errors of make_nccl_collectives().
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);

@@ -5,8 +5,8 @@
 namespace convoy::comm {
 namespace {
 
-// Returns a whole number that depends on rank and element. It is so small that sums over the ranks
-// are exact in float.
+// Returns a whole number that depends on the rank and the element. It is small, so that sums over
+// the ranks are exact in float.
 float value_of(int rank, std::int64_t index) { return static_cast<float>((index * 7 + rank * 31) % 1021); }
 
 bool reduces(Movement movement) {
@@ -69,8 +69,8 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
-  // Run the movement outside a capture first, because ranks connect in their first operation, and
-  // connecting is not possible in a capture.
+  // Run the movement once outside a CUDA graph capture, because ranks connect in their first
+  // operation, and connecting is not possible in a capture.
   ranks_.barrier("bench");
   body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));

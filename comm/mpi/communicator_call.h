@@ -14,7 +14,7 @@
 
 namespace convoy::comm {
 
-// The arguments of a collective.
+// The arguments of a collective, for the checks in Communicator::run().
 struct Communicator::Call {
   CollectiveKind kind;
   std::string_view label;

@@ -35,7 +35,8 @@ class DirectAllReduce : public PreparedOperation {
   void wait(Stream) override;
 
  private:
-  // A rank exchanges four messages with each other rank.
+  // A rank exchanges these four messages with each other rank: values of the shares, and their
+  // sums.
   enum class Message : std::uint8_t { receive_part, send_part, receive_sum, send_sum };
   static constexpr int kMessages = 4;
 
@@ -57,8 +58,8 @@ class DirectAllReduce : public PreparedOperation {
   std::vector<int> others_;            // the other ranks
   std::vector<std::byte> parts_;       // the values of this rank's share that other ranks sent
   std::vector<const void*> addends_;   // all ranks' values of this rank's share, in rank order
-  std::vector<void*> sum_;             // this rank's share of the buffer
-  std::vector<MPI_Request> requests_;  // persistent, kMessages for each other rank
+  std::vector<void*> sum_;             // the memory of this rank's share, which receives the sum
+  std::vector<MPI_Request> requests_;  // persistent requests, kMessages for each other rank
   std::vector<int> finished_;          // indices of finished requests, from MPI_Testsome
   int parts_missing_ = 0;
   int messages_left_ = 0;

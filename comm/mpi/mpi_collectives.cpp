@@ -91,9 +91,9 @@ class PreparedTransfer : public PreparedOperation {
  private:
   CommContext& context() const { return communicator_.context(); }
 
-  // Opens the watchdog's channel (wait_registry.h) for messages from one rank to another. Every
-  // ordered pair of ranks has a channel of its own, because all members of a channel must count the
-  // same messages.
+  // Opens the watchdog's channel (wait_registry.h) for messages from one rank to another. Each
+  // direction between two ranks has a channel of its own, because the members of a channel must
+  // count the same messages.
   void open_channel(int peer) {
     const int rank = communicator_.rank();
     const auto from = static_cast<std::size_t>(kind_ == CollectiveKind::send ? rank : peer);
@@ -175,7 +175,7 @@ class MpiCollectives : public Collectives {
  private:
   struct Window {
     std::shared_ptr<SharedWindow> memory;
-    std::size_t operations;  // operations prepared so far
+    std::size_t operations;  // number of operations prepared in this window so far
   };
 
   Communicator whole_, buckets_, pairs_;

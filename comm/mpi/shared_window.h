@@ -1,6 +1,6 @@
-// Memory of one host that every member of a communicator can address, with one part for each rank.
-// Each part is an anonymous file (memfd_create), because MPI_Win_allocate_shared needs room in
-// /dev/shm, which is small in containers.
+// Memory that all ranks of one host can address. It has one part for each rank. Each part is an
+// anonymous file (memfd_create), because MPI_Win_allocate_shared needs room in /dev/shm, which is
+// small in containers.
 #pragma once
 
 #include <atomic>

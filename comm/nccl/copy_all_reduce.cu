@@ -8,8 +8,8 @@
 namespace convoy::comm {
 namespace {
 
-// Blocks are small so that one fits into the 4,096 registers and 1.75 KiB of shared memory that a
-// persistent matrix product (gemm/wgmma/sm90_kernel.cuh) leaves on each multiprocessor.
+// A block is small. It must fit into the 4,096 registers and 1.75 KiB of shared memory that a
+// persistent matrix product (gemm/wgmma/sm90_kernel.cuh) leaves free on each multiprocessor.
 constexpr int kThreads = 128, kRegisters = 32;
 constexpr int kAtOnce = 2;  // float4 loads that a thread has in flight
 constexpr std::int64_t kOfRound = kAtOnce * kThreads, kMostRounds = 8;
@@ -75,7 +75,8 @@ void CopyAllReduce::sum_chunk(std::int64_t first, std::int64_t count, cudaStream
   };
   Addends addends{};
   addends.of_rank[rank] = share_at(rank);
-  // Each rank begins with its neighbour, so that no two ranks read from the same rank at a time.
+  // Each rank begins with its neighbour, so that no two ranks read from the same rank at the same
+  // time.
   auto* fetched = reinterpret_cast<float*>(window_->scratch());
   for (int step = 1; step < ranks; ++step, fetched += (share + 3) / 4 * 4) {
     const int other = (rank + step) % ranks;

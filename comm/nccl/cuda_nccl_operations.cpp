@@ -39,8 +39,8 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  // These members belong to this base class, so that they are freed only after its destructor has
-  // aborted the connections.
+  // These members are in the base class, so that they are freed only after the destructor of the
+  // base class has aborted the connections.
   kernels::DeviceBuffer wide_;
   std::shared_ptr<PeerWindow> window_;
 
@@ -67,7 +67,7 @@ class AllReduce : public Operation {
   }
   void start(Stream stream) override {
     // Sums of f64 are statistics and metrics. They use another channel than gradients, so that they
-    // do not queue after them.
+    // do not wait until large sums of gradients are finished.
     run(type_ == DType::f64 ? *connections_.whole : connections_.of_gradients(), stream,
         [this](ncclComm_t communicator, cudaStream_t own) {
           auto* wide = reinterpret_cast<float*>(wide_.data());
@@ -162,7 +162,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::RemoteSlot there_;  // the receiver's memory; known after the first start
+  PeerWindow::RemoteSlot there_;  // the place in the receiver's memory; known after the first start
 };
 
 }  // namespace

@@ -69,8 +69,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
     const MpiSection section(context);
     if (sends) {
       check_nccl(ncclGetUniqueId(&id), name.view());
-      // Use MPI_Ssend, which returns only when the receiver takes the message. The next call, of
-      // NCCL, blocks, and MPI could not deliver the message meanwhile.
+      // MPI_Ssend returns only after the receiver has taken the message. With MPI_Send the message
+      // might still wait here while the next call, of NCCL, blocks this thread.
       check_mpi(MPI_Ssend(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
                 name.view());
     } else {
@@ -86,8 +86,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
   auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
                                                derived_key(ranks_.key(), pair), members);
-  // Send one byte now, because NCCL opens a transport with the first message, and both ends must
-  // take part in that.
+  // Send one byte now. NCCL opens its transport with the first message, in which both ends must
+  // take part.
   const cudaStream_t stream = channel->stream().get();
   check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
                    : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),

@@ -19,8 +19,8 @@
 namespace convoy::comm {
 namespace {
 
-// Tells other ranks how to open this rank's part of the window. `bytes` is 0 if the rank has no
-// part.
+// What a rank sends to the others so that they can open its part of the window. `bytes` is 0 if the
+// rank has no memory.
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;
@@ -31,8 +31,8 @@ const OperationName kSlotOfATransfer("address of a transfer");
 
 constexpr std::uint32_t kSet = 1;
 
-// Returns whether a call succeeded. It is for calls that fail on some machines: if the call failed,
-// clears CUDA's error.
+// Returns whether a call succeeded, for calls that fail on some machines. After a failure it clears
+// CUDA's error state.
 bool succeeded(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
@@ -43,8 +43,9 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Returns whether NVLink connects the devices, or whether both ranks use one device, as in tests.
-// Without NVLink there are no atomic operations between GPUs, and NCCL is faster than copy engines.
+// Returns whether copy engines can be used between the devices: NVLink connects them, or both ranks
+// use one device, as in tests. Without NVLink there are no atomic operations between GPUs, and NCCL
+// is faster.
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;
@@ -83,8 +84,8 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// The flags of the window's two barriers. For each barrier a rank owns one flag per other rank. The
-// other rank sets the flag when it arrives at the barrier, and the owner clears the flag.
+// The flags of the two barriers. For each barrier a rank owns one flag per other rank. The other
+// rank sets the flag when it reaches the barrier, and the owner clears the flag.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
@@ -117,7 +118,8 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   }
   const bool addressed = window->open_parts();
   const std::int32_t complete = window->open_states() && addressed;
-  // If any rank has failed, all ranks destroy the window here, because destroying it is collective.
+  // If any rank has failed, all ranks destroy the window here, because its destructor is
+  // collective.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
   return window;
@@ -141,7 +143,8 @@ void PeerWindow::reserve() {
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
-// Returns whether this rank has memory and can address the memory of all others. Collective.
+// Gets this rank's memory address and opens the memory of all others. Returns whether that
+// succeeded. Collective.
 bool PeerWindow::open_parts() {
   Offer mine;
   if (own_.data() != nullptr &&
@@ -164,7 +167,8 @@ bool PeerWindow::open_parts() {
   return true;
 }
 
-// Maps the flags of all ranks and registers them with the device. Collective.
+// Makes the host memory of the flags of all ranks and registers it with the device. Returns whether
+// that succeeded. Collective.
 bool PeerWindow::open_states() {
   const std::size_t bytes = use_ == Use::sums
                                 ? sizeof(BarrierFlags)
@@ -280,8 +284,8 @@ void PeerWindow::enter_barrier(Barrier barrier, cudaStream_t stream) const {
   const auto flag = [&](int of, int by) { return &barrier_flags(of).met[static_cast<int>(barrier)][by]; };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
   for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
-  // This rank's flags can be cleared now, because no rank sets them again before this rank has
-  // reached the other barrier.
+  // Clear this rank's flags now. No other rank sets them again before this rank has reached the
+  // other barrier.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }

@@ -10,7 +10,7 @@
 
 namespace convoy::comm {
 
-// Returns the operation of a single rank, whose sum is its own value.
+// Returns an operation that does nothing, for a single rank, whose sum is its own value.
 std::unique_ptr<PreparedOperation> no_operation();
 std::unique_ptr<PreparedOperation> sum_by_nccl(Connections& connections, void* data, std::int64_t count,
                                                DType type, OperationName name);

@@ -20,14 +20,14 @@ namespace convoy::comm {
 class PeerWindow {
  public:
   static constexpr int kMostRanks = 16;
-  static constexpr int kMostTransfers = 4000;  // most transfers from one rank to another
+  static constexpr int kMostTransfers = 4000;  // largest number of transfers from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
   // Returns the bytes of scratch memory that sums by copy engines need for a window of `bytes`
   // bytes, or 0 if the window is too small for such sums.
   static std::size_t scratch_bytes(std::size_t bytes);
 
-  // Returns whether a window may be possible: whether there are several ranks, at most kMostRanks,
-  // and all on one host. The result is the same on all ranks.
+  // Returns whether create() may succeed: there are at least two and at most kMostRanks ranks, all
+  // on one host. The result is the same on all ranks.
   static bool possible(const Communicator& ranks);
   // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one of
   // them
@@ -67,12 +67,13 @@ class PeerWindow {
     int peer = 0, number = 0;
   };
   struct RemoteSlot {
-    std::uint64_t offset = 0, bytes = 0;  // where the data go in the receiver's part, and their size
+    // The place of the data in the receiver's part of the window, and their size.
+    std::uint64_t offset = 0, bytes = 0;
   };
   void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first transfer with a number, the receiver publishes where the data go (bytes > 0),
-  // and the sender waits until it has done so. The watchdog knows these waits.
+  // Before the first transfer with a number, the receiver publishes the place of the data (with
+  // bytes > 0), and the sender waits for this. The watchdog observes the wait.
   void publish_slot(const Transfer& transfer, const RemoteSlot& here) const;
   RemoteSlot wait_for_slot(const Transfer& transfer) const;
   // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws
@@ -84,9 +85,9 @@ class PeerWindow {
   void release_device() const noexcept;
 
  private:
-  // Flags are in host memory so that the host can release a device whose streams are all blocked on
-  // them (see release_device). Ranks do not use MPI messages for this, because the thread that
-  // would call MPI may itself be blocked by a full stream.
+  // These flags are in host memory. So the host can release a device whose streams all wait for
+  // flags (see release_device). MPI messages would not do, because the thread that would call MPI
+  // may itself be blocked by a full stream.
   struct BarrierFlags;
   struct TransferState;
 
@@ -106,15 +107,15 @@ class PeerWindow {
   const Use use_;
   const int unwinding_;  // std::uncaught_exceptions() at construction
   int device_ = 0;
-  // Whether the device can flush remote writes (CU_STREAM_WAIT_VALUE_FLUSH). A wait for a flag
-  // then makes the data visible that other devices wrote before the flag was set.
+  // Whether a wait for a flag can also make visible what other devices wrote before the flag was
+  // set (CU_STREAM_WAIT_VALUE_FLUSH).
   bool flushes_ = false;
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
   // The parts of states_ (the flags of each rank) that are registered with the device.
   std::vector<std::byte*> registered_;
-  // For each direction and peer: how many transfer numbers are in use.
+  // The number of transfer numbers in use, for each direction and peer.
   std::array<int, 2 * kMostRanks> transfers_{};
 };
 

@@ -40,7 +40,8 @@ std::optional<LauncherHint> launcher_hint() {
   struct Variables {
     const char *size, *rank, *local_rank;
   };
-  // The variables of Open MPI's mpirun, MPICH-style launchers without PMIx, and a step of srun.
+  // The variables of Open MPI's mpirun, MVAPICH2, MPICH-style launchers without PMIx, and a step of
+  // srun.
   static constexpr std::array<Variables, 4> kLaunchers{
       {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
        {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"},
@@ -63,12 +64,14 @@ void print_once_before_mpi(const std::string& message) {
   } catch (const std::runtime_error&) {
   }
   if (!launched) return print_lines({message});
-  // The processes of a job on one host have the same parent, the launcher's daemon. The object is
-  // static, so that a process that has won stays the winner until it ends (HostElection).
+  // All processes of a job on one host have the same parent, the launcher's daemon. The object is
+  // static, so that the process that has won the election stays the winner until it ends
+  // (HostElection).
   static const HostElection election(fmt::format("launch-{}", ::getppid()));
   if (election.won()) print_lines({message});
-  // A launcher ends the job when the first process ends, so wait until the winner has printed. The
-  // winner stays longest, so that a process that starts late does not win and print again.
+  // A launcher ends the job when the first process ends. So wait until the winner has printed. The
+  // winner stays longest, so that a process that starts late does not win and print the message
+  // again.
   std::this_thread::sleep_for(std::chrono::milliseconds(election.won() ? 500 : 200));
 }
 

@@ -8,7 +8,7 @@
 namespace convoy::comm {
 
 struct LauncherHint {
-  const char* variable = nullptr;  // the environment variable that gave the world's size
+  const char* variable = nullptr;  // the environment variable with the number of ranks
   int world_size = 1;
   std::optional<int> rank;        // rank among all ranks of the job
   std::optional<int> local_rank;  // rank among the ranks of this host

@@ -38,7 +38,7 @@ LocalDevice current_device();
 // local rank and the number of visible GPUs if there are too few.
 int choose_device(std::optional<int> local_rank, int visible);
 
-// A rank's device, which is compared with those of other ranks.
+// The host and the device of a rank, for the check that no two ranks share a GPU.
 struct DeviceUse {
   std::string host;
   LocalDevice device;

@@ -14,13 +14,14 @@ namespace convoy::comm {
 struct RankPlacement {
   int rank = 0;
   std::string host;
-  int local_rank = 0;  // number of the rank among the ranks of its host
+  int local_rank = 0;  // the rank's number among the ranks of its host
   int pid = 0;
   std::vector<int> cores;  // logical processors on which the rank may run, ascending
-  std::string device;      // name of the rank's device; empty without one
+  std::string device;      // name of the rank's device; empty without a device
 };
 
-// Collective. Returns one element per rank at rank 0, none elsewhere. Call it after pin_to_cores.
+// Returns one element per rank on rank 0 and none on the other ranks. Call it after pin_to_cores.
+// Collective.
 std::vector<RankPlacement> gather_placement(const Communicator& world, std::string_view device = {});
 
 // Returns the logical processors on which this thread may run (sched_getaffinity), ascending.

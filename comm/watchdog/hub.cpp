@@ -177,8 +177,7 @@ void Hub::say_goodbye() {
 }
 
 bool Hub::all_gone() const {
-  // Leave out peer 0, because rank 0's connection to itself stays open as long as this process
-  // lives.
+  // Leave out rank 0, whose connection to itself stays open as long as this process lives.
   return std::all_of(peers_.begin() + 1, peers_.end(),
                      [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
 }

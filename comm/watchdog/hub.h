@@ -17,8 +17,8 @@
 
 namespace convoy::comm {
 
-// How long the hub collects related reports before it makes a diagnosis, so that one message covers
-// all of them.
+// The times for which the hub collects related reports before it makes a diagnosis, so that one
+// message covers all of them.
 struct HubDelays {
   std::chrono::milliseconds answers{1500};   // time to wait for answers to a query
   std::chrono::milliseconds failures{300};   // time to wait for more failures after the first one

@@ -7,8 +7,8 @@ namespace convoy::comm {
 
 class TerminateSignal {
  public:
-  // From now on, a SIGTERM writes a byte to this descriptor and does not end the process. Does
-  // nothing if the program handles SIGTERM.
+  // From now on, a SIGTERM writes a byte to the descriptor `wake_fd` instead of ending the process.
+  // Does nothing if the program handles SIGTERM itself.
   static void hold(int wake_fd);
   static bool arrived();
   // Restores the default action, unless the program has set another one.

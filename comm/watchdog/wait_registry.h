@@ -21,7 +21,7 @@ namespace convoy::comm {
 
 using Clock = std::chrono::steady_clock;
 
-// A name of bounded length, kept without allocation.
+// A text of bounded length, stored without allocation.
 class OperationName {
  public:
   OperationName() = default;
@@ -88,8 +88,8 @@ class WaitRegistry {
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 
-  // Reads how far the devices have come since the last call. Returns the message of a device that
-  // failed, only once. Call it on the watchdog's thread.
+  // Reads how far the devices have come since the last call. Returns the error message of the first
+  // device whose collectives failed, and only once. Call it on the watchdog's thread.
   std::optional<std::string> look_at_devices(Clock::time_point now);
   // Returns the longest wait above the limit. Time in which the whole process was stopped does not
   // count.
@@ -116,8 +116,8 @@ class WaitRegistry {
   };
   const Wait* longest() const;
 
-  // The most waits at one time. A thread waits in one operation at a time, and fewer threads than
-  // this call MPI at once.
+  // The largest number of waits at one time. A thread waits in only one operation at a time, and
+  // fewer threads than this call MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;
@@ -128,7 +128,7 @@ class WaitRegistry {
   std::int64_t step_ = -1;
 };
 
-// Marks a blocking wait while it lives.
+// Registers a blocking wait with the watchdog while this object lives.
 class WaitScope {
  public:
   WaitScope(WaitRegistry& registry, int channel, std::uint64_t sequence, const OperationName& name)

@@ -18,8 +18,8 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// The most bytes that a message's payload may have: more than any message has, and fewer than a
-// socket's buffer holds.
+// The largest size of a message's payload in bytes. No message is as large, and a socket's buffer
+// can hold more.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace
@@ -54,8 +54,8 @@ void FrameSocket::send(const Frame& frame) {
                       static_cast<std::uint32_t>(frame.payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += frame.payload;
-  // Drop the message if the socket's buffer is full. The buffer holds many messages, so the peer
-  // has not read for long, and one more would not help.
+  // If the socket's buffer is full, drop the message. The buffer holds many messages, so a full one
+  // means that the peer has not read for long.
   ssize_t sent = 0;
   do {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

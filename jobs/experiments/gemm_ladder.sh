@@ -32,7 +32,7 @@ row() { # DEVICE PRECISION RUNG MICROSECONDS CUBLAS: prints a row; CUBLAS is its
     printf "%s %.1f | %.1f | %.1f | %s |\n", head, us, operations / us * 1e-3, first / us, cublas == "" ? "" : sprintf("%.3f", cublas)
   }'
 }
-on_cpu() { # RUNG BACKEND [FLAGS…]
+on_cpu() {  # arguments: RUNG BACKEND [FLAGS…]
   local us
   us=$("$convoy" bench step --model linear --classes "$n" --batch "$m" --size "$side" --backend "${@:2}" --steps 2 \
     --warmup 1 --layers --json | grep -F '"op":"linear_forward"' | value ms | awk '{ print 1e3 * $1 }')

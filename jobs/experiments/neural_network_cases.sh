@@ -60,7 +60,7 @@ counts() { # RANKS STEPS FLAGS…: prints the calls of all ranks, summed over th
   step "$1" "${@:3}" --steps "$2" >/dev/null 2>>"$out/log"
   awk '{ for (i = 1; i <= 5; ++i) sum[i] += $i } END { for (i = 1; i <= 5; ++i) printf "%d ", sum[i] }' "$out"/counts.*
 }
-row() { # NETWORK CASE RANKS STEPS FLAGS…
+row() {  # arguments: NETWORK CASE RANKS STEPS FLAGS…
   local network=$1 name=$2 count=$3 length=$4 result before='' after=''
   shift 4
   local program=("$convoy")

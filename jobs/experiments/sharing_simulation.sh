@@ -23,7 +23,7 @@ trap 'rm -f "$scratch"' EXIT
 
 # Draws jobs with Park and Miller's random numbers, so that every version of awk draws the same
 # jobs.
-draw_jobs() { # MIX CLIENTS LIMITED SEED
+draw_jobs() {  # arguments: MIX CLIENTS LIMITED SEED
   awk -v mix="$1" -v clients="$2" -v limited="$3" -v seed="$4" '
     function unit() { state = state * 16807 % 2147483647; return state / 2147483647 }
     function time(long) { return long ? 20 + 160 * unit() : 10 + 80 * unit() }

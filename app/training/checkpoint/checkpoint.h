@@ -29,7 +29,7 @@ struct SavedTensor : TensorName {
   std::vector<float> values;  // in row-major order
 };
 
-// The properties in which a checkpoint and the network that loads it must agree.
+// The properties of a network that must agree between a checkpoint and the network that loads it.
 struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;
@@ -49,7 +49,7 @@ struct CheckpointState {
   std::vector<SavedTensor> averages;
   std::int64_t epoch = 0;  // the number of finished epochs
   std::int64_t step = 0;   // the number of finished steps of the whole run
-  // The number of samples of the current epoch that are already used.
+  // The number of samples that the current epoch has already used.
   std::int64_t sample = 0;
   std::uint64_t seed = 0;
   double best_accuracy = 0;

@@ -28,14 +28,14 @@ class SessionState {
                const comm::Communicator& stages);
 
   // Stores the tensors in `state` on the first stage. Changes nothing on the other stages.
-  // Collective over the stages.
+  // Collective over the ranks that run the stages.
   void capture(CheckpointState& state) const;
   // Returns the SHA-256 of all parameters on the first stage, and an empty text on the other
-  // stages. Collective over the stages.
+  // stages. Collective over the ranks that run the stages.
   std::string parameters_sha256() const;
   // Copies this rank's tensors from `state` to the session. `model`, `classes` and `input_shape`
-  // describe the session. Throws std::runtime_error that names `path` if the checkpoint is of
-  // another model.
+  // describe the network of the session. Throws std::runtime_error that names `path` if the
+  // checkpoint is of another network.
   void restore(const CheckpointState& state, const std::filesystem::path& path, const std::string& model,
                std::int64_t classes, const kernels::Shape& input_shape);
 

@@ -19,7 +19,7 @@ struct Bottleneck {
   int slowest_rank = 0;
   // The milliseconds that the slowest rank needs for a step more than the median rank.
   double slowest_behind_ms = 0;
-  // Whether the slowest rank is slow mainly because it waits for data.
+  // Whether the slowest rank is slow mainly because it waits for its data.
   bool slowest_awaits_data = false;
   // The name of the largest part: "compute", "communication", "input" or "stragglers".
   std::string limit;

@@ -25,7 +25,7 @@ std::string format_bytes(std::uint64_t bytes);
 
 class ConfigurationTable {
  public:
-  // Starts a section, which holds the rows that follow.
+  // Starts a section. The rows that are added afterwards belong to it.
   void section(std::string title);
   void row(std::string name, std::string value);
   // Adds one row per rank. With more than sixteen ranks, consecutive ranks on one host share a row

@@ -1,4 +1,4 @@
-// Counts how often a network takes one class for another.
+// Counts how often a network predicts each class for images of each class.
 #pragma once
 
 #include <cstdint>

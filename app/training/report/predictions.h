@@ -1,4 +1,4 @@
-// Finds the most probable classes of images and writes them as a table.
+// Finds the most probable classes of images and writes a table of them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ void rank_classes(std::span<const float> probabilities, std::span<RankedClass> t
 class PredictionTable {
  public:
   enum class Form : std::uint8_t { csv, json };
-  struct Appended {};  // selects the constructor that appends
+  struct Appended {};  // tag that selects the constructor below, which appends
   // Writes to standard output if `out` is "-", else to a file that appears when finish() is called.
   // `key` is the name of the column that names the image, such as "path". Throws std::runtime_error
   // that names the file if it cannot be opened.
@@ -62,7 +62,7 @@ class PredictionTable {
   const std::string out_;
   const Form form_;
   const std::string key_;
-  std::vector<std::string> classes_;  // the names, quoted as CSV or JSON needs
+  std::vector<std::string> classes_;  // the names, quoted in the way of the form
   std::vector<std::string> earlier_;
   // The header, which is written together with the first line or by finish(). So standard output
   // stays empty if an error comes before it.

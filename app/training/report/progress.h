@@ -42,7 +42,7 @@ class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `out` is null on ranks that print nothing. `now` is for tests.
+  // `out` is null on ranks that print nothing. Tests replace the clock by `now`.
   Progress(std::ostream* out, const ProgressOptions& options,
            std::function<Clock::time_point()> now = Clock::now);
   ~Progress() { finish(); }
@@ -64,7 +64,7 @@ class Progress {
   // The time left is estimated from the steps after this one, because the first step is slow.
   std::int64_t timed_from_step_ = -1;
   Clock::time_point timed_from_{}, drawn_at_{};
-  std::string drawn_;  // the text that the terminal's line shows
+  std::string drawn_;  // the text that the terminal shows in the line
 };
 
 }  // namespace convoy::app

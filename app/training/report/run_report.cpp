@@ -84,7 +84,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   return parameters;
 }
 
-// Adds to the table one row per stage and a row with the predicted time of a step.
+// Adds a row for each stage of a partitioned step and a row with the predicted time of a step.
 void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;

@@ -53,10 +53,10 @@ struct RunPlan {
 class RunReport {
  public:
   // The outputs of this rank:
-  //   - `all`: it writes the files and prints. A training alone uses this on rank 0.
-  //   - `files`: it only writes the files. A member (one of several trainings that run together)
-  //     uses this on the rank that trains it.
-  //   - `none`: it does neither. A training alone uses this on the other ranks.
+  //   - `all`: writes the files and prints. Rank 0 uses this if one training runs alone.
+  //   - `files`: only writes the files. The rank that trains a member (one of several trainings that run
+  //     together) uses this for the member.
+  //   - `none`: neither writes nor prints. The other ranks of a training that runs alone use this.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration, if `output` asks for this.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
@@ -64,7 +64,7 @@ class RunReport {
   void print_configuration(const Dataset& dataset, const Session& session) const;
 
   void step(const StepRecord& record);
-  // Reports a test. `average` is the result of the moving average, if there is one.
+  // Reports a test. `average` is the test of the moving average, if there is one (--ema).
   void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
   // Returns whether the run was resumed after its last step, so that no step is left.

@@ -40,8 +40,8 @@ class Trace {
   void begin_step(std::int64_t step);
   // Records that a batch has arrived, for which the rank has waited since the time `since`.
   void loaded(Clock::time_point since);
-  // Ends a step. If it is the last traced step, writes the file on rank 0; the call is then
-  // collective. `places` is the result of places_of().
+  // Ends a step. After the last traced step, rank 0 writes the file with the events of all ranks;
+  // this call is collective. `places` is the result of places_of().
   void end_step(std::int64_t step, const std::vector<RankPlace>& places);
 
  private:
