@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# train.sbatch and scaling.sh source this file after they have set $root (Convoy's folder) and $script
-# (their name). This file finds the program, checks the job and starts the ranks. It reads:
+# train.sbatch and scaling.sh source this file and set $root (Convoy's folder) and $script (their
+# name). This file finds the program, checks the job and starts the ranks. Variables that it reads:
 #   CONVOY           the program; default: the newest under build/, or the installed one
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
 #   CONVOY_LAUNCHER  srun or mpirun; default: srun if Slurm gave the job and has PMIx, else mpirun

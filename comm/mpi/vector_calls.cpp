@@ -1,5 +1,5 @@
-// Implements Communicator's gather, scatter and all-gather. Data with more elements than an MPI int
-// can count are sent in chunks by point-to-point messages.
+// Implements Communicator's gather, scatter and all-gather. Large data are sent in chunks of
+// CommContext::chunk_bytes, because MPI counts elements in an int.
 #include <fmt/format.h>
 
 #include <cstring>
