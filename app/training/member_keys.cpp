@@ -67,7 +67,7 @@ constexpr std::string_view kReadByTheStep[] = {"init",
 constexpr double TrainOptions::*kSwitches[] = {
     &TrainOptions::momentum,            // 0: no velocities of the parameters
     &TrainOptions::ema,                 // 0: no moving averages of the parameters
-    &TrainOptions::clip_gradient_norm,  // 0: no norm of the gradient
+    &TrainOptions::clip_gradient_norm,  // 0: the norm of the gradient is not computed
 };
 
 // Returns why the trainings of one run must not differ in the options of this group.

@@ -181,9 +181,9 @@ class Trainer {
   std::int64_t all_live_ = 1;
   // The step of the checkpoint from which the run was resumed; 0 if there is none.
   std::int64_t resumed_ = 0;
-  // Whether a rank requested a stop when it started a step that has finished since.
+  // Whether all ranks know that one of them got a signal to stop.
   bool stop_requested_ = false;
-  bool halved_ = false;  // whether --halving has made the sessions again
+  bool halved_ = false;  // whether --halving has stopped members and made new sessions
 };
 
 }  // namespace convoy::app

@@ -136,8 +136,8 @@ void Trainer::compile_shapes() {
   }
   if (!members_) return;
   check_members_fit();
-  // All shapes together keep to the limit now. Remove the limits of the single shapes, which are
-  // lower.
+  // All shapes together fit into the limit now, so the limits of the single shapes are no longer
+  // needed.
   if (shapes_.size() > 1)
     for (Shape& shape : shapes_) shape.step.memory_limit = 0;
 }

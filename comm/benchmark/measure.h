@@ -54,10 +54,10 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Makes a meter of host memory. Collective. `most_bytes`, a multiple of 4, is the largest size that
-// the meter's functions accept.
+// Makes a meter for collectives on host memory. Collective. `most_bytes`, a multiple of 4, is the
+// largest size that the meter's functions accept.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
-// Makes a meter of the current device's memory. Throws the errors of make_nccl_collectives().
+// Makes a meter for collectives on device memory. Throws the errors of make_nccl_collectives().
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);
 
 }  // namespace convoy::comm

@@ -82,7 +82,8 @@ class Hub {
   std::optional<Clock::time_point> first_failure_, first_death_, first_abandoned_, deaths_count_until_;
 };
 
-// Return the messages by which watchdogs send an overdue wait and the state of a rank.
+// These functions return the messages by which watchdogs send an overdue wait and the state of a
+// rank.
 Frame overdue_frame(const OverdueWait& wait);
 Frame state_frame(std::uint64_t channel_key, const RankState& state);
 

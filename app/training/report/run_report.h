@@ -42,8 +42,7 @@ struct RunPlan {
   FitRows initial_weights;  // empty without --init
   // Text about the members, the trainings that run together; empty if one training runs alone.
   std::string members;
-  // Text about the lanes (operations that run at the same time) that --lanes auto chose; else
-  // empty.
+  // Text about the lanes (parallel sequences of operations) that --lanes auto chose; else empty.
   std::string lanes;
   // The memory that this rank uses for all members, by purpose.
   std::vector<MemoryUse> memory;
