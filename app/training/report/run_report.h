@@ -53,8 +53,8 @@ class RunReport {
  public:
   // The outputs of this rank:
   //   - `all`: writes the files and prints. Rank 0 uses this if one training runs alone.
-  //   - `files`: only writes the files. The rank that trains a member (one of several trainings that
-  //     run together) uses this for the member.
+  //   - `files`: only writes the files. The rank that trains a member (one of several trainings
+  //     that run together) uses this for the member.
   //   - `none`: neither writes nor prints. The other ranks of a training that runs alone use this.
   enum class Output : std::uint8_t { none, files, all };
   // Writes manifest.json and prints the configuration, if `output` asks for this.
