@@ -23,9 +23,9 @@ void check(std::span<const ParameterSegment> segments, std::int64_t element_byte
   }
 }
 
-// Returns the first segment of the last bucket, which takes as many segments from the end as fit
-// into `most` elements. Returns the number of segments if the last bucket is not special, because
-// not even one segment fits or because all segments fit.
+// Returns the first segment of the last bucket. That bucket takes as many segments from the end as
+// fit into `most` elements. Returns the number of segments if not even one fits, or if all fit; the
+// last bucket is then planned like the others.
 int first_of_tail(std::span<const ParameterSegment> segments, std::int64_t most) {
   const int size = static_cast<int>(segments.size());
   const std::int64_t end = segments.back().offset + segments.back().count;
@@ -56,9 +56,8 @@ class Planner {
  private:
   std::int64_t limit() const { return buckets_.empty() ? first_most_ : most_; }
 
-  // Closes a bucket. If it is a segment longer than most_, it is cut into parts of about equal
-  // length that begin on whole cache lines, because copy engines and vector loads want aligned
-  // buffers.
+  // Finishes the open bucket. If it is a single segment longer than most_, it is divided into
+  // buckets of about equal length. Their starts are aligned for copy engines and vector loads.
   void close() {
     if (!open_) return;
     open_ = false;

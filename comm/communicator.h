@@ -1,10 +1,10 @@
 // A group of ranks (the members of a communicator) and its collectives. Every collective goes
-// through Communicator::run, which checks the arguments, names the operation, registers it with the
-// watchdog and calls MPI.
+// through Communicator::run, which checks the arguments, registers the operation with the watchdog
+// and calls MPI.
 //
 // Every rank makes the same calls in the same order. `label` names the data ("loss", "running
-// mean") in messages. Buffers are host memory and stay the caller's. Counts may exceed an MPI int.
-// Wrong arguments throw std::invalid_argument before anything is sent; errors of MPI throw
+// mean") in messages. Buffers are in host memory and owned by the caller. Counts may exceed an MPI
+// int. Wrong arguments throw std::invalid_argument before anything is sent; errors of MPI throw
 // MpiError.
 #pragma once
 
@@ -43,8 +43,8 @@ MPI_Datatype mpi_type() {
 
 class Communicator {
  public:
-  // Takes over the handle. `key` is the same on all members and differs from the keys of all other
-  // communicators.
+  // Takes ownership of `handle`. `key` is the same on all members and differs from the keys of all
+  // other communicators.
   Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name, std::uint64_t key);
   Communicator(Communicator&& other) noexcept;
   Communicator& operator=(Communicator&&) = delete;
@@ -62,7 +62,7 @@ class Communicator {
   int channel() const { return channel_; }  // index of this communicator in context().waits
   CommContext& context() const { return *context_; }
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
-  // Returns the members' world ranks, ordered by their rank here.
+  // Returns the ranks of the members in MPI_COMM_WORLD, in the order of their ranks here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
   // Collective over all members. The ranks with the same colour (>= 0) form a new communicator, in
@@ -99,7 +99,7 @@ class Communicator {
   void gather(std::span<const T> mine, std::span<T> all, int root, std::string_view label) const {
     gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), root, label);
   }
-  // In `all`, the counts[r] elements of rank r follow those of rank r - 1. Only the root uses `all`
+  // Gathers counts[r] elements from each rank r to `all`, in rank order. Only the root uses `all`
   // and `counts`.
   template <Element T>
   void gatherv(std::span<const T> mine, std::span<T> all, std::span<const std::int64_t> counts, int root,
@@ -155,9 +155,9 @@ class Communicator {
   std::vector<int> world_ranks_;
 };
 
-// Returns a key for something that is made from the communicator with this key: a communicator that
-// is split off, or a channel of messages. Everything made from one communicator needs its own
-// `index`.
+// Returns a key for something that is made from the communicator with the key `key`: a communicator
+// that is split off, or a channel of messages. Each thing made from the same communicator needs an
+// `index` of its own.
 std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
 
 }  // namespace convoy::comm

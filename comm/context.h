@@ -1,4 +1,4 @@
-// State that all communicators of one process share: the registry of waits for the watchdog, and
+// State that all communicators of one process share: the waits that the watchdog observes, and
 // limits on calls of MPI.
 #pragma once
 
@@ -30,8 +30,9 @@ struct CommContext {
   std::atomic<bool> inside_mpi = false;
 };
 
-// An object of this class lives during every call into MPI. Its constructor throws std::logic_error
-// if another thread is inside MPI, because MPI is initialised for one thread at a time.
+// Every call into MPI is made while an object of this class lives. The constructor throws
+// std::logic_error if another thread is inside MPI, because MPI is initialised for one thread at a
+// time.
 class MpiSection {
  public:
   explicit MpiSection(CommContext& context);

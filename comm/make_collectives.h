@@ -1,4 +1,4 @@
-// Chooses what moves tensors between the ranks of a run: NCCL on GPUs, MPI on hosts.
+// Chooses the library that moves tensors between the ranks of a run: NCCL on GPUs, MPI on hosts.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Stands in for the CUDA sources of this folder in builds without CUDA.
+// Replaces the functions of comm's CUDA sources in builds without CUDA. They throw an error.
 #include <stdexcept>
 
 #include "comm/benchmark/measure.h"

@@ -1,4 +1,4 @@
-// Names the ways in which values of the ranks are combined.
+// The operations that combine values of the ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The Collectives of a process that runs alone, without MPI. rank() is 0 and size() is 1. Every
-// call that would exchange data throws std::logic_error.
+// Implements Collectives for a process that runs alone, without MPI. rank() is 0 and size() is 1.
+// Every call that would exchange data throws std::logic_error.
 #pragma once
 
 #include <stdexcept>

@@ -28,7 +28,7 @@ else
   if [ "$base" = "$(git rev-parse HEAD)" ] && ! git rev-parse --verify --quiet HEAD^2 >/dev/null; then
     base=$(git rev-parse --verify --quiet HEAD~1 || true)
   fi
-  # In a checkout without history everything is new.
+  # Without history, compare with the empty tree, so that everything counts as changed.
   base=${base:-$(git hash-object -t tree /dev/null)}
 fi
 
@@ -46,7 +46,8 @@ trap 'rm -f "$log"' EXIT
 
 mapfile -t sources < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp' '*.h' '*.cu' '*.cuh')
 mapfile -t all_sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
-# Versions of clang-format differ. The whole tree is formatted by version 14.
+# Use only version 14, by which the whole tree is formatted, because other versions format
+# differently.
 format=''
 for candidate in clang-format-14 clang-format; do
   if [ -z "$format" ] && "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then format=$candidate; fi
@@ -82,8 +83,8 @@ else
   missing shellcheck "shell scripts are"
 fi
 
-# The ignored words are no mistakes: they name one buffer for input and output, a time there and
-# back, and wrong verbs in tests.
+# codespell takes the ignored words for mistakes. They name one buffer for input and output, a time
+# there and back, and wrong verbs that tests pass to the program.
 spelling() {
   git ls-files | grep -vE '\.(png|svg|tsv|h5|onnx|jpe?g)$' |
     xargs -d '\n' codespell --ignore-words-list=inout,fro,commun,trian

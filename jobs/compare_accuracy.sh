@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Compares the test accuracy after the same recipe in Convoy and in PyTorch
 # (jobs/accuracy_torch.py), on one GPU, over several seeds.
-# Usage: jobs/compare_accuracy.sh DATA.h5 OUT [SEED ...]
-# Seeds: 1 2 3. EPOCHS: 20. MODERN=1: with TrivialAugment, random erasing, mixup and averaged
-# weights, whose accuracy is compared. CONVOY: the program (build/cuda/convoy). PYTHON: an
-# interpreter with torch, torchvision and h5py (python3).
+# Usage: jobs/compare_accuracy.sh DATA.h5 OUT [SEED ...]       (default seeds: 1 2 3)
+# Variables: EPOCHS (20). MODERN=1 adds TrivialAugment, random erasing, mixup and averaged weights,
+# and compares the accuracy of the averaged weights. CONVOY: the program (build/cuda/convoy).
+# PYTHON: an interpreter with torch, torchvision and h5py (python3).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "compare_accuracy.sh: expected DATA.h5 and OUT; see --help" >&2; exit 2; }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Compares the rates of training steps in Convoy and PyTorch on this machine's CPU, in one run; and
-# two ranks of Convoy with one.
+# Compares the rates of training steps in Convoy and in PyTorch on this machine's CPU. Then compares
+# Convoy on two ranks with Convoy on one rank.
 # Usage: jobs/compare_cpu.sh PEER [MODEL:BATCH:SIZE ...]
 #   PEER  a Python program that is called as PEER --device cpu --threads N
-#         MODEL:BATCH:SIZE:eager:fp32 and prints one JSON object with ms, the median step (it needs
-#         PyTorch and torchvision)
-# CONVOY: the program to measure (build/release/convoy). THREADS: threads of each side (2). PYTHON:
-# the interpreter (python3). PAIRS: how often one rank and two ranks run, in turns (6).
+#         MODEL:BATCH:SIZE:eager:fp32 and prints one JSON object with "ms", the milliseconds of the
+#         median step (it needs PyTorch and torchvision)
+# Variables: CONVOY, the program to measure (build/release/convoy). THREADS, of each program (2).
+# PYTHON, the interpreter (python3). PAIRS, number of runs with one rank and with two, in turns (6).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ -f "$1" ] || { echo "compare_cpu.sh: $1: no such file, expected a Python program; see --help" >&2; exit 2; }
@@ -37,7 +37,7 @@ for row in "$@"; do
     'BEGIN {printf "%-18s %12.1f %12.1f %7.2f %14.0f %14.0f\n", r, b / t * 1e3, b / o * 1e3, t / o, tp / 1024, op / 1024}'
 done
 
-# Measure in turns, because other work on the machine comes and goes.
+# Alternate between one and two ranks, so that other work on the machine slows both alike.
 times=$(for ((pair = 0; pair < pairs; ++pair)); do
   for ranks in 1 2; do
     measured mpirun -np "$ranks" --bind-to none "$convoy" bench step --model resnet18 --batch 128 --size 32 --threads 1 \

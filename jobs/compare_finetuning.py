@@ -17,7 +17,7 @@ from torch import nn
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from accuracy_torch import accuracy, augment, network
 
-BEFORE, AFTER = range(6), range(6, 10)  # classes of the first training, and of the fine-tuning
+BEFORE, AFTER = range(6), range(6, 10)  # classes of the first training and of the fine-tuning
 FROZEN, SLOW = ["conv1.*", "bn1.*", "layer1.*"], ["layer[234].*"]
 RATE, FACTOR, DECAY, BATCH = 0.05, 0.1, 5e-4, 128
 

@@ -4,8 +4,8 @@
 #   PEER  a Python program that is called as PEER MODEL:BATCH:SIZE:MODE,…:PRECISION and prints one
 #         JSON object per mode, with mode, ms and peak_GiB. MODE: eager, graph (one CUDA graph per
 #         step) or compile (torch.compile); the fastest mode counts
-# CONVOY: the program to measure (build/cuda/convoy). TUNING: its tuning file (none). PYTHON: the
-# interpreter (python3).
+# Variables: CONVOY, the program to measure (build/cuda/convoy). TUNING, its tuning file (none).
+# PYTHON, the interpreter (python3).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 [ -f "$1" ] || { echo "compare_gpu.sh: $1: no such file, expected a Python program; see --help" >&2; exit 2; }
@@ -24,7 +24,7 @@ tuning=(${TUNING:+--tuning-file "$TUNING"})
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-fields() { # KEY…: prints the values of these keys in the log's object with the least ms
+fields() {  # KEY…: prints these values of the JSON object with the least "ms" in the log
   "$python" -c '
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
@@ -37,7 +37,7 @@ for row in "$@"; do
   IFS=: read -r model batch size _ precision <<<"$row"
   measured "$python" "$peer" "$row"
   read -r theirs mode their_peak < <(fields ms mode peak_GiB)
-  # Take as many steps as PyTorch, because a chip's clocks fall within the first seconds.
+  # Time as many steps as PyTorch does, because a GPU's clocks fall within the first seconds.
   measured "$convoy" bench step --backend cuda --model "$model" --batch "$batch" --size "$size" --precision "$precision" \
     --steps 100 --warmup 8 "${tuning[@]}" --json
   read -r ours our_peak < <(fields ms peak_device_bytes)

@@ -35,7 +35,7 @@ def rate_of(text):
 
 
 def processes(args, network):
-    # Every process trains for several seconds, so that most of the time all of them run.
+    # Every process trains for several seconds, so that all of them run most of the time.
     alone = rate_of(subprocess.check_output(convoy(args, network)))
     steps = max(50, int(8 * alone / args.batch / args.members))
     running = [subprocess.Popen(convoy(args, network, steps=steps), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -182,7 +182,8 @@ def torch_rate(way, mode, network, members, batch):
 def best_of_torch(args, way, network, modes):
     rates = []
     for mode in modes:
-        # Each mode has a process of its own, so that its memory and code do not slow the next.
+        # Each mode runs in a process of its own, so that its memory and code cannot slow the next
+        # mode.
         run = subprocess.run([sys.executable, __file__, "--torch", f"{way}:{mode}", "--members", str(args.members),
                               "--batch", str(args.batch), network], capture_output=True, text=True)
         if run.returncode == 0:

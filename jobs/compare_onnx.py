@@ -23,9 +23,9 @@ NETWORKS = """alexnet vgg11 vgg16_bn googlenet inception_v3 resnet18 resnet50 re
 squeezenet1_0 squeezenet1_1 densenet121 mobilenet_v2 mobilenet_v3_small mobilenet_v3_large mnasnet0_5 mnasnet1_0
 shufflenet_v2_x0_5 shufflenet_v2_x1_0 efficientnet_b0 efficientnet_b1 efficientnet_v2_s regnet_x_400mf regnet_y_400mf
 regnet_y_800mf convnext_tiny vgg13 vgg19_bn resnet34 densenet169 shufflenet_v2_x1_5""".split()
-# The largest allowed differences, by column of the table.
+# The largest allowed difference in each column of the table.
 LIMITS = {"logits": 1e-4, "loss": 1e-4, "gradient": 1e-3, "statistics": 1e-4, "steps": 1e-3}
-MOVE, STEPS, TRIES, CLASSES = 1e-5, 20, 3, 1000  # MOVE: relative change of the weights in a step
+MOVE, STEPS, TRIES, CLASSES = 1e-5, 20, 3, 1000  # MOVE: relative change of the weights by a step
 
 
 def make_module(name):
@@ -42,7 +42,7 @@ def make_module(name):
             part.p = 0.0
         if isinstance(part, torchvision.ops.StochasticDepth):
             part.p = 0.0
-        if isinstance(part, torch.nn.BatchNorm2d):  # statistics in which a mistake would show
+        if isinstance(part, torch.nn.BatchNorm2d):  # random statistics, so that a mistake in their use would show
             part.running_mean.uniform_(-0.2, 0.2)
             part.running_var.uniform_(0.8, 1.2)
     return module
@@ -102,7 +102,7 @@ def relative(found, expected):
 def predictions(args, model, store, folder):
     """Returns the probabilities that the file's own weights give."""
     kept, table = os.path.join(folder, "kept"), os.path.join(folder, "predictions.csv")
-    # A training that changes nothing turns the file into a checkpoint.
+    # A training with a negligible learning rate turns the model file into a checkpoint.
     train(args, model, store, kept, 1, 1e-30, "--freeze-batch-norm")
     run(args.convoy, "predict", "--checkpoint", kept, "--data", store, "--out", table, "--top", str(CLASSES), "--backend",
         args.backend, "--batch", str(args.batch), "--threads", str(args.threads))
@@ -165,7 +165,7 @@ def compare(name, args, seed, folder):
     losses, gradients, statistics, rate = torch_steps(module, inputs, labels.to(args.backend))
     exact, exact_gradients, _, _ = torch_steps(make_module(name).double().to(args.backend), inputs.double(),
                                                labels.to(args.backend), rate)
-    huge = 1e4  # a rate so large that the difference of the parameters is as exact as the gradient
+    huge = 1e4  # a rate so large that the change of the parameters gives the gradient without loss of digits
     ours, one = train(args, model, store, os.path.join(folder, "one"), 1, huge)
     after = tensors(one, "parameters")
     if set(before) != set(after):
@@ -174,7 +174,7 @@ def compare(name, args, seed, folder):
     twenty, _ = train(args, model, store, os.path.join(folder, "twenty"), STEPS, rate)
     gradient, worst = worst_gradient({n: (before[n] - after[n].reshape(before[n].shape)) / huge for n in before}, gradients)
     found = predictions(args, model, store, folder)
-    shown = found > 1e-30  # smaller probabilities have few digits in fp32, or none
+    shown = found > 1e-30  # smaller probabilities have few or no correct digits in fp32
     return {"logits": relative(found[shown].log(), expected[shown]),
             "loss": abs(ours[0] - losses[0]) / losses[0],
             "gradient": gradient,

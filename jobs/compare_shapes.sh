@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Trains one network of several widths on one GPU: all widths as the members of one run, and one run
-# for each width. Prints a Markdown table of seconds, and fails unless every member has the bits of
-# its run alone.
+# Trains one network of several widths on one GPU: once with all widths as the members of one run,
+# and once with one run for each width. Prints a Markdown table of times. Fails unless every member
+# ends with exactly the parameters of the run of its width alone.
 #
 #     jobs/compare_shapes.sh CONVOY DATA.h5 OUT
 #
-# WIDTHS ("1 2 4 8"). MODEL: a network with a width (wrn16_1). STEPS (1000). BATCH (128). BACKEND
-# (cuda). PRECISION (bf16; fp32 with BACKEND=cpu). FLAGS: more flags of convoy train.
+# Variables: WIDTHS ("1 2 4 8"). MODEL, a network with a width (wrn16_1). STEPS (1000). BATCH (128).
+# BACKEND (cuda). PRECISION (bf16; fp32 with BACKEND=cpu). FLAGS, more flags of convoy train.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 fail() { echo "compare_shapes.sh: $2" >&2; exit "$1"; }
@@ -28,7 +28,7 @@ value() { # FILE KEY
   sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\).*/\1/p" "$1" | head -n 1
 }
 
-# The first run measures kernels and lanes for the tuning file, so it is not timed.
+# This run measures kernels and lanes for the tuning file, so it is not timed.
 list=$(IFS=,; echo "${widths[*]}")
 [ "$backend" = cpu ] || train 20 --model "$model" --members "width=$list" --out "$out/tuning" >/dev/null
 train "$steps" --model "$model" --members "width=$list" --out "$out/together" | tee "$out/together.log"

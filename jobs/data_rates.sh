@@ -3,9 +3,9 @@
 # machine.
 # Usage: jobs/data_rates.sh OUT [MODEL:BATCH ...]
 #   OUT    a folder for the images, the stores and the logs; existing stores are used again
-# Default: resnet50:256. IMAGES: number of photographs to make (8192). STEPS: steps of each run
-# (150). RANKS: number of GPUs (1). PYTHON: an interpreter with Pillow and numpy (python3). CONVOY:
-# the program (build/cuda/convoy).
+# Default: resnet50:256. Variables: IMAGES, the number of photographs to make (8192). STEPS of each
+# run (150). RANKS, the number of GPUs (1). PYTHON, an interpreter with Pillow and numpy (python3).
+# CONVOY, the program (build/cuda/convoy).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 out=$(realpath -m -- "$1")

@@ -18,7 +18,7 @@ program=data_fuzz
 [ "$1" != onnx ] || program=model_fuzz
 cmake --build --preset fuzz --target "$program"
 mkdir -p "build/fuzz/$1"
-# HDF5 leaks some memory for files that are damaged.
+# HDF5 leaks some memory for damaged files, so ignore these leaks.
 export LSAN_OPTIONS="print_suppressions=0:suppressions=$root/tests/lsan.supp"
 exec "build/fuzz/tests/$program" "$1" "build/fuzz/$1/inputs" -runs="${2:-1000000}" -max_len=8000 -timeout=20 -report_slow_units=20 -detect_leaks=0 -rss_limit_mb=1024 \
   -artifact_prefix="build/fuzz/$1/"

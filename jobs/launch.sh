@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # train.sbatch and scaling.sh source this file and set $root (Convoy's folder) and $script (their
-# name). It finds the program, checks the job and starts the ranks. Every failure is one line.
+# name). This file finds the program, checks the job and starts the ranks. Variables that it reads:
 #   CONVOY           the program; default: the newest under build/, or the installed one
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
 #   CONVOY_LAUNCHER  srun or mpirun; default: srun if Slurm gave the job and has PMIx, else mpirun
@@ -10,8 +10,8 @@
 fail() { echo "$script: $*" >&2; exit "${fail_status:-1}"; }
 usage_error() { fail_status=2 fail "$@"; }
 
-# value_of FLAG ARGUMENTS…: prints the value of the flag that the program would use, which is the
-# last.
+# value_of FLAG ARGUMENTS…: prints the value that the arguments give to the flag. If the flag is
+# repeated, the last value counts, as in the program.
 value_of() {
   local flag=$1 value=
   shift
@@ -30,8 +30,8 @@ load_modules() {
   command -v module >/dev/null || fail "CONVOY_MODULES is '$CONVOY_MODULES', but $(hostname) has no module command"
   local name message
   for name in $CONVOY_MODULES; do
-    # Load it in a subshell first: Tcl and Lua modules differ in whether a failed load has an exit
-    # status.
+    # Load it in a subshell first to get its message, because the exit status of a failed load
+    # differs between Tcl and Lua modules.
     if ! message=$(module load "$name" 2>&1) || grep -qiE 'error|unable to locate' <<<"$message"; then
       fail "module $name of CONVOY_MODULES cannot be loaded on $(hostname): $(head -n 1 <<<"$message")"
     fi
@@ -43,7 +43,8 @@ find_program() {
   if [ -z "${CONVOY:-}" ]; then
     # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
     CONVOY=$(ls -t "$root"/build/{cuda,release-cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails if one is missing
-    # Installed, this file is in PREFIX/share/convoy/jobs and the program in PREFIX/bin.
+    # If Convoy is installed, this file is in PREFIX/share/convoy/jobs and the program in
+    # PREFIX/bin.
     if [ -z "$CONVOY" ] && [ -x "$root/../../bin/convoy" ]; then CONVOY=$(realpath "$root/../../bin/convoy"); fi
     [ -n "$CONVOY" ] || fail "no program under $root/build: cmake --preset release && cmake --build --preset release, or set CONVOY"
   fi
@@ -65,14 +66,14 @@ choose_launcher() {
 }
 
 # The command that starts a rank. It binds the rank to the cores near its GPU, if there is a GPU and
-# the system names these cores. Ranks with the same cores share them out among themselves, so the
-# launcher must not bind them.
+# the system names these cores. Ranks that get the same cores then divide them among themselves, so
+# the launcher must not bind ranks.
 # shellcheck disable=SC2016  # expanded by the rank
 near_gpu='
 local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
 if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
-  # The rank uses the GPU of its local number among those that it sees (by index or UUID), or the
-  # only one.
+  # The GPU of this rank is the one at its local rank in CUDA_VISIBLE_DEVICES, or the only one
+  # there.
   IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
   gpu=$local_rank
   [ "${#visible[@]}" -eq 0 ] || gpu=${visible[local_rank % ${#visible[@]}]}
@@ -82,21 +83,21 @@ if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
 fi
 exec "$@"'
 
-# launch RANKS COMMAND…: sets ${launch[@]} to the launcher and its arguments. RANKS may be fewer
-# than the job has.
+# launch RANKS COMMAND…: sets the array ${launch[@]} to the command line that starts COMMAND on
+# RANKS ranks. RANKS may be fewer than the job has.
 launch() {
   local ranks=$1 nodes
   shift
   if [ "$CONVOY_LAUNCHER" = srun ]; then
-    # If one rank fails, the program ends the others and prints the reason; srun must not end them
-    # sooner.
+    # If one rank fails, the program itself ends the others after it has printed the reason. So srun
+    # must not end them.
     launch=(srun --mpi=pmix --ntasks="$ranks" --kill-on-bad-exit=0 --quiet)
     nodes=$(nodes_for "$ranks")
     [ -z "$nodes" ] || launch+=(--nodes="$nodes")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     scontrol show config | grep -q '^TaskPlugin *= *task/none' || launch+=(--cpu-bind=none)
   else
-    # mpirun does not notice by itself that a host is gone: keep-alive messages tell it.
+    # mpirun needs keep-alive messages to notice that a host is gone.
     launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30
       --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4)
     # shellcheck disable=SC2206  # several flags in one variable
@@ -105,10 +106,10 @@ launch() {
   launch+=(bash -c "$near_gpu" convoy-rank "$@")
 }
 
-# Prints the number of nodes for RANKS, or nothing if Slurm does not tell. Ranks fill one node
-# before the next, and a step with fewer ranks than the job must not spread. SLURM_TASKS_PER_NODE
-# has the form 2(x3),1: three nodes with two tasks and one node with one. In a job without a number
-# of tasks it counts cores.
+# Prints the number of nodes that RANKS ranks fill, or nothing if Slurm does not tell. Ranks fill
+# one node before the next, so that a step with fewer ranks than the job does not spread over all
+# nodes. SLURM_TASKS_PER_NODE has the form 2(x3),1: three nodes with two tasks and one node with
+# one. In a job without a number of tasks it counts cores.
 nodes_for() { # RANKS
   [ -n "${SLURM_NTASKS:-}${SLURM_NTASKS_PER_NODE:-}" ] || return 0
   local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times
@@ -120,8 +121,8 @@ nodes_for() { # RANKS
   [ "$left" -gt 0 ] || echo "$nodes"
 }
 
-# Fails with one line, instead of one per rank, unless every node shows as many GPUs as it has
-# ranks.
+# Fails unless every node shows as many GPUs as it has ranks. Without this check each rank would
+# print a message of its own.
 check_gpus() { # RANKS
   local report seen
   # shellcheck disable=SC2016

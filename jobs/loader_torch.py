@@ -27,7 +27,7 @@ def main():
         transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]))
     before, start, images = cpu_seconds(), time.perf_counter(), 0
     for _ in range(args.epochs):
-        # The workers end with each epoch, so that their CPU time is counted.
+        # The workers end after each epoch, and only then their CPU time is counted.
         for batch, _ in torch.utils.data.DataLoader(stored, args.batch, shuffle=True, num_workers=args.workers):
             images += len(batch)
     seconds = time.perf_counter() - start

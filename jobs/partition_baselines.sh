@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compares the default placement with that of every baseline, by the times that `convoy simulate`
-# predicts. Writes OUT/baselines.md, a table of makespans in µs. If a baseline is shorter for some
-# graph and number of devices, prints which, and the exit status is 1.
+# Compares the default placement of `convoy partition` with that of every baseline algorithm, by the
+# times that `convoy simulate` predicts. Writes OUT/baselines.md, a table of makespans in µs. Prints
+# each graph and number of devices for which a baseline is shorter; the exit status is then 1.
 # Usage: jobs/partition_baselines.sh CONVOY OUT [GRAPH[:LATENCY_US]...]
 # A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; default: every generated family in
-# the SIZES (1500 10000). LATENCY_US is 25 by default. DEVICES: numbers of devices ("2 4 8 16").
-# BANDWIDTH_GBPS (130). TIME_LIMIT: seconds of local search (the program's default).
+# the SIZES (1500 10000). LATENCY_US is 25 by default. Variables: SIZES. DEVICES, numbers of devices
+# ("2 4 8 16"). BANDWIDTH_GBPS (130). TIME_LIMIT, seconds of local search (the program's default).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "partition_baselines.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
@@ -25,7 +25,8 @@ baselines=(one-device contiguous heft m-etf metis pardnn)
 # Prints the last number of a key in one JSON object on one line.
 number() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | tail -1 | cut -d: -f2; }
 
-# Places by $1 and prints the simulator's makespan. $scratch/placed keeps the partitioner's output.
+# Places the graph by the algorithm $1 and prints the makespan that the simulator finds. The
+# partitioner's output is then in $scratch/placed.
 judge() {
   local judged
   local -a limit=()

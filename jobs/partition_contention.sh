@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Compares the search with plain simulated annealing: for each graph the default, a long search, and
-# annealing for as long. Writes OUT/annealing.md, a table of makespans in µs. The exit status is 1
-# if the default is more than 3 % longer than annealing's result, or the long search is longer.
+# Compares the search of `convoy partition` with annealing: the default search, a long search, and
+# plain simulated annealing for as long. Writes OUT/annealing.md with makespans in µs. Fails if the
+# default is more than 3 % longer than annealing's result, or if the long search is longer.
 #
 #     jobs/partition_contention.sh CONVOY ANNEALING OUT [GRAPH:DEVICES]...
 #
-# ANNEALING is partition_annealing of the tests' build. Without graphs: six of structured_graphs.py.
-# SECONDS_OF_SEARCH (20), CONTENTION (yes; no: transfers do not wait for each other).
+# ANNEALING is partition_annealing of the tests' build. Default: six graphs of structured_graphs.py.
+# Variables: SECONDS_OF_SEARCH (20). CONTENTION (yes; no: transfers do not wait for each other).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 3 ] || { echo "partition_contention.sh: expected CONVOY, ANNEALING and OUT; see --help" >&2; exit 2; }
@@ -27,7 +27,7 @@ if [ $# -eq 0 ]; then
   done
 fi
 
-place() {  # graph devices flags...
+place() {  # arguments: graph devices flags...
   local graph=$1 devices=$2 answer
   shift 2
   answer=$("$convoy" partition --graph "$graph" --devices "$devices" "${contention[@]}" --json "$@")

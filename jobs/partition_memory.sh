@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Places each graph on 4 devices under ten memory limits, from the peak of its placement without a
-# limit down to the least that a device needs: for one node, or for an equal share of the resident
-# bytes. Checks each placement by `convoy simulate --memory`. Writes OUT/memory.md: makespans in µs,
-# "none" if it is proven that nothing fits, "not found" without a proof.
+# Places each graph on 4 devices under ten memory limits, from the peak of the placement without a
+# limit down to the least that a device needs for one node or for its share of the resident bytes.
+# Checks each placement by `convoy simulate --memory`. Writes OUT/memory.md with makespans in µs,
+# "none" if it is proven that nothing fits, and "not found" without such a proof.
 # Usage: jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...
-# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES. TIME_LIMIT: seconds of local search
-# for each limit (0.5).
+# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES. The variable TIME_LIMIT has the
+# seconds of local search for each limit (0.5).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 3 ] || { echo "partition_memory.sh: expected CONVOY, OUT and graphs; see --help" >&2; exit 2; }
@@ -20,8 +20,8 @@ trap 'rm -rf "$scratch"' EXIT
 numbers() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | cut -d: -f2; }
 largest() { sort -g | tail -1; }
 
-# GRAPH LATENCY LIMIT: places the graph within the limit; prints the makespan, "none" or "not
-# found".
+# Places a graph: step GRAPH LATENCY LIMIT. Prints the makespan, "none", "not found", or "WRONG" if
+# the simulator rejects the placement.
 step() {
   local flags=(--graph "$1" --devices 4 --latency-us "$2" --memory "$3") answer
   if answer=$("$convoy" partition "${flags[@]}" --time-limit "${TIME_LIMIT:-0.5}" --out "$scratch/placement.json" --json \

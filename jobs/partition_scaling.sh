@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures how time and memory of the partitioner grow with the size of the graph. Writes
-# OUT/scaling.tsv and OUT/scaling.svg, and says whether the project's four limits are kept.
+# OUT/scaling.tsv and OUT/scaling.svg, and says whether four limits of time are kept.
 #
 #     jobs/partition_scaling.sh CONVOY OUT [REPEATS]
 #     jobs/partition_scaling.sh --draw SCALING.tsv PLOT.svg
@@ -12,8 +12,8 @@ case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esa
 [ $# -ge 2 ] || { echo "partition_scaling.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
 convoy=$1 out=$2
 
-# Draws processor seconds over nodes + edges, both logarithmic, with one line per family and device
-# count.
+# Draws processor seconds over the number of nodes and edges, both on logarithmic axes, with one
+# line for each graph family and number of devices.
 draw() {
   awk -F'\t' '
     function x(size) { return 70 + 430 * (log(size) - log(2e4)) / (log(8e6) - log(2e4)) }
@@ -70,7 +70,7 @@ printf 'family\tnodes\tedges\tdevices\twall_s\tcpu_s\trss_mb\tratio\tlimit_s\n' 
 number() { grep -o "\"$1\":[0-9.e+-]*" <<< "$json" | tail -1 | cut -d: -f2; }
 least() { awk -v a="$1" -v b="$2" 'BEGIN { print (a < b) ? a : b }'; }
 
-# FAMILY NODES DEVICES LIMIT: measures one graph; LIMIT is in seconds, "-" for none.
+# Measures one graph: measure FAMILY NODES DEVICES LIMIT. LIMIT is in seconds; "-" means none.
 measure() {
   local file="$out/graph.json" best_wall=1e9 best_cpu=1e9 json TIMEFORMAT='%R %U %S' wall user system
   "$convoy" partition --graph "generated:$1:$2" --devices 1 --algorithm one-device --write-graph "$file" > "$out/log"

@@ -75,7 +75,7 @@ class Replies(threading.Thread):
     def __init__(self, connection, count):
         super().__init__(daemon=True)
         self.connection, self.replies, self.came = connection, [None] * count, [None] * count
-        self.refusal = None  # the error of the service that is about no request
+        self.refusal = None  # an error of the service that belongs to no request
 
     def run(self):
         with self.connection.makefile("rb") as lines:
@@ -107,7 +107,8 @@ def main():
     for number, at in enumerate(due):
         if (early := begin + at - time.monotonic()) > 0:
             time.sleep(early)
-        # Without a rate a request has no due time, so its latency counts from when it is sent.
+        # Without a rate a request has no due time, so its latency counts from the time when it is
+        # sent.
         due[number] = at if flags.rate is not None else time.monotonic() - begin
         connection.sendall(f'{{"id": {number}, {requests[number % len(requests)]}}}\n'.encode())
     connection.shutdown(socket.SHUT_WR)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Goes from nothing to a trained network: installs what is missing, builds, gets images, trains.
 # Usage: jobs/quickstart.sh [SET [flags of `convoy data convert`]]
-# SET: an HDF5 file, or a data set that `convoy data convert` reads. Without it the set is CIFAR-10
-# from its university's page, or a set drawn here if the page cannot be reached. If there are NVIDIA
-# GPUs and nvcc, it builds for them and trains by jobs/recipes/cifar10.toml on one or two of them;
-# else it trains a smaller network on the CPU.
+# SET is an HDF5 file, or a data set that `convoy data convert` reads. Without SET the script
+# downloads CIFAR-10; if the download fails, it draws a set of figures. If there are NVIDIA GPUs and
+# nvcc, it builds for them and trains by jobs/recipes/cifar10.toml on one or two of them. Otherwise
+# it trains a smaller network on the CPU.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
 case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
@@ -41,7 +41,8 @@ mkdir -p "$work"
 cifar_url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz
 cifar_sha256=c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd
 
-# Makes $work/cifar10.h5, or fails. The archive gets its final name only when it is complete.
+# Makes $work/cifar10.h5, or fails. The archive gets its final name only when the download is
+# complete.
 get_cifar() {
   local archive=$work/cifar-10-binary.tar.gz
   [ ! -e "$work/cifar10.h5" ] || return 0
@@ -71,7 +72,7 @@ train() {
   accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
   echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
 }
-# Takes the same number of steps for any data, so that the time is known.
+# The number of steps does not depend on the data, so the time of the training is known beforehand.
 short=(--steps 2000 --global-batch 100 --schedule one-cycle)
 
 synthetic=no

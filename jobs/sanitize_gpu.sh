@@ -5,14 +5,14 @@
 #   PROGRAM  default: build/cuda/tests/app_gpu_tests, kernels_gpu_tests and kernels_tests; with at
 #            least RANKS (2) GPUs also comm_mpi_tests and app_mpi_tests. Each test is one process,
 #            or RANKS processes, and JOBS (8) tests run at a time
-# TOOLS: memcheck racecheck. FILTER: a filter of the tests. Left out are tests that count runtime
-# calls (the sanitizer makes calls, too), the test that measures time, and tests that do not call
-# CUDA. Racecheck is slower, so it checks fewer shapes (tests/brief.h) and no kernels of cuBLAS.
-# On several ranks NCCL's kernels are not checked: they read words of four bytes where fewer were
-# allocated. Nor are errors that CUDA calls return: NCCL first asks for kernels of other chips, and
-# our own calls throw.
-# Prints one line per tool and program with the findings of the sanitizer, and one per test that
-# failed; the logs are in OUT. The exit status is 1 if there was a finding or a failure.
+# Variables: TOOLS (memcheck racecheck). FILTER, a filter of the tests. By default these are left
+# out: tests that count runtime calls (the sanitizer makes calls, too), the test that measures time,
+# and tests that do not call CUDA. Racecheck is slow, so it checks fewer shapes (tests/brief.h) and
+# skips cuBLAS. With several ranks two false alarms are turned off: NCCL's kernels read words of
+# four bytes where fewer were allocated, and its CUDA calls return errors while it looks for kernels
+# for the GPU.
+# Prints one line per tool and program with the findings, and one per test that failed; the logs are
+# in OUT. The exit status is 1 if there was a finding or a failure.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,15p' "$0" | cut -c3-; exit 0 ;; esac
 case $1 in -*) echo "sanitize_gpu.sh: found '$1', expected a folder for the logs; see --help" >&2; exit 2 ;; esac
@@ -47,7 +47,7 @@ run_one() {
     [ "$1" != memcheck ] || command+=(--report-api-errors no)
   fi
   "${command[@]}" "$2" --gtest_color=no --gtest_filter="$3" >"$log" 2>&1 || status=$?
-  # The sanitizer prints this for a program that does not call CUDA.
+  # The sanitizer prints this for a test that does not call CUDA. Such a test does not count.
   if grep -q "terminated before first instrumented API call" "$log" && grep -q '^\[  PASSED  \] 1 test' "$log"; then
     rm "$log"
     return

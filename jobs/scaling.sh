@@ -2,7 +2,7 @@
 # Measures weak and strong scaling: trains a few steps for every model, batch, precision and number
 # of ranks, several times.
 #
-#   jobs/scaling.sh [options] OUT            here, or inside a Slurm job on the ranks that it has
+#   jobs/scaling.sh [options] OUT            here, or in a Slurm job with the ranks of the job
 #   jobs/scaling.sh --submit [options] OUT -- [flags of sbatch]
 #
 #   --models M,…          default: resnet50
@@ -13,10 +13,10 @@
 #   --backend cuda|cpu    default: cuda if there is a GPU, else cpu
 #   --data FILE --size S  default: synthetic images with sides of 224 pixels
 #   --steps N             steps of every run; default: 300 with --backend cuda, else 60. A GPU at
-#                         its power limit finds its clocks in the first seconds, so profiles on
-#                         GPUs are as long as the runs
+#                         its power limit lowers its clocks in the first seconds, so profiles on
+#                         GPUs take as many steps as the runs
 #   --repeats N           runs of each kind; default: 3
-#   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
+#   --topology FILE       also predicts rates from a profile of one rank; FILE: see jobs/topologies/
 #   --collectives FILE    measured all-reduces and their overlap for the prediction: output of
 #                         convoy bench collectives --json; default: measured here with --backend
 #                         cuda
@@ -103,14 +103,15 @@ case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${preci
 [ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
 if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=$steps; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
-# Ranks on the CPU share cores only if --ranks asks for it.
+# Without --ranks, there are at most as many ranks on the CPU as cores.
 [ -z "$ranks_wanted" ] || [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000
 mapfile -t rank_counts < <(tr , '\n' <<<"${ranks_wanted:-1,2,4,8,16}" | sort -nu | awk -v most="$available" '$1 <= most')
 [ -z "$ranks_wanted" ] || [ "${rank_counts[*]: -1}" = "$(tr , '\n' <<<"$ranks_wanted" | sort -n | tail -n 1)" ] ||
   fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
 if [ "$backend" = cpu ] && [ -z "$threads" ]; then
-  # By default one rank would take all cores of its host, and two ranks half of them each.
+  # Set the number of threads. By default a single rank would take all cores of its host, and each
+  # of two ranks half of them.
   nodes=${SLURM_JOB_NUM_NODES:-1}
   per_node=$(((${SLURM_NTASKS:-${rank_counts[-1]}} + nodes - 1) / nodes))
   threads=${SLURM_CPUS_PER_TASK:-$(($(nproc) / per_node))}
@@ -118,7 +119,7 @@ if [ "$backend" = cpu ] && [ -z "$threads" ]; then
   echo "Threads of a rank at every rank count: $threads (--threads)"
 fi
 
-# The profiles must have the size of images and the number of classes of the runs.
+# The profiles must use the image size and the number of classes of the runs.
 if [ "$data" = synthetic ]; then
   size=${size:-224} classes=10
   [ "$size" -le 64 ] || classes=1000
@@ -135,8 +136,8 @@ common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-eve
 size=${size:-$height}
 [ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
-# keep_flags FOLDER: writes down the flags that the folder's runs have in common, and fails if
-# earlier runs had others.
+# keep_flags FOLDER: writes the flags that all runs of the folder have in common to FOLDER/flags.
+# Fails if earlier runs in the folder had other flags.
 keep_flags() {
   make_folder "$1"
   if ! compgen -G "$1/ranks-*/repeat-*/summary.json" >/dev/null && ! compgen -G "$1/profile-*.jsonl" >/dev/null; then
@@ -149,11 +150,10 @@ keep_flags() {
 for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do
   for kind in $scalings ${topology:+prediction}; do keep_flags "$out/$kind/$model-b$batch-$precision"; done
 done; done; done
-# Prints the program's own message, or the last line, because the program first prints its
-# configuration.
+# Prints the program's error message if the log has one, else the last line of the log.
 reason_of() { grep -m 1 '^convoy: ' "$1" || grep '[a-z]' "$1" | tail -n 1 | grep . || echo "no message in $1"; }
-# Ends the running launcher and this script. Without this trap bash would go on with the next run
-# after ^C, because the launcher handles ^C itself. A signal also ends bash's wait at once.
+# Ends the running launcher and this script. Without this trap, bash would start the next run after
+# ^C, because the launcher handles ^C itself. A signal also ends bash's wait at once.
 stop() { # STATUS
   # shellcheck disable=SC2046  # numbers
   kill $(jobs -p) 2>/dev/null || true
@@ -164,8 +164,8 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 done_runs=0 old_runs=0 failed_runs=0
 
-# one_run FOLDER RANKS TRAINING_FLAGS…: runs into a temporary folder next to FOLDER, so that a
-# folder with results is complete.
+# one_run FOLDER RANKS TRAINING_FLAGS…: runs a training in FOLDER.part and renames this folder at
+# the end, so that a folder with results is complete.
 one_run() {
   local folder=$1 ranks=$2
   shift 2
@@ -207,15 +207,16 @@ measure_collectives() {
     measured_collectives+=(--collectives "$file")
   done
 }
-# Check the topology before anything is measured. The device's rate may be missing: an estimate
-# needs it, measurements do not.
+# Check the topology before anything is measured. Its field device.gflops may be missing, because
+# only estimates without measurements need it.
 [ -z "$topology" ] || message=$("$CONVOY" simulate --model "${models%%,*}" --topology "$topology" --ranks 1 --batch 1 \
   --precision "${precisions%%,*}" --json 2>&1 >/dev/null) || [[ $message == *device.gflops* ]] ||
   fail "--topology $topology: ${message#convoy: }"
 [ -z "$topology" ] || measure_collectives
 
-# Measures the profiles of a prediction: the times of one rank at the batches of the experiment.
-predict() { # MODEL BATCH PRECISION
+# Measures one rank at all batches of the experiment, and predicts the rates of all numbers of ranks
+# from these profiles.
+predict() {  # arguments: MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
   for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
   flags=()

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# quickstart.sh and test.sh source this file. It installs the packages that are missing on a Debian
-# or Ubuntu machine. With `for_tests=yes` these include packages that only tests and check_style.sh
-# use.
+# quickstart.sh and test.sh source this file. It installs missing packages on a Debian or Ubuntu
+# machine. If the variable for_tests is "yes", these include packages that only the tests and
+# check_style.sh use.
 packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
           libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev libarchive-dev
           libmetis-dev libssl-dev libonnx-dev libprotobuf-dev libgtest-dev)
 if [ "${for_tests:-no}" = yes ]; then
   packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil python3-h5py python3-torch
              python3-torchvision python3-onnx)
-  # Ubuntu's package chromium installs no browser if there is no snapd.
+  # Install chromium only on Debian, because Ubuntu's package needs snapd to install a browser.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
   packages+=(codespell clang-format)  # for check_style.sh
 fi

@@ -14,14 +14,14 @@ cmake --build --preset cpu
 ctest --preset cpu -j "$(nproc)" "$@"
 if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
   CUDACXX=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} cmake --preset cuda "${data[@]}"
-  # ptxas prints C75xx if it cannot issue wgmma instructions back to back, which may halve their
-  # rate.
+  # Keep the output of the build: ptxas prints a C75xx message if it cannot issue wgmma instructions
+  # back to back, which may halve their rate.
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   cmake --build --preset cuda 2>&1 | tee "$log"
   if grep -E '\(C75[0-9]{2}\)' "$log" | sort -u >&2; then
     echo "test.sh: the kernels named above lose speed" >&2
-    # Else the next build would not compile them and report nothing.
+    # Remove the kernels, because the next build would not compile them again and so report nothing.
     cmake --build --preset cuda --target clean
     exit 1
   fi

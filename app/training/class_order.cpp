@@ -16,8 +16,8 @@ Names sorted(Names names) {
   return names;
 }
 
-// Returns the first of `names` that `others` does not have, or null if there is none. Repeated
-// names count once.
+// Returns the first of `names` that is not among `others`, or null if there is none. How often a
+// name occurs does not matter.
 const std::string* first_missing(const Names& names, const Names& others) {
   const auto found = std::ranges::find_if(
       names, [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });

@@ -10,10 +10,10 @@
 
 namespace convoy::app {
 
-// Renumbers the labels of `dataset` by the names of the classes, so that they agree with the
-// checkpoint. Returns a warning of one line if it renumbers labels or if the checkpoint is too old
-// to hold names; else an empty text. Throws std::runtime_error that names `file` and the first name
-// that differs.
+// Renumbers the labels of `dataset` so that each class has the number that the class of the same
+// name has in the checkpoint. Returns a warning of one line if it renumbers labels, or if the
+// checkpoint is too old to hold names; else an empty text. Throws std::runtime_error that names
+// `file` and the first class name that differs.
 std::string match_classes(Dataset& dataset, const std::string& file, const CheckpointState& state,
                           const std::filesystem::path& checkpoint);
 

@@ -20,7 +20,7 @@
 namespace convoy::app {
 namespace {
 
-// Gives the network the weights of a file. Throws std::runtime_error unless the file has all.
+// Gives the network the weights of a file. Throws std::runtime_error if the file lacks any of them.
 void set_all_weights(Network& network, const std::string& file, const std::vector<std::string>& classes) {
   network.reinitialise();
   set_initial_weights(network, file, classes);
@@ -66,7 +66,8 @@ void Evaluation::load() {
   }
 }
 
-// Files of `convoy export` say which classes they know and how their images were normalised.
+// Reads which classes the model file knows and how its images were normalised. Only files that
+// `convoy export` wrote say so.
 void Evaluation::describe_file() {
   const std::string& path = options_.run.model;
   state_.model = path;
@@ -105,7 +106,7 @@ Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& 
 }
 
 // Makes the network for this rank's part of a batch. A model file must have as many classes as the
-// data. Otherwise its last layer would be replaced by a new one, which is not trained.
+// data, because a new last layer for another number of classes would not be trained.
 Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
   const data::ImageShape image = dataset_->input_shape();
   const Shape input{capacity, image.channels, image.height, image.width};
@@ -133,7 +134,8 @@ void Evaluation::prepare() {
   run_on_all_ranks(ranks_, [&] {
     if (dataset_->test_size() == 0)
       throw std::runtime_error(fmt::format("{}: no test images", options_.run.data));
-    // The file's numbers are for its own channels, but the images may have others.
+    // Ignore the file's mean and deviation if they are for another number of channels than the
+    // images have.
     if (file_ && std::ssize(state_.mean) != dataset_->input_shape().channels) state_.mean = state_.std = {};
     if (has_normalisation()) dataset_->set_normalisation(state_.mean, state_.std);
     network = make_evaluated_network(capacity);

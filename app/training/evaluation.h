@@ -1,4 +1,4 @@
-// Runs a network with fixed weights over a data set. `evaluate` and `predict` both use this.
+// Runs a network with fixed weights over a data set, for `convoy evaluate` and `convoy predict`.
 #pragma once
 
 #include <functional>
@@ -17,32 +17,34 @@
 namespace convoy::app {
 
 struct EvaluationOptions {
-  // A checkpoint file, or the folder of a run; the folder's best checkpoint is then used. This
+  // A checkpoint file, or the folder of a run. If it is a folder, its best checkpoint is used. The
   // field is empty if run.model is FILE.onnx, or a network whose weights are in run.init.
   std::string checkpoint;
   bool ema = false;  // evaluates the checkpoint's moving averages
   bool keep_probabilities = false;
   // Only these options are used: data, global batch, backend, precision, feed, threads and timeout.
-  // If there is no checkpoint, size and test_resize are used, too. A checkpoint has its own.
+  // Without a checkpoint, size and test_resize are used, too. With a checkpoint, the values of
+  // these two are those of its run.
   TrainOptions run;
-  // Not null if other sessions of this process use the device, too. The evaluation then uses
-  // run.threads threads, and the process has bound them to cores.
+  // Orders the use of the device among several sessions of this process; null if there is only one
+  // session. With a gate the process has bound its threads to cores, and the evaluation uses
+  // run.threads.
   DeviceGate* gate = nullptr;
 };
 
 class Evaluation {
  public:
-  // Reads the checkpoint. Some options of its run replace those of `options.run`: the options that
-  // decide what the network sees of an image. `flags` are further options that must be the same on
-  // all ranks. This and all functions below are collective.
+  // Reads the checkpoint. The options that decide how an image reaches the network, such as --size,
+  // are taken from the checkpoint and replace those of `options.run`. `flags` are further options
+  // that must be the same on all ranks. This and all functions below are collective.
   Evaluation(EvaluationOptions options, const comm::MpiEnvironment& environment, const Facts& flags = {});
 
   // Opens the data with `open`. Call this function before prepare().
   Dataset& open(const std::function<OpenedData(const TrainOptions&)>& open = open_data);
-  // Compiles the network for the data's classes and images, without gradients and optimizer.
-  // Weights, mean and deviation are those of the checkpoint. Without a checkpoint the weights are
-  // those of the model file or of run.init. Mean and deviation are then those that the model file
-  // names, else those of the data. Throws std::runtime_error if there are no test images.
+  // Compiles the network for the data's classes and images, without gradients and optimizer. With a
+  // checkpoint, weights, mean and deviation are those of the checkpoint. Otherwise the weights are
+  // those of the model file or of run.init; mean and deviation are those of the model file if it
+  // has them, else those of the data. Throws std::runtime_error if there are no test images.
   void prepare();
   // Runs over the test images once. Returns the metrics, summed over all ranks. `skip` gets the
   // messages about images that cannot be read (LoaderOptions::skip).
@@ -53,10 +55,11 @@ class Evaluation {
   bool has_checkpoint() const { return !options_.checkpoint.empty(); }
   // Whether the checkpoint or the model file says how images were normalised.
   bool has_normalisation() const { return !state_.mean.empty(); }
-  // Returns the checkpoint. For a model file only the model, its images and its classes are set,
-  // and what the file says of the names of classes and the normalisation.
+  // Returns the checkpoint. Without a checkpoint, only those fields are set that are known from the
+  // model file: its path, image shape and classes and, if the file has them, the names of the
+  // classes and the normalisation.
   const CheckpointState& checkpoint() const { return state_; }
-  // Returns the file that checkpoint() describes.
+  // Returns the path of the checkpoint or model file.
   const std::string& source() const { return has_checkpoint() ? options_.checkpoint : options_.run.model; }
   const comm::Communicator& ranks() const { return ranks_; }
   // Returns the name of what is evaluated, for example "resnet18 after step 300" or "net.onnx".

@@ -26,8 +26,8 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
   return weights;
 }
 
-// Reads the weights of an ONNX file. Reads them as a network, because the file may store weights
-// transposed, and the import of a network brings them into the order of Convoy's layers.
+// Reads the weights of an ONNX file. The file may store weights transposed, so it is imported as a
+// network, which brings the weights into the order of Convoy's layers.
 std::vector<Weight> weights_of_onnx(const std::string& path) {
   const ModelFile file(path);
   file.require_trainable();
@@ -48,8 +48,8 @@ std::vector<Weight> weights_of_onnx(const std::string& path) {
   return weights;
 }
 
-// Finds which rows of the checkpoint's last layer (head) belong to the classes of the data, by
-// name. Older versions saved no names; then the classes are assumed to have the same order.
+// Finds by name which rows of the checkpoint's last layer (head) belong to the classes of the data.
+// Checkpoints of older versions have no names; their classes are assumed to have the same order.
 void match_head(WeightOptions& options, const std::vector<std::string>& saved,
                 const std::vector<std::string>& classes) {
   if (saved.empty() || saved == classes) return;
@@ -60,8 +60,8 @@ void match_head(WeightOptions& options, const std::vector<std::string>& saved,
     options.head_rows.push_back(found - saved.begin());
   }
   if (options.redraw_head) options.head_rows.clear();
-  // If the numbers of classes differ, take_weights() draws a new head itself, and its message names
-  // both numbers.
+  // If the numbers of classes differ, take_weights() initialises the head at random without being
+  // told, and its message names both numbers.
   if (saved.size() != classes.size()) options.redraw_head = false;
 }
 

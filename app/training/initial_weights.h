@@ -9,15 +9,16 @@
 namespace convoy::app {
 
 // Gives the network the values of a safetensors file, an ONNX file or a checkpoint. Their names end
-// in .safetensors, .onnx and .h5. `classes` are the data set's classes, by label. Each class gets
-// the row of a checkpoint's last layer (head) that has its name. If a name is missing, the whole
-// head is initialised at random. Throws UsageError for a file of another kind, and
-// std::runtime_error that names the file if it cannot be read or does not fit.
+// in .safetensors, .onnx and .h5. `classes` are the data set's classes, by label. From a
+// checkpoint, each class gets the row of the last layer (head) that belongs to the class of the
+// same name. If the checkpoint lacks a class, the whole head is initialised at random. Throws
+// UsageError for a file of another kind, and std::runtime_error that names the file if it cannot be
+// read or does not fit.
 FitRows set_initial_weights(Network& network, const std::string& file,
                             const std::vector<std::string>& classes);
 
-// Returns the SHA-256 of the initial values, by which ranks compare whether they read the same
-// file.
+// Returns the SHA-256 of the initial values. Ranks compare it to find out whether they read the
+// same file.
 std::string initial_weights_sha256(const Network& network);
 
 }  // namespace convoy::app

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-// The options that decide how a step is compiled. Members that differ in one of them have different
-// shapes (member_keys.h), and each shape has a session of its own.
+// The options that decide how a step is compiled. Members that differ in one of them cannot share a
+// compiled step: they have different shapes (member_keys.h).
 constexpr std::string_view kOfTheStep[] = {
     "model",           "reinitialise", "optimizer", "loss-weights",      "drop-path",
     "parametrisation", "base-width",   "freeze",    "freeze-batch-norm", "rate"};
@@ -62,15 +62,15 @@ constexpr std::string_view kReadByTheStep[] = {"init",
                                                "one-cycle-anneal",
                                                "seed"};
 
-// Numbers that leave a part out of the step if they are 0. So a member with 0 has another shape
-// than one with another value.
+// If one of these options is 0, the compiled step leaves something out. So members with 0 and
+// members with another value cannot share a compiled step.
 constexpr double TrainOptions::*kSwitches[] = {
-    &TrainOptions::momentum,            // a velocity of the parameters
-    &TrainOptions::ema,                 // a moving average of the parameters
-    &TrainOptions::clip_gradient_norm,  // the norm of the gradient
+    &TrainOptions::momentum,            // 0: no velocities of the parameters
+    &TrainOptions::ema,                 // 0: no moving averages of the parameters
+    &TrainOptions::clip_gradient_norm,  // 0: the norm of the gradient is not computed
 };
 
-// Returns why members must not differ in the options of this group.
+// Returns why the trainings of one run must not differ in the options of this group.
 const char* reason_of(std::string_view group) {
   if (group == "Length") return "all members take the same steps";
   if (group == "Optimizer") return "a member trains on one rank";

@@ -39,41 +39,44 @@ struct MemberResult {
 
 class Members {
  public:
-  // `options` has the options of every member, with the run's folder as `out`. Throws UsageError if
-  // members differ in options in which they must not (member_keys.h), or if two are the same.
+  // `options` has one element per member, whose `out` is the folder of the whole run. Throws
+  // UsageError if members differ in an option that must be the same for all (member_keys.h), or if
+  // two members have the same options.
   explicit Members(std::vector<TrainOptions> options);
 
   int size() const { return static_cast<int>(options_.size()); }
-  // Returns the options of a member, whose folder is OUT/members/NUMBER. Members are numbered from
-  // 1 in names and from 0 here.
+  // Returns the options of a member, whose folder is OUT/members/NUMBER. `member` counts from 0,
+  // but NUMBER counts from 1.
   const TrainOptions& options(int member) const { return options_.at(static_cast<std::size_t>(member)); }
   MemberResult& result(int member) { return results_.at(static_cast<std::size_t>(member)); }
   const MemberResult& result(int member) const { return results_.at(static_cast<std::size_t>(member)); }
   std::vector<int> running() const;
-  // Returns the running members, divided into shapes (member_keys.h). The shapes are in the order
-  // of their first members.
+  // Returns the running members in groups. The members of a group share a compiled step: they have
+  // the same shape (member_keys.h). The groups are in the order of their first members.
   std::vector<std::vector<int>> shapes() const;
 
   // Reads the results from members.csv of the run to resume, if the file exists. A member that
-  // finished after fewer than `total_steps` steps runs again, because the run is longer now. Throws
-  // UsageError if the file has another number of members.
+  // finished after fewer than `total_steps` steps runs again, because the resumed run is longer.
+  // Throws UsageError if the file has another number of members.
   void read(std::int64_t total_steps);
-  // Writes members.csv, whole or not at all.
+  // Replaces members.csv atomically.
   void write() const;
-  // Gives every rank the results of all members. `own` are the members that this rank trains.
-  // Collective.
+  // Gives every rank the results of all members. `own` lists the members that this rank trains,
+  // whose results it sends to the other ranks. Collective.
   void share(const comm::Communicator& ranks, const std::vector<int>& own);
 
-  // Stops the half (rounded down) of the running members that have the lowest test accuracies, and
-  // returns them. Of equally good members the later ones stop first. Returns none if fewer than two
-  // members run, or if members were stopped at this step before, as in a run that resumes.
+  // Stops those running members that have the lowest test accuracies, half of them (rounded down),
+  // and returns them. Of members with equal accuracies, those with higher numbers stop first.
+  // Returns none if fewer than two members run, or if members were stopped at this step before the
+  // run was resumed.
   std::vector<int> halve(std::int64_t step);
 
   // differing() returns the names of the options in which members differ. describe() returns a
   // member's values of these options, for example "seed=3, learning-rate=0.1".
   const std::vector<std::string>& differing() const { return differing_; }
   std::string describe(int member) const;
-  // Returns the table at the end of a run, with mean, deviation and best.
+  // Returns the table at the end of a run, with the mean, deviation and best of all finished
+  // members.
   std::string table() const;
 
  private:

@@ -34,8 +34,8 @@ struct WholeNumbers {
   std::int64_t low = 0, high = std::numeric_limits<std::int64_t>::max();
 };
 
-// Says that the option has an effect only if the option `flag` has one of these values. It always
-// has an effect if `flag` is null.
+// Says that an option has an effect only if another option, `flag`, has one of these values. If
+// `flag` is null, the option always has an effect.
 struct OnlyWith {
   const char* flag = nullptr;
   std::array<const char*, 2> values{};  // the second is null if there is only one value
@@ -54,7 +54,7 @@ struct OptionRow {
       field;
   Agreement agreement;
   // The values that are allowed: whole numbers between two bounds, or an interval as text, such as
-  // "[0, 1)". Without either nothing is checked.
+  // "[0, 1)". With std::monostate nothing is checked.
   std::variant<std::monostate, WholeNumbers, const char*> range;
   const char* placeholder;  // stands for the value in the help text
   const char* help;
@@ -75,7 +75,7 @@ void for_each_option(const Visit& visit) {
     for (const OptionRow& row : group.rows) visit(row);
 }
 
-// Returns the value of one option as manifests and checkpoints hold it.
+// Returns the value of one option in the form in which manifest.json and checkpoints hold it.
 nlohmann::json value_of(const TrainOptions& options, const OptionRow& row);
 
 }  // namespace convoy::app

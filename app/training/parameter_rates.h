@@ -15,8 +15,8 @@ void check_rates(const TrainOptions& options);
 //   1. --freeze-batch-norm
 //   2. the last --rate whose pattern fits
 //   3. any --freeze whose pattern fits
-// Returns how many parameters a --rate trains although a --freeze fits. Throws UsageError if a
-// pattern fits no parameter or if no parameter is trained.
+// Returns the number of parameters that a --rate trains although a --freeze names them. Throws
+// UsageError if a pattern fits no parameter or if no parameter is trained.
 int set_rates(Network& network, const TrainOptions& options);
 
 }  // namespace convoy::app

@@ -10,11 +10,11 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::int64_t kMostWidth = 1000;  // the largest width in the zoo
+constexpr std::int64_t kMostWidth = 1000;  // the largest width that a built-in network may have
 
-// Finds how parameters depend on the width, from a network of another width. A network of the base
-// width would not do: it may lack layers, such as the convolution of a shortcut between equal
-// shapes.
+// Finds how parameters depend on the width by comparing the network with one whose width differs by
+// 1. A network of the base width would not do, because it may lack layers, such as the convolution
+// in a shortcut.
 class Widths {
  public:
   Widths(const Network& network, std::int64_t base_width)
@@ -26,12 +26,12 @@ class Widths {
     for (const ParameterSpec& spec : other.parameters()) others_.emplace(spec.name, spec);
   }
 
-  // Returns how many times as long the axis is as in the network of the base width.
+  // Returns by which factor the axis is longer than in the network of the base width.
   double growth(const ParameterSpec& spec, int axis) const {
     return axis < spec.shape.rank() && spec.shape[axis] != others_.at(spec.name).shape[axis] ? growth_ : 1;
   }
   // Returns the value of the initializer in the network of the base width. The value is
-  // proportional to a power of the width, which is found from the two known values.
+  // proportional to a power of the width; the exponent follows from the values at two widths.
   double base_value(const ParameterSpec& spec) const {
     const double value = spec.initializer.value, other = others_.at(spec.name).initializer.value;
     if (value == other) return value;

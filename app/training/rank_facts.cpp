@@ -36,8 +36,8 @@ std::optional<Difference> first_difference(const Facts& here, const Facts& root)
   return std::nullopt;
 }
 
-// Compares the facts with those of rank 0. If they differ on any rank, fails on all ranks. `fail`
-// must throw an error that describes the difference.
+// Fails on all ranks if the facts of any rank differ from those of rank 0. `fail` must throw an
+// error that describes the difference.
 template <typename Fail>
 void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
   if (ranks.size() == 1) return;
@@ -67,7 +67,7 @@ Facts facts_of(const TrainOptions& options) {
 }
 
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
-  // Synthetic data follow from the options, which are compared anyway.
+  // Synthetic data follow from the options, which are compared in any case.
   if (options.data == "synthetic") return {};
   const auto of_reader = [&](std::string digest) {
     return options.feed == Feed::scatter ? readers.broadcast(std::move(digest), 0, "digest of the data")

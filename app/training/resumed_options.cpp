@@ -9,8 +9,8 @@
 namespace convoy::app {
 namespace {
 
-// Refuses to resume with --steps a run that had --epochs, or the reverse, if there are milestones.
-// Milestones are in epochs in one case and in steps in the other.
+// Refuses to resume if there are milestones and their unit has changed. Milestones are in epochs
+// with --epochs and in steps with --steps.
 void check_resumed_unit(const TrainOptions& options, const TrainOptions& saved) {
   const bool now_steps = options.steps > 0, then_steps = saved.steps > 0;
   if (options.milestones.empty() || now_steps == then_steps) return;

@@ -1,5 +1,5 @@
-// The services that a process gives to the runs of `convoy train` in it. The command `convoy train`
-// has one run in its process. `convoy share` may have several, each in a thread of its own.
+// What a process provides to the runs of `convoy train` in it. The command `convoy train` has one
+// run in its process. `convoy share` may have several, each in a thread of its own.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace convoy::app {
 
 // The work that a run still has to do.
 struct PlannedWork {
-  std::int64_t steps = 0;  // training steps; with --accumulate, parts of steps
+  std::int64_t steps = 0;  // training steps (with --accumulate: parts of steps)
   std::int64_t evaluated_batches = 0;
-  double batch_steps = 0;  // estimated time to evaluate a batch / time of a training step
-  // Checkpoints before the last step. One more follows the last step.
+  double batch_steps = 0;  // estimated: the time to evaluate a batch divided by that of a training step
+  // The number of checkpoints without the one after the last step.
   std::int64_t checkpoints = 0;
   std::int64_t checkpoint_bytes = 0;  // bytes of each checkpoint
 };
@@ -26,13 +26,13 @@ struct PlannedWork {
 struct RunHost {
   comm::MpiEnvironment& environment;
   const StopRequest& stop;
-  // Takes the configuration, the progress and the closing lines.
+  // Gets the configuration, the progress and the closing lines as text.
   std::ostream* output = &std::cout;
-  // Not null if other runs of this process use the device, too. The process has then bound its
-  // threads to cores, and the run uses `threads` of them.
+  // Orders the use of the device among several runs of this process; null if there is only one run.
+  // With a gate the process has bound its threads to cores, and the run uses `threads` of them.
   DeviceGate* gate = nullptr;
   int threads = 0;
-  // Is called when the run is set up, with the work that is left. May be empty.
+  // Called once the run is set up, with the work that is left to do. May be empty.
   std::function<void(const PlannedWork& work)> planned = nullptr;
 };
 

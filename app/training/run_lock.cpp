@@ -60,8 +60,8 @@ RunLock::RunLock(const fs::path& folder, int (*lock)(int, int)) {
         fmt::format("--out {}: found another run at work there{}, expected a folder of its own",
                     folder.string(), holder_in(path)));
   }
-  // Write who holds the lock, so that a run that is refused can say it. Ignore errors: the lock
-  // holds without the text.
+  // Write who holds the lock, for the message of a run that is refused. Ignore errors, because the
+  // lock works without this text.
   const std::string holder = this_process() + "\n";
   if (::ftruncate(file_, 0) == 0) [[maybe_unused]]
     const auto written = ::write(file_, holder.data(), holder.size());

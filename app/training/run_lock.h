@@ -11,10 +11,10 @@ bool holds_a_run(const std::filesystem::path& folder);
 
 class RunLock {
  public:
-  // Makes the folder if it does not exist, locks DIR/.lock and writes there which process holds the
-  // lock. The lock ends with the process, however the process ends. Throws std::runtime_error if
-  // another process holds the lock, on any host whose file system shares locks. A file system
-  // without locks does not stop the run.
+  // Makes the folder if it does not exist, locks DIR/.lock and writes the name of this process
+  // there. The lock ends with the process, however the process ends. Throws std::runtime_error if
+  // another process holds the lock, also on another host if the file system supports this. On a
+  // file system without locks there is no protection and no error.
   explicit RunLock(const std::filesystem::path& folder, int (*lock)(int file, int operation) = nullptr);
   ~RunLock();
   RunLock(const RunLock&) = delete;

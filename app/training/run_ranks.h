@@ -1,5 +1,6 @@
-// Divides the ranks of a run into replicas, each of which computes whole steps. With --partition a
-// replica consists of several ranks, one per stage.
+// Divides the ranks of a run into replicas. Each replica computes whole steps, on its part of the
+// batch. With --partition a replica consists of several ranks, each of which runs a stage of the
+// step.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@ namespace convoy::app {
 
 class RunRanks {
  public:
-  // Divides the ranks. The ranks of a replica have consecutive numbers. So they are on one host if
-  // possible, and transfers between stages stay on that host. The size of `world` must be a
+  // Divides the ranks. The ranks of a replica have consecutive numbers, so that they are on one
+  // host if possible and transfers between stages stay on that host. The size of `world` must be a
   // multiple of `stages`, and `world` must outlive this object. Collective over `world`.
   RunRanks(const comm::Communicator& world, int stages, kernels::Backend backend);
 
@@ -21,8 +22,8 @@ class RunRanks {
   bool partitioned() const { return stages_ > 1; }
   int replica() const { return world_.rank() / stages_; }
   const comm::Communicator& world() const { return world_; }
-  // Returns the ranks that run the same stage as this rank, one rank per replica. Together the
-  // replicas compute a global batch.
+  // Returns the ranks that run the same stage as this rank, one rank per replica. They sum their
+  // gradients, because each replica computes a part of the global batch.
   const comm::Communicator& replicas() const { return replicas_ ? *replicas_ : world_; }
   // Returns the ranks of this rank's replica, in the order of their stages. Requires partitioned().
   const comm::Communicator& replica_stages() const { return *replica_stages_; }

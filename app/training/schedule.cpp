@@ -35,7 +35,7 @@ double Schedule::learning_rate_at(std::int64_t step) const {
     return first * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   }
   const double t = static_cast<double>(step - warmup_steps);
-  // At least 1 here, because warmup_steps <= step < total_steps.
+  // `steps` is at least 1, because warmup_steps <= step < total_steps.
   const double steps = static_cast<double>(total_steps - warmup_steps);
   const double span = learning_rate - final_learning_rate;
   switch (kind) {

@@ -18,7 +18,7 @@ inline constexpr auto kChoices<ScheduleKind> =
                                          {"polynomial", ScheduleKind::polynomial},
                                          {"one-cycle", ScheduleKind::one_cycle}});
 
-// How the rate of one_cycle rises and falls: on half a cosine or on a straight line.
+// The form in which one_cycle raises and lowers the rate: half a cosine or a straight line.
 enum class Anneal : std::uint8_t { cosine, linear };
 template <>
 inline constexpr auto kChoices<Anneal> = std::to_array<Choice<Anneal>>({{"cosine", Anneal::cosine},
@@ -49,7 +49,7 @@ struct Schedule {
   double gamma = 0.1;                      // for `step`: the factor at each milestone
   double final_learning_rate = 0;          // for `cosine` and `polynomial`: the last rate
   double power = 1;                        // for `polynomial`: the exponent
-  double rise = 0.3;                       // for `one_cycle`: share of the steps, in (0, 1)
+  double rise = 0.3;                       // for `one_cycle`: share of the steps in which the rate rises
   double initial_division = 25;            // for `one_cycle`: highest rate / first rate
   double final_division = 1e4;             // for `one_cycle`: first rate / last rate
   Anneal anneal = Anneal::cosine;          // for `one_cycle`: the form of its rise and fall
@@ -63,8 +63,8 @@ inline constexpr auto kChoices<RateScaling> = std::to_array<Choice<RateScaling>>
     {{"none", RateScaling::none}, {"linear", RateScaling::linear}, {"sqrt", RateScaling::square_root}});
 
 // Returns the learning rate for `global_batch` if `rate` was chosen for `base_batch`. With k =
-// global_batch / base_batch it is the same rate, or k times the rate (Goyal et al., 2017), or
-// sqrt(k) times the rate (Krizhevsky, "One weird trick", 2014).
+// global_batch / base_batch the result is `rate` (none), k * rate (linear; Goyal et al., 2017) or
+// sqrt(k) * rate (square_root; Krizhevsky, "One weird trick", 2014).
 double scaled_learning_rate(double rate, RateScaling scaling, std::int64_t global_batch,
                             std::int64_t base_batch);
 

@@ -37,7 +37,7 @@ void watch_start_up() {
   }
 }
 
-// The time of the first SIGINT. A second one counts only half a second later, because timeout(1)
+// The time of the first SIGINT. A second SIGINT within half a second is ignored, because timeout(1)
 // and process groups send the same signal twice at once.
 std::atomic<std::int64_t> first_interrupt{0};  // in milliseconds
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
@@ -70,7 +70,7 @@ StopSignals::StopSignals() {
   install(SIGUSR1, remember);
   struct sigaction current {};
   sigaction(SIGINT, nullptr, &current);
-  // If SIGINT is ignored, as in a background job of a shell, leave it so.
+  // A background job of a shell starts with SIGINT ignored. Leave it so.
   if (current.sa_handler != SIG_IGN) install(SIGINT, interrupt);
   std::thread([] {
     comm::unblock_signals({SIGTERM, SIGUSR1, SIGINT});

@@ -26,18 +26,18 @@ class StopRequest {
 // SIGINT that is ignored, as in a background job of a shell, stays ignored.
 //
 // A separate thread receives the signals. They are blocked in the thread that makes this object and
-// in all threads that it starts later (comm/watchdog/blocked_signals.h). So make the object before
-// any thread that computes.
+// in all threads that this thread starts later (comm/watchdog/blocked_signals.h). So make the
+// object before the threads that compute.
 //
 // Until start_up_is_over() is called, there is nothing to save in a checkpoint. The set-up then
 // checks received() between its phases and ends the process with status 75. If a phase takes more
 // than a second after the signal, this object ends the process.
 class StopSignals final : public StopRequest {
  public:
-  StopSignals();  // throws std::logic_error if there is one already
+  StopSignals();  // throws std::logic_error if another object exists
   void start_up_is_over() const override;
-  // Returns the last signal that arrived, or 0. Ranks get signals at different times and must agree
-  // before they act.
+  // Returns the last signal that arrived, or 0. Signals reach the ranks at different times, so all
+  // ranks must agree before they act on a signal.
   int received() const override;
 
  private:

@@ -7,13 +7,13 @@
 namespace convoy::app {
 namespace {
 
-// After the number of streams has changed, these first finished steps do not count, because they
-// were started before the change.
+// After the number of streams has changed, the times of this many steps are not measured, because
+// the steps were started before the change.
 constexpr std::int64_t kLeftOut = 4;
 constexpr std::int64_t kLeastSteps = 8;
 constexpr double kLeastMs = 100;
-// Every number of streams is tried in two rounds. The faster round counts, because other work
-// disturbs the slower one.
+// Every number of streams is tried in two rounds. The faster round counts, because the slower one
+// may have been disturbed by other work.
 constexpr int kRounds = 2;
 
 }  // namespace

@@ -46,7 +46,7 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-// Refuses a trace file in a folder that does not exist, or whose name is that of a folder.
+// Refuses the name of a trace file if its folder does not exist or if it is a folder itself.
 // Otherwise the run would fail in the middle, when it writes the file.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;
@@ -57,7 +57,7 @@ void check_trace(const TrainOptions& o) {
           fmt::format("--trace {}: is a folder, expected the name of a file", o.trace));
 }
 
-// Refuses options that would have no effect.
+// Refuses options that have no effect because of another option, such as beta1 without adamw.
 void check_belongings(const TrainOptions& o) {
   const TrainOptions plain;
   const nlohmann::json values = to_json(o), defaults = to_json(plain);

@@ -1,5 +1,5 @@
-// The options of a training run: their values, the checks that compare them, and the schedule that
-// they give.
+// The options of a training run: their values, checks that they fit each other, and the
+// learning-rate schedule that follows from them.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@
 
 namespace convoy::app {
 
-// Who reads the stored images: every rank reads its slice, or rank 0 reads all images and scatters
-// them.
+// The ranks that read the stored images. With `slice` every rank reads its part of each batch; with
+// `scatter` rank 0 reads all images and sends them to the others.
 enum class Feed : std::uint8_t { slice, scatter };
 
 template <>
@@ -56,18 +56,19 @@ struct AutoAugmentPolicy {
   RandAugment rand() const { return numbers.value_or(RandAugment{}); }
   // Returns "none", "trivial", "rand" or "rand:N:M".
   std::string text() const;
-  // Throws std::invalid_argument, whose message says what was found and what was expected.
+  // Parses such a text. Throws std::invalid_argument, whose message says what was found and what
+  // was expected.
   static AutoAugmentPolicy parse(const std::string& text);
   bool operator==(const AutoAugmentPolicy&) const = default;
 };
 
 struct TrainOptions {
-  // The options on model and data. If `data` is "synthetic", the random images have `size` x `size`
-  // pixels and `classes` classes.
+  // The network, the data and the folder of the results. If `data` is "synthetic", the random
+  // images have `size` x `size` pixels and `classes` classes.
   std::string model, data, out;
-  // Initialises the weights of a model file again, at random.
+  // Replaces the weights of a model file by random ones.
   bool reinitialise = false;
-  // The file of the initial weights; empty: they are drawn from the seed.
+  // The file of the initial weights; empty: random weights, or those of the model file.
   std::string init;
   std::int64_t classes = 10;
   // The network gets images of size x size pixels; 0: the size of the data.
@@ -84,19 +85,19 @@ struct TrainOptions {
   // The rate of stochastic depth; below 0: the network's own rate.
   double drop_path = -1;
   double random_erasing = 0;  // share of the images in which a rectangle is erased
-  // The alpha of the beta distribution from which the share of each image in a mix of two is drawn;
-  // 0: no mixing.
+  // Mixing of two images: the share of each image is drawn from the beta distribution with both
+  // parameters equal to this number; 0: no mixing.
   double mixup = 0, cutmix = 0;
-  // The pixels of an image's short side after a test image is resized and before its centre is cut
-  // out; 0: test images are not resized.
+  // Test images are resized so that their short side has this many pixels, before the centre is cut
+  // out. 0: test images are not resized.
   std::int64_t test_resize = 0;
   bool data_on_device = false;
 
-  // The length of the run: exactly one of epochs and steps is not 0.
+  // The length of the run. Exactly one of these two is not 0.
   std::int64_t epochs = 0, steps = 0;
   std::int64_t global_batch = 0;
-  // The number of parts into which a step divides a global batch. It computes them one after the
-  // other.
+  // The number of parts into which a step divides its global batch. The step computes the parts one
+  // after the other.
   std::int64_t accumulate = 1;
 
   kernels::OptimizerKind optimizer = kernels::OptimizerKind::sgd;
@@ -132,7 +133,8 @@ struct TrainOptions {
   // computes whole steps.
   std::int64_t partition = 1;
   std::uint64_t memory_limit = 0;  // most bytes of one device; 0: no limit
-  // Most bytes of one rank's activations that wait in host memory; 0: none.
+  // The most bytes of host memory that one rank may use for activations that do not fit in the
+  // memory of its device (--memory-limit); 0: none.
   std::int64_t host_memory = 0;
   // CUDA: the file of measured kernel choices; empty: none.
   std::string tuning_file;
@@ -153,7 +155,7 @@ struct TrainOptions {
   // If checkpoint_every_steps is not 0, it overrides checkpoint_every_epochs.
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;
   std::int64_t keep_checkpoints = 3;
-  std::int64_t log_every = 10;  // number of steps between lines of the log
+  std::int64_t log_every = 10;  // number of steps between two lines of metrics.jsonl
   std::string trace;            // a file; empty: no trace
   std::int64_t eval_every = 1;  // number of epochs between tests; 0: one test at the end
   bool stop_on_divergence = true;
@@ -173,12 +175,12 @@ inline std::chrono::milliseconds timeout_of(const TrainOptions& options) {
 // Returns the number of steps of the whole run.
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// Returns the schedule with the scaled rate, and with milestones and warm-up in steps. Throws
-// UsageError if these do not fit into the run.
+// Returns the learning-rate schedule. Scaling of the rate is done, and milestones and warm-up are
+// converted to steps. Throws UsageError if they do not fit into the run.
 Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// Returns the options as manifests and checkpoints hold them. Keys are the flags without their
-// dashes.
+// Returns the options in the JSON form that manifest.json and checkpoints hold. Keys are the flags
+// without their dashes.
 nlohmann::json to_json(const TrainOptions& options);
 // Reads the output of to_json. A missing option has its default, since an older version may have
 // written the JSON. Unknown keys are ignored. Throws std::runtime_error that names `file` and the

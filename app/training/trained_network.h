@@ -1,4 +1,5 @@
-// Sets up the network of a checkpoint to be evaluated. Nothing here communicates with other ranks.
+// Sets up the network of a checkpoint for evaluation. These functions do not communicate with other
+// ranks.
 #pragma once
 
 #include <string>
@@ -9,17 +10,17 @@
 
 namespace convoy::app {
 
-// Loads a checkpoint for evaluation. If `checkpoint` is the folder of a run, it becomes the path of
-// the folder's best checkpoint. With `ema` the parameters and statistics are the moving averages.
-// Throws std::runtime_error that names the file.
+// Loads a checkpoint for evaluation. If `checkpoint` is the folder of a run, replaces it by the
+// path of the best checkpoint in the folder. With `ema` the parameters and statistics are replaced
+// by their moving averages. Throws std::runtime_error that names the file.
 CheckpointState load_trained(std::string& checkpoint, bool ema);
 
-// Takes over those options of the checkpoint's run that decide what the network sees of an image.
-// The seed is one of these options, because synthetic images are drawn from it.
+// Replaces those options of `run` that decide how an image reaches the network by the options of
+// the checkpoint. The seed is one of them, because synthetic images are drawn from it.
 void take_over_options(const CheckpointState& state, const std::string& checkpoint, TrainOptions& run);
 
-// Chooses the size of encoded images if the options name none: the size of the network's input in
-// the checkpoint, if that is square.
+// Sets the size to which encoded images are resized, if `run` has none: the size of the network's
+// input in the checkpoint, if that is square.
 void take_over_size(const CheckpointState& state, TrainOptions& run);
 
 // Returns the number of channels that JPEG and PNG files are decoded to. Throws std::runtime_error

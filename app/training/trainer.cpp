@@ -87,7 +87,8 @@ void Trainer::start_step(bool stop_requested) {
   if (std::ranges::count(live_, 1) == 0) return;
   StartedStep& started = in_flight_.emplace_back();
   started.step = step_ + 1;
-  // An epoch may end with a smaller batch. It then has fewer parts, and its last part may be short.
+  // The last step of an epoch may have fewer images. It then has fewer parts, and the last part may
+  // be short.
   const std::int64_t part_batch = options_.global_batch / options_.accumulate;
   const std::int64_t first = step_ % steps_per_epoch_ * options_.global_batch;
   started.timing.images = std::min(options_.global_batch, dataset_->train_size() - first);
@@ -155,7 +156,7 @@ void Trainer::finish_steps(int left_in_flight) {
   }
 }
 
-// Returns the finished step with its time, from the end of the previous step to its own end.
+// Adds to the finished step its time, which runs from the end of the previous step to its own end.
 StartedStep Trainer::timed(StartedStep step) {
   const auto now = Clock::now();
   step.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
@@ -163,8 +164,8 @@ StartedStep Trainer::timed(StartedStep step) {
   if (streams_) choose_streams(step.timing.step_ms);
   if (trace_) {
     trace_->end_step(step.step - 1, trainings_[0]->report().plan().ranks);
-    // end_step() may have written the trace file. If no step was running meanwhile, leave that time
-    // out of the next step's time.
+    // end_step() may have written the trace file. If no other step was running meanwhile, do not
+    // count that time in the next step.
     if (sessions_->steps_in_flight() == 0) last_finished_ = Clock::now();
   }
   return step;
@@ -252,8 +253,9 @@ void Trainer::save_checkpoints(bool only_best) {
   members_ ? run_on_all_ranks(world_, save, "writing of the checkpoints") : save();
 }
 
-// Lets the shapes of members run on other numbers of streams, to find the fastest number
-// (stream_choice.h).
+// Passes the time of a step to streams_, which tries several numbers of GPU streams for the shapes
+// of members (stream_choice.h). If the number changes, distributes the sessions over the streams
+// again.
 void Trainer::choose_streams(double step_ms) {
   if (!streams_->finished(step_ms)) return;
   std::vector<double> work;

@@ -1,5 +1,5 @@
-// Runs one training, or several trainings together, which are its members (members.h): epochs of
-// steps, evaluation, checkpoints and metrics. Every rank runs the same code.
+// Runs one training, or several trainings together (members, members.h). It runs the epochs of
+// steps, evaluates, saves checkpoints and writes metrics. Every rank runs the same code.
 //
 // Members are spread over the ranks. Each rank trains its members without the other ranks. But
 // before every step all ranks agree whether to stop, so they are always at the same step.
@@ -83,8 +83,8 @@ class Trainer {
   void agree_to_go_on();
   void note_results();
   void retire(std::size_t own, std::int64_t step, const std::string& reason);
-  // Stops the worse half of the members and makes the sessions again for the others. Returns false
-  // if no member has to stop; then it changes nothing.
+  // Stops the worse half of the members and makes new sessions for the others. If no member has to
+  // stop, returns false and changes nothing.
   bool halve();
   void finish_members();
   void say(const std::string& line);
@@ -104,7 +104,7 @@ class Trainer {
   // Tests all trainings. Returns whether at least one has reached its best accuracy so far.
   bool evaluate();
   void save_checkpoints(bool only_best);
-  // Calls body(index) for each member that has not diverged.
+  // Calls body(index) for each member of this rank that has not diverged.
   template <typename Body>
   void for_live(const Body& body) {
     for (std::size_t i = 0; i < own_.size(); ++i)
@@ -122,29 +122,29 @@ class Trainer {
   std::unique_ptr<Members> members_;  // null if one training runs alone
   // With members: a communicator of this rank alone.
   std::optional<comm::Communicator> solo_;
-  // The ranks that run a training together: all ranks, or with members this rank.
+  // The ranks that run a training together: this rank alone with --members, else all ranks.
   const comm::Communicator* ranks_;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
-  // For each seed that differs from that of options_: the synthetic data of the members with this
-  // seed.
+  // The synthetic data of members whose seed differs from that of options_, by seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // A source of batches, and the members of this rank that see its batches. Sources must outlive
-  // the sessions, because their device may still hold their batches.
+  // A source of batches, and the members of this rank that train on its batches. Sources must
+  // outlive the sessions, because the device of a session may still use a batch.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;
   };
   std::vector<Source> train_sources_, test_sources_;
   std::optional<PartitionPlan> plan_;
-  // The trainings of this rank whose steps are compiled alike: one training, or members.
+  // The trainings of this rank that share a compiled step: members (member_keys.h), or the only
+  // training.
   struct Shape {
-    TrainOptions options;          // options of the shape's first member, counted over all ranks
-    std::vector<int> members;      // this rank's members of the shape, by their numbers in members_
-    double work = 0;               // operations of a forward pass of all members
-    std::string structure_sha256;  // of a model file's structure; empty for a network of the zoo
+    TrainOptions options;      // options of the first member of the shape, which may train on another rank
+    std::vector<int> members;  // this rank's members of the shape, by their numbers in members_
+    double work = 0;           // operations of a forward pass, summed over `members`
+    std::string structure_sha256;  // of a model file's structure; empty for a built-in network
     std::int64_t frozen_parameters = 0;
     FitRows initial_weights;
     std::optional<LaneChoice> lanes;  // set only with --lanes auto
@@ -153,18 +153,20 @@ class Trainer {
     StepOptions step;
     std::optional<CompiledSteps> steps;
     std::unique_ptr<Session> session;
-    std::size_t first = 0;  // index of the first member in the vectors below
+    // The index of the shape's first member in own_, states_, trainings_, live_ and better_.
+    std::size_t first = 0;
   };
   std::vector<Shape> shapes_;
   std::unique_ptr<JoinedSessions> sessions_;  // null on a rank without members
-  std::optional<StreamChoice> streams_;       // set if shapes may run side by side
-  // The vectors below have one element per member of this rank, shape by shape.
+  std::optional<StreamChoice> streams_;       // not set if all members share one compiled step
+  // The vectors from here to better_ have one element per member of this rank, in the order of
+  // shapes_.
   std::vector<int> own_;  // the member's number in members_
-  // The members' tensors. make_trainings() moves each to its training.
+  // The tensors of each member, until make_trainings() moves them to its training.
   std::vector<std::unique_ptr<SessionState>> states_;
   std::vector<std::unique_ptr<Training>> trainings_;
   std::vector<char> live_;  // 0 if the member diverged
-  // Whether the last test was the member's best.
+  // Whether the member's last test had its best accuracy so far.
   std::vector<char> better_;
   // With members, on rank 0: the lock of the whole run's folder.
   std::unique_ptr<RunLock> lock_;
@@ -179,9 +181,9 @@ class Trainer {
   std::int64_t all_live_ = 1;
   // The step of the checkpoint from which the run was resumed; 0 if there is none.
   std::int64_t resumed_ = 0;
-  // Whether a rank requested a stop in a finished step.
+  // Whether all ranks know that one of them got a signal to stop.
   bool stop_requested_ = false;
-  bool halved_ = false;  // whether --halving has made the sessions again
+  bool halved_ = false;  // whether --halving has stopped members and made new sessions
 };
 
 }  // namespace convoy::app

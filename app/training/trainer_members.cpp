@@ -1,5 +1,5 @@
-// Implements how the trainer resumes, and how members (trainings that run together) stop: a member
-// that diverged, the worse half of the members, or all of them at the end of the run.
+// Implements how the trainer resumes a run and how it ends members (trainings that run together): a
+// member that diverged, the worse half of the members, or all of them at the end of the run.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -14,7 +14,7 @@
 
 namespace convoy::app {
 
-// Returns the newest step for which all trainings of all ranks have a whole checkpoint, or 0 if
+// Returns the newest step for which all trainings of all ranks have a complete checkpoint, or 0 if
 // there is none.
 std::int64_t Trainer::common_checkpoint() const {
   std::int64_t bound = std::numeric_limits<std::int64_t>::max();
@@ -49,7 +49,7 @@ void Trainer::resume() {
   });
 }
 
-// Agrees with the other ranks whether a signal came, and counts the members that still train. After
+// Finds out whether any rank has got a signal, and how many members of all ranks still train. After
 // a signal, all ranks stop after the next step. Collective.
 void Trainer::agree_to_go_on() {
   std::array<std::int64_t, 2> counts{signals_.received() != 0 ? 1 : 0, std::ranges::count(live_, 1)};
@@ -85,9 +85,9 @@ void Trainer::note_results() {
   });
 }
 
-// Writes members.csv, which says who has stopped, before the checkpoints. If the process is killed
-// in between, a resumed run does not halve again at this step, and the remaining members resume
-// from their previous checkpoints.
+// Writes members.csv, which says who has stopped, and then the checkpoints. If the process is
+// killed in between, the resumed run does not halve again at this step, and the remaining members
+// resume from their previous checkpoints.
 bool Trainer::halve() {
   const std::vector<int> stopped = members_->halve(step_);
   if (stopped.empty()) return false;
@@ -105,7 +105,7 @@ bool Trainer::halve() {
                   stopped.size() + members_->running().size()));
   trainings_.clear();
   states_.clear();
-  end_shapes();  // before the sources: the sessions' device may hold batches
+  end_shapes();  // first, because devices may still use batches of the sources
   train_sources_.clear();
   test_sources_.clear();
   world_.barrier("members that stopped");

@@ -61,7 +61,8 @@ StepOptions Trainer::session_options(std::size_t number) const {
   session.backend = options.backend;
   session.precision = options.precision;
   session.input = input_of(options.backend, *dataset_, replica_capacity(), options.data_on_device);
-  // The other shapes read the images that the first one stores.
+  // The session of the first shape stores the images on the device. The other sessions read them
+  // there.
   if (number > 0 && session.input.kind == InputOptions::Kind::resident) session.input.resident_images = 1;
   session.input.batches = static_cast<int>(std::ranges::count_if(data_groups(), has_members));
   session.synchronised_batch_norm = options.sync_batch_norm;
@@ -85,7 +86,7 @@ StepOptions Trainer::session_options(std::size_t number) const {
   return session;
 }
 
-// Makes the sessions. With members, each rank makes sessions of its own without the other ranks. If
+// Makes the sessions. With members, each rank makes its own sessions without the other ranks. If
 // that fails on one rank, run_on_all_ranks() lets all ranks fail together.
 void Trainer::make_sessions() {
   const auto make = [&] {
@@ -103,10 +104,10 @@ void Trainer::make_sessions() {
   members_ ? run_on_all_ranks(world_, make) : make();
 }
 
-// Compiles the steps of all shapes (member_keys.h). If the memory limit is too low for all of them
-// together, each shape gets what cannot shrink, which is all but its activations, and a share of
-// the rest in proportion to its activations. Collective over the ranks that run a training
-// together.
+// Compiles the steps of all shapes (groups of members that share a compiled step). If the memory
+// limit is too low for all shapes together, each shape gets all of its memory but the activations,
+// which alone can shrink. What is left is divided in proportion to the activations. Collective over
+// the ranks that run a training together.
 void Trainer::compile_shapes() {
   const RankGroups& groups = run_ranks_->groups();
   if (run_ranks_->partitioned()) return;
@@ -119,7 +120,8 @@ void Trainer::compile_shapes() {
     return std::pair(static_cast<double>(plan.total()) - activations, activations);
   };
   const auto limit = static_cast<double>(options_.memory_limit);
-  std::vector<std::pair<double, double>> bytes;  // of each shape: what cannot shrink, and activations
+  // For each shape: the bytes that cannot shrink, and those of its activations.
+  std::vector<std::pair<double, double>> bytes;
   for (Shape& shape : shapes_) {
     if (shapes_.size() > 1) shape.step.memory_limit = 0;
     bytes.push_back(compile(shape));
@@ -134,13 +136,14 @@ void Trainer::compile_shapes() {
   }
   if (!members_) return;
   check_members_fit();
-  // All shapes together keep to the limit now, so remove the limits of the single shapes.
+  // All shapes together fit into the limit now, so the limits of the single shapes are no longer
+  // needed.
   if (shapes_.size() > 1)
     for (Shape& shape : shapes_) shape.step.memory_limit = 0;
 }
 
-// Makes the session of compiled steps, or of a stage of a partitioned step. Collective over the
-// ranks that run a training together.
+// Makes the session of a shape from its compiled steps or, with --partition, the session of this
+// rank's stage. Collective over the ranks that run a training together.
 void Trainer::bind_session(Shape& shape) {
   const RankGroups& groups = run_ranks_->groups();
   std::optional<PlannedStep> planned;
@@ -203,8 +206,8 @@ void Trainer::check_members_fit() const {
       needed >> 20, where, available >> 20, fit));
 }
 
-// Initialises the members whose --init differs from that of the shape. The session already has the
-// initial values of the shape's options.
+// Initialises the members whose --init differs from that of the shape's first member, with which
+// the session was initialised.
 void Trainer::draw_other_weights(const Shape& shape) {
   for (std::size_t i = shape.first; i < shape.first + shape.members.size(); ++i) {
     const TrainOptions& own = options_of(i);

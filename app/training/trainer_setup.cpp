@@ -87,7 +87,7 @@ PlannedWork Trainer::planned_work() const {
   if (between > 0) work.checkpoints = (total_steps_ - 1) / between - step_ / between;
   for (const Shape& shape : shapes_) work.checkpoint_bytes += shape.session->checkpoint_bytes();
   if (test_sources_.empty()) return work;
-  // Only jobs of convoy share are predicted, whose members have one shape.
+  // Only `convoy share` uses this number, and all members of its jobs share one compiled step.
   work.batch_steps = shapes_[0].session->evaluated_batch_steps();
   const std::int64_t interval = options_.eval_every * steps_per_epoch_;
   std::int64_t tests = step_ < total_steps_ ? 1 : 0;  // the test at the end
@@ -210,7 +210,7 @@ const Trainer::Shape& Trainer::shape_of(std::size_t own) const {
   return *std::prev(after);
 }
 
-// Ends the process if a rank got a signal. It saves nothing, because no step has run yet.
+// Ends the process if any rank got a signal. Nothing is saved, because no step has run yet.
 // Collective, so that all ranks end together, although signals reach them at different times.
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;

@@ -1,5 +1,5 @@
-// Makes the networks of a trainer, one for each shape of members, and spreads the members over the
-// ranks.
+// Makes the networks of a trainer, one for each group of members that share a compiled step (a
+// shape), and spreads the members over the ranks.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -34,7 +34,7 @@ Network Trainer::trained(Network network, const TrainOptions& options) const {
   return network;
 }
 
-// Sets which parameters are trained, how fast, and the initial values that --init gives.
+// Sets which parameters are trained, how fast, and the initial values of --init.
 void Trainer::prepare(Shape& shape) {
   const int overridden = set_rates(*shape.network, shape.options);
   if (overridden > 0 && world_.rank() == 0)
@@ -45,15 +45,15 @@ void Trainer::prepare(Shape& shape) {
     shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
 }
 
-// Ends the sessions of the last shape first. The first shape's session has the stored images, which
-// the other shapes may still read.
+// Ends the sessions in reverse order. The first session stores the images on the device, and the
+// others may still read them.
 void Trainer::end_shapes() {
   sessions_.reset();
   while (!shapes_.empty()) shapes_.pop_back();
 }
 
-// Makes the networks of all shapes on every rank, since ranks must agree about each of them. Then
-// keeps the shapes of which this rank trains members.
+// Makes the networks of all shapes (groups of members that share a compiled step) on every rank,
+// because all ranks compare them. Then keeps only the shapes of which this rank trains members.
 void Trainer::make_shapes() {
   const auto shapes = members_ ? members_->shapes() : std::vector<std::vector<int>>{{0}};
   if (shapes.size() > 1 && host_.gate != nullptr)
@@ -82,8 +82,8 @@ void Trainer::make_shapes() {
   keep_own_members();
 }
 
-// Spreads the members over the ranks. Members of one shape go in consecutive ranges; otherwise each
-// rank gets about the same number of operations.
+// Spreads the members over the ranks. If all members share a compiled step, each rank gets a
+// consecutive range of them. Otherwise each rank gets about the same number of operations.
 void Trainer::keep_own_members() {
   std::vector<double> work;
   for (const Shape& shape : shapes_)
@@ -117,7 +117,7 @@ std::int64_t Trainer::arena_bytes() const {
   return bytes;
 }
 
-// Returns the memory of all shapes by purpose.
+// Sums the memory of all shapes for each purpose.
 std::vector<MemoryUse> Trainer::memory_uses() const {
   std::vector<MemoryUse> all;
   for (const Shape& shape : shapes_)

@@ -37,9 +37,9 @@ Training::Training(TrainOptions options, const comm::Communicator& ranks, const 
       last_loss_(std::numeric_limits<double>::quiet_NaN()),
       last_accuracy_(std::numeric_limits<double>::quiet_NaN()) {}
 
-// Opens the folder on rank 0. If the run resumes, it opens it on every rank, because every rank
-// loads the checkpoint. With --overwrite it removes the checkpoints of the replaced run, which a
-// later --resume would otherwise load.
+// Rank 0 locks the folder. Rank 0 opens its checkpoints; if the run resumes, every rank opens them,
+// because every rank loads one. With --overwrite the checkpoints of the replaced run are removed,
+// so that a later --resume cannot load them.
 void Training::open_folder() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;

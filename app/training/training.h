@@ -1,5 +1,5 @@
-// One training: its options, learning rates, folder, report and checkpoints. It does not run steps:
-// the trainer does so, for one training or for several members of a session.
+// One training with its options, learning rates, folder, report and checkpoints. The class does not
+// run steps. The trainer (trainer.h) does so, for one training or for several that run together.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@
 
 namespace convoy::app {
 
-// A step that all trainings of a session have started.
+// A step that has been started, for all trainings of a session.
 struct StartedStep {
   // The number of the step in the whole run, from 1.
   std::int64_t step = 0;
-  std::int64_t parts_left = 1;  // the number of parts that are not finished
+  std::int64_t parts_left = 1;  // the number of parts that are not finished (--accumulate)
   StepTiming timing;
 };
 
 class Training {
  public:
   // `ranks` are the ranks that run the training together. `structure_sha256` is the SHA-256 of a
-  // model file's structure (run_network.h); empty for a network of the zoo. Throws UsageError if
+  // model file's structure (run_network.h), or empty for a built-in network. Throws UsageError if
   // the schedule does not fit into the run.
   Training(TrainOptions options, const comm::Communicator& ranks, const Dataset& dataset,
            std::int64_t steps_per_epoch, std::string structure_sha256);
@@ -40,28 +40,31 @@ class Training {
 
   // Locks the folder and opens its checkpoints.
   void open_folder();
-  // Gives the training its tensors in the session. `captures` says whether this rank helps to
-  // collect the tensors for a checkpoint.
+  // Gives the training its tensors, which are in a session. `captures` says whether this rank sends
+  // or collects tensors for checkpoints.
   void bind(std::unique_ptr<SessionState> state, bool captures);
-  // Returns the step of the newest whole checkpoint of a step up to `at_most`, or 0 if there is
-  // none.
+  // Returns the step of the newest complete checkpoint whose step is at most `at_most`. Returns 0
+  // if there is none.
   std::int64_t newest_checkpoint(std::int64_t at_most) const;
   // Restores the state of the checkpoint that newest_checkpoint() finds.
   void resume(Dataset& dataset, std::int64_t at_most);
   void start_report(const RunPlan& plan, const Session& session, RunReport::Output output);
 
-  // Adds the metrics of a finished part of the oldest step. After the last part it reports the
-  // step. Then it throws DivergenceError if the loss is not finite and --stop-on-divergence is on.
+  // Adds the metrics of a finished part of the oldest step; with --accumulate a step has several
+  // parts. After the last part it reports the step. Then it throws DivergenceError if the loss is
+  // not finite and --stop-on-divergence is on.
   void finish_part(const StartedStep& step, const StepMetrics& metrics);
-  // Reports a test. Returns whether the accuracy is the best so far; with --ema the accuracy of the
-  // moving average counts.
+  // Reports a test. Returns whether the accuracy is the best so far. With --ema the accuracy of the
+  // moving average is compared.
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
-  // Saves a checkpoint on rank 0, for all replicas, whose parameters are the same. The other ranks
-  // wait for it, but fail after --timeout seconds. save_checkpoint() and finish() are collective.
+  // Saves a checkpoint on rank 0. It serves all replicas, because their parameters are the same.
+  // The other ranks wait, but fail after --timeout seconds. save_checkpoint() and finish() are
+  // collective.
   enum class Keep : std::uint8_t { newest, newest_and_best, best };
   void save_checkpoint(std::int64_t step, Keep keep);
   void finish(std::int64_t step, std::int64_t arena_bytes);
-  // Returns whether the run was resumed after its last step and still has its results. Collective.
+  // Returns whether a resumed run had no step left and its folder still holds the results.
+  // Collective.
   bool keeps_results() const;
 
   RunReport& report() { return *report_; }

@@ -1,5 +1,5 @@
-// Measures collectives on device memory (measure.h). Captures `times` operations, ours or NCCL's,
-// in one CUDA graph, and times a launch of the graph by CUDA events.
+// Measures collectives on device memory (measure.h). Captures `times` operations, Convoy's or
+// NCCL's, in one CUDA graph, and times a launch of the graph by CUDA events.
 #include <fmt/format.h>
 
 #include "comm/benchmark/meter.h"

@@ -1,5 +1,5 @@
-// Times our collectives and the library calls that they are built on: MPI_Allreduce and the like on
-// host memory, ncclAllReduce and the like on device memory. `convoy bench collectives` uses it.
+// Times Convoy's collectives and the corresponding library calls, such as MPI_Allreduce on host
+// memory and ncclAllReduce on device memory. `convoy bench collectives` uses this.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,14 @@
 
 namespace convoy::comm {
 
-// `gradients` is the all-reduce of a step's gradients, which works in memory that the ranks share
-// if they can share any. In `send_receive` each rank sends to the next rank and receives from the
-// previous one.
+// `gradients` is the all-reduce of a step's gradients, in memory that the ranks share if possible.
+// In `send_receive` each rank sends to the next rank and receives from the previous one.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
-// Returns how many bytes cross a rank's link for each byte of the buffer: 2 (n - 1) / n for a
-// ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md). Bytes per second times this factor
-// can be compared between different numbers of ranks.
+// Returns the number of bytes that cross a rank's link for each byte of the buffer: 2 (n - 1) / n
+// for the all-reduce of a ring, else 1 (nccl-tests, doc/PERFORMANCE.md). The rate of bytes over the
+// link can be compared between different numbers of ranks.
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {
@@ -29,21 +28,21 @@ class CollectivesMeter {
   virtual std::string library() const = 0;  // for example "NCCL 2.28.9"
 
   // Makes the memory and connections that the ranks share. Collective: call it once on all ranks,
-  // before any other call, and only when all ranks have a meter, because making one may fail on one
-  // rank alone.
+  // before any other call. All ranks must have made their meters successfully, because a rank
+  // without one could not take part.
   virtual void connect() = 0;
 
-  // The code that moves the data (f32): Convoy's own or the library's.
+  // Whose code moves the data, which are f32: Convoy's own or the library's.
   enum class Way : std::uint8_t { own, library };
-  // Fills the buffer, does the movement once and checks every element. Returns whether the results
-  // of all ranks were right.
+  // Fills the buffer, runs `movement` once and checks every element. Returns whether the results of
+  // all ranks were right.
   virtual bool correct(Movement movement, std::int64_t bytes, Way way) = 0;
-  // Does the movement `times` times in a row and returns the mean time of one movement in
-  // microseconds. Overwrites the buffer. On devices the calls are captured in one CUDA graph, as
-  // those of a training step are.
+  // Runs `movement` `times` times in a row and returns the mean time of one run in microseconds.
+  // Overwrites the buffer. On devices the calls are captured in one CUDA graph, as in a training
+  // step.
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
-  // Returns the microseconds of one all-reduce of `bytes` of gradients, cut into buckets of
-  // `bucket` bytes.
+  // Returns the microseconds of one all-reduce of `bytes` of gradients that are divided into
+  // buckets of `bucket` bytes.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
   // Three times in microseconds: of an all-reduce of gradients alone, of a computation alone, and
@@ -55,10 +54,10 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Makes a meter of host memory. Collective. Its calls take at most `most_bytes` bytes, a multiple
-// of 4.
+// Makes a meter for collectives on host memory. Collective. `most_bytes`, a multiple of 4, is the
+// largest size that the meter's functions accept.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
-// Makes a meter of the current device's memory. Throws the errors of make_nccl_collectives().
+// Makes a meter for collectives on device memory. Throws the errors of make_nccl_collectives().
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);
 
 }  // namespace convoy::comm

@@ -5,8 +5,8 @@
 namespace convoy::comm {
 namespace {
 
-// Returns a whole number that depends on rank and element. It is so small that sums over the ranks
-// are exact in float.
+// Returns a whole number that depends on the rank and the element. It is small, so that sums over
+// the ranks are exact in float.
 float value_of(int rank, std::int64_t index) { return static_cast<float>((index * 7 + rank * 31) % 1021); }
 
 bool reduces(Movement movement) {
@@ -31,8 +31,8 @@ const char* name_of(Movement movement) {
 
 double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
-// Returns the prepared all-reduce of this buffer. The all-reduce of a buffer is prepared only once
-// and kept, because an operation never gives back its place in shared memory.
+// Returns the prepared all-reduce of a buffer. It is prepared only once per buffer and then kept,
+// because the shared memory that an operation uses for its counters is never reused.
 std::shared_ptr<PreparedOperation> MeterBase::sum_of(float* data, std::int64_t count) {
   auto& sum = sums_[{data, count}];
   if (sum == nullptr) sum = collectives_->prepare_all_reduce(data, count, DType::f32, "bench");
@@ -69,8 +69,8 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
-  // Run the movement outside a capture first, because ranks connect in their first operation, and
-  // connecting is not possible in a capture.
+  // Run the movement once outside a CUDA graph capture, because ranks connect in their first
+  // operation, and connecting is not possible in a capture.
   ranks_.barrier("bench");
   body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));

@@ -1,5 +1,5 @@
-// The parts that the meters of host and device memory share: they fill buffers, check results, and
-// reduce gradients in buckets. Internal to comm.
+// The code that the meters of host and device memory have in common. It fills buffers, checks
+// results, and reduces gradients in buckets. Internal to comm.
 #pragma once
 
 #include <functional>
@@ -26,17 +26,18 @@ class MeterBase : public CollectivesMeter {
   MeterBase(const Communicator& ranks, std::unique_ptr<Collectives> collectives)
       : ranks_(ranks), collectives_(std::move(collectives)) {}
 
-  virtual float* buffer() = 0;  // the data that are reduced, broadcast or sent
+  virtual float* buffer() = 0;  // the data that is reduced, broadcast or sent
   virtual float* gradients() = 0;
-  virtual float* received() = 0;  // the place where send_receive puts the data
+  virtual float* received() = 0;  // where send_receive stores the data
   virtual void copy_in(float* to, const std::vector<float>& from) = 0;
   virtual void copy_out(std::vector<float>& to, const float* from) = 0;
   virtual void call_library(Movement movement, std::int64_t count, Stream stream) = 0;
   // Calls body(stream) `times` times in a row. Returns the microseconds of one call.
   virtual double time(int times, const std::function<void(Stream)>& body) = 0;
 
-  // Destroys the prepared all-reduces. Call this before freeing their memory. Freeing waits for the
-  // device. If the device waits for another rank, only these destructors make it go on.
+  // Destroys the prepared all-reduces. Call this before their memory is freed. Freeing waits for
+  // the device, and the device may be waiting for another rank; only these destructors end that
+  // wait.
   void forget_sums() { sums_.clear(); }
   float* data_of(Movement movement) { return movement == Movement::gradients ? gradients() : buffer(); }
 

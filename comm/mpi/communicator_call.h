@@ -14,7 +14,7 @@
 
 namespace convoy::comm {
 
-// The arguments of a collective.
+// The arguments of a collective, for the checks in Communicator::run().
 struct Communicator::Call {
   CollectiveKind kind;
   std::string_view label;
@@ -31,7 +31,7 @@ struct Communicator::Call {
 };
 
 // Checks the call and registers it with the watchdog. body(name) then makes the MPI calls. In a
-// communicator of one rank nothing of MPI is called, so that several threads of a process may each
+// communicator of one rank MPI is not called at all, so that several threads of a process may each
 // run a training of one rank.
 template <typename Body>
 void Communicator::run(const Call& call, Body&& body) const {

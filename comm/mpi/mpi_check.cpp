@@ -24,12 +24,12 @@ std::string mpi_library() {
 }
 
 void throw_mpi_error(int code, std::string_view operation) {
-  // Over a network a call may fail because another rank died, just before the watchdog sees the
-  // connection of this rank close. Wait, so that the watchdog ends the job and names the dead rank.
+  // Over a network a call may fail because another rank has died, before the watchdog sees the
+  // death. Wait, so that the watchdog can end the job with a message that names the dead rank.
   std::this_thread::sleep_for(std::chrono::seconds(1));
   int rank = -1, length = 0;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
-  // If MPI is broken these calls may fail, too. Report what is known in any case.
+  // If MPI is broken, these calls may fail, too. Throw the error in any case.
   if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) rank = -1;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
   throw MpiError(fmt::format("rank {} (host {}): {}: {}", rank, this_host(), operation,

@@ -22,7 +22,7 @@ inline void check_mpi(int code, std::string_view operation) {
   if (code != MPI_SUCCESS) throw_mpi_error(code, operation);
 }
 
-// Returns the name of this machine that the system gives (gethostname).
+// Returns this machine's name, as gethostname gives it.
 std::string this_host();
 // Returns the first line of the MPI library's version text, such as "Open MPI v4.1.4, …".
 std::string mpi_library();

@@ -31,7 +31,7 @@ MPI_Datatype mpi_type_of(DType type) {
   throw std::invalid_argument("unknown element type");
 }
 
-// A message between two ranks, from or to a fixed buffer, with persistent requests.
+// One end of a message between two ranks, from or to a fixed buffer, by persistent MPI requests.
 class PreparedTransfer : public PreparedOperation {
  public:
   PreparedTransfer(const Communicator& communicator, CollectiveKind kind, void* data, std::int64_t count,
@@ -91,9 +91,9 @@ class PreparedTransfer : public PreparedOperation {
  private:
   CommContext& context() const { return communicator_.context(); }
 
-  // Opens the watchdog's channel (wait_registry.h) for messages from one rank to another. Every
-  // ordered pair of ranks has a channel of its own, because all members of a channel must count the
-  // same messages.
+  // Opens the watchdog's channel (wait_registry.h) for messages from one rank to another. Each
+  // direction between two ranks has a channel of its own, because the members of a channel must
+  // count the same messages.
   void open_channel(int peer) {
     const int rank = communicator_.rank();
     const auto from = static_cast<std::size_t>(kind_ == CollectiveKind::send ? rank : peer);
@@ -128,8 +128,8 @@ class MpiCollectives : public Collectives {
     if (type != DType::bf16) return whole_.all_reduce_raw(data, count, mpi_type_of(type), op, label);
     if (op != ReduceOp::sum)
       throw std::invalid_argument(fmt::format("all_reduce {}: bf16 can only be summed", label));
-    // MPI does not know bf16, so sum it ourselves. The operation ends before this function returns,
-    // so its tags can be used again.
+    // MPI does not know bf16, so use Convoy's own all-reduce. The operation ends before this
+    // function returns, so its tags can be used again.
     DirectAllReduce operation(buckets_, next_tag_, data, count, type, label);
     operation.start({});
     operation.wait({});
@@ -161,7 +161,8 @@ class MpiCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // Sends and receives share a class whose pointer is not const. The send only reads through it.
+    // Sends and receives share one class, which stores a pointer to non-const data. A send only
+    // reads.
     return std::make_unique<PreparedTransfer>(pairs_, CollectiveKind::send, const_cast<void*>(data), count,
                                               type, peer, label);
   }
@@ -174,7 +175,7 @@ class MpiCollectives : public Collectives {
  private:
   struct Window {
     std::shared_ptr<SharedWindow> memory;
-    std::size_t operations;  // operations prepared so far
+    std::size_t operations;  // number of operations prepared in this window so far
   };
 
   Communicator whole_, buckets_, pairs_;

@@ -56,8 +56,8 @@ bool SharedAllReduce::progress() {
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
-  // How often a rank that waits looks at the counters before it yields its core to other ranks,
-  // which may share it.
+  // The number of times that a waiting rank looks at the counters before it yields its core, which
+  // it may share with other ranks.
   constexpr int kSpins = 200;
   for (int spin = 0; !progress(); ++spin)
     if (spin >= kSpins) ::sched_yield();

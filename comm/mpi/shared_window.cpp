@@ -12,8 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// The fields that identify a rank's file. The process number alone is not enough, because a process
-// of another container may have the same number.
+// The fields that identify a rank's file. The process number alone is not enough, because processes
+// of different containers may have the same number.
 enum Field : std::uint8_t { process, descriptor, device, inode, window_bytes, kFields };
 using Address = std::array<std::int64_t, kFields>;
 
@@ -31,8 +31,8 @@ class File {
   int descriptor_;
 };
 
-// Makes this rank's zeroed memory. Returns the address by which other ranks of the host open it,
-// with window_bytes 0 if this rank got no memory.
+// Makes this rank's zeroed memory in `file`. Returns what other ranks need to open the file.
+// window_bytes is 0 if there is no memory.
 Address make_part(const File& file, std::size_t window, std::size_t mapped) {
   struct stat status {};
   const bool made = window > 0 && file.descriptor() >= 0 &&
@@ -45,7 +45,8 @@ Address make_part(const File& file, std::size_t window, std::size_t mapped) {
 std::byte* map_part(const Address& address, std::size_t mapped) {
   const std::string path = fmt::format("/proc/{}/fd/{}", address[process], address[descriptor]);
   struct stat status {};
-  // Check the file before opening it, because opening a foreign device could have effects.
+  // Check the file before opening it. Another file may have the same name in this container, and
+  // opening a device could have effects.
   if (::stat(path.c_str(), &status) != 0 || static_cast<std::int64_t>(status.st_dev) != address[device] ||
       static_cast<std::int64_t>(status.st_ino) != address[inode])
     return nullptr;

@@ -1,6 +1,6 @@
-// Memory of one host that every member of a communicator can address, with one part for each rank.
-// Each part is an anonymous file (memfd_create), because MPI_Win_allocate_shared needs room in
-// /dev/shm, which is small in containers.
+// Memory that all ranks of one host can address. It has one part for each rank. Each part is an
+// anonymous file (memfd_create), because MPI_Win_allocate_shared needs room in /dev/shm, which is
+// small in containers.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@ namespace convoy::comm {
 
 class SharedWindow {
  public:
-  // A rank's progress in one operation. Each counter holds the number of the last step in which its
-  // statement is true.
+  // The progress of a rank in one operation. Each counter holds the number of the last step in
+  // which the rank has come so far.
   struct alignas(64) Progress {
-    std::atomic<std::uint64_t> ready;  // this rank's values are complete
-    std::atomic<std::uint64_t> done;   // this rank has written its share of the sum to all ranks
+    std::atomic<std::uint64_t> ready;  // the rank's own values are complete
+    std::atomic<std::uint64_t> done;   // the rank has written the sum of its share to all ranks
   };
   static constexpr std::size_t kOperations = 1024;
 

@@ -1,5 +1,5 @@
-// Implements Communicator's gather, scatter and all-gather. Totals beyond MPI's int are sent in
-// chunks from rank to rank.
+// Implements Communicator's gather, scatter and all-gather. Large data are sent in chunks of
+// CommContext::chunk_bytes, because MPI counts elements in an int.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -55,7 +55,8 @@ void for_each_part(std::span<const std::int64_t> counts, MPI_Datatype type, Visi
     visit(static_cast<int>(peer), offset, counts[peer]);
 }
 
-// Returns what is wrong with the root's arguments of a gatherv or scatterv, or an empty text.
+// Returns a description of the error in the root's arguments of a gatherv or scatterv, or an empty
+// text.
 std::string packing_problem(std::int64_t all_count, std::span<const std::int64_t> counts, int size, int root,
                             std::int64_t own_count) {
   if (std::ssize(counts) != size)
@@ -116,7 +117,7 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
 
 void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
                               MPI_Datatype type, int root, std::string_view label) const {
-  // All ranks have the same count, so all take the same branch.
+  // All ranks have the same `count`, so all take the same branch.
   if (count * size_ * size_of(type) > context_->chunk_bytes) {
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size_), count);
     return gatherv_raw(mine, count, all, all_count, counts, type, root, label);

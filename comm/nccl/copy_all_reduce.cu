@@ -8,8 +8,8 @@
 namespace convoy::comm {
 namespace {
 
-// Blocks are small so that one fits into the 4,096 registers and 1.75 KiB of shared memory that a
-// persistent matrix product (gemm/wgmma/sm90_kernel.cuh) leaves on each multiprocessor.
+// A block is small. It must fit into the 4,096 registers and 1.75 KiB of shared memory that a
+// persistent matrix product (gemm/wgmma/sm90_kernel.cuh) leaves free on each multiprocessor.
 constexpr int kThreads = 128, kRegisters = 32;
 constexpr int kAtOnce = 2;  // float4 loads that a thread has in flight
 constexpr std::int64_t kOfRound = kAtOnce * kThreads, kMostRounds = 8;
@@ -20,8 +20,8 @@ struct Addends {
 
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// Adds the addends in rank order. `sum` is the same memory as one of the addends. `of_block` counts
-// the groups of four floats that a block adds.
+// Adds the addends in rank order. `sum` is the memory of one of the addends. `of_block` is the
+// number of float4 values that a block adds.
 __global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
                                                    float* sum, std::int64_t count, std::int64_t of_block) {
   const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);
@@ -52,8 +52,8 @@ CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t off
     : window_(std::move(window)), offset_(offset), count_(count) {}
 
 void CopyAllReduce::run(cudaStream_t stream) const {
-  // Cut the data into chunks, so that the other ranks' values of this rank's share of a chunk fit
-  // into the scratch memory.
+  // Divide the data into chunks, because the scratch memory must hold what this rank fetches from
+  // the other ranks for its share of a chunk.
   const auto chunk = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
   window_->enter_barrier(PeerWindow::Barrier::before_sum, stream);
   for (std::int64_t first = 0; first < count_; first += chunk)
@@ -75,7 +75,8 @@ void CopyAllReduce::sum_chunk(std::int64_t first, std::int64_t count, cudaStream
   };
   Addends addends{};
   addends.of_rank[rank] = share_at(rank);
-  // Each rank begins with its neighbour, so that no two ranks read from the same rank at a time.
+  // Each rank begins with its neighbour, so that no two ranks read from the same rank at the same
+  // time.
   auto* fetched = reinterpret_cast<float*>(window_->scratch());
   for (int step = 1; step < ranks; ++step, fetched += (share + 3) / 4 * 4) {
     const int other = (rank + step) % ranks;

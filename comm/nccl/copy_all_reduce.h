@@ -1,13 +1,13 @@
-// All-reduce of gradients between GPUs that address each other's memory. Copy engines bring each
-// rank the other ranks' values of its share, a short kernel adds them in rank order, and copy
-// engines bring the sum to all ranks. As many bytes are moved as by a ring (Patarasuk and Yuan,
-// 2009).
+// All-reduce of gradients between GPUs that address each other's memory. Each rank sums one share
+// of the data. Copy engines (DMA units) fetch the other ranks' values of this share, a short kernel
+// adds them in rank order, and copy engines write the sum to all ranks. As many bytes are moved as
+// by a ring (Patarasuk and Yuan, 2009).
 //
-// No multiprocessor is held while data moves. NCCL is faster alone, but its kernels hold
-// multiprocessors until the last byte arrives, which delays kernels that need all of them.
+// No multiprocessor is occupied while data move. NCCL is faster alone, but its kernels occupy
+// multiprocessors until the last byte arrives, which delays kernels that need all multiprocessors.
 //
-// The bits of an element depend on the ranks' values only, as on the host. CUDA builds only.
-// Internal to comm.
+// A sum depends only on the values of the ranks, to the bit, and not on its place in the buffer.
+// The same is true on the host. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace convoy::comm {
 class CopyAllReduce {
  public:
   // Prepares the sum of `count` floats that begin `offset` bytes after the start of every rank's
-  // part. `offset` is a multiple of 16.
+  // part of the window. `offset` is a multiple of 16.
   CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count);
   // Enqueues the whole operation on one stream. A graph can capture it.
   void run(cudaStream_t stream) const;

@@ -21,7 +21,7 @@ NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int bl
   ncclUniqueId id{};
   if (ranks.rank() == 0) check_nccl(ncclGetUniqueId(&id), name.view());
   ranks.broadcast(std::span<char>(id.internal), 0, "NCCL id");
-  // To connect, NCCL waits for all members. Let the watchdog know of this wait.
+  // While NCCL connects, it waits for all members. Register this wait with the watchdog.
   CommContext& context = ranks.context();
   const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name), name);
   ncclComm_t communicator = nullptr;
@@ -38,8 +38,8 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 }
 
 NcclChannel::~NcclChannel() {
-  // Wait for the operations here, while the watchdog still runs: if the last operation waits for a
-  // rank that has died, only the watchdog can end the wait.
+  // Wait for the operations here, while the watchdog still observes them. If the last operation
+  // waits for a rank that has died, only the watchdog can end the wait.
   if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(mark_stream_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();
@@ -55,8 +55,8 @@ void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // stream_ reaches this event when the previous operation has ended. The marks of this operation
-  // wait for it, because they must come after that operation.
+  // ready_ marks the end of the previous operation on stream_. The counters on mark_stream_ must
+  // not be advanced for this operation before then.
   ready_.record(stream_.get());
   ready_.make_wait(mark_stream_.get());
 }

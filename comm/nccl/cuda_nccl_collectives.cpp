@@ -91,7 +91,8 @@ class NcclCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // Sends and receives share a class whose pointer is not const. The send only reads through it.
+    // Sends and receives share one class, which stores a pointer to non-const data. A send only
+    // reads.
     return transfer(true, const_cast<void*>(data), count, type, peer, OperationName("send", label));
   }
   std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type, int peer,
@@ -108,7 +109,8 @@ class NcclCollectives : public Collectives {
                                          ranks().world_ranks());
   }
 
-  // Returns an all-reduce by copy engines, or null if NCCL has to do it.
+  // Returns an all-reduce by copy engines, or null if the data are too small or not in shared
+  // memory.
   std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     if (bytes < kLeastCopiedBytes) return nullptr;
@@ -123,8 +125,8 @@ class NcclCollectives : public Collectives {
     connections_.windows.push_back(window);
     return {window, window->data(rank())};
   }
-  // Returns the window of shared device memory that holds the whole buffer, and the buffer's offset
-  // in it. Returns null if no window does.
+  // Returns the window (shared device memory) that holds the whole buffer, and the offset of the
+  // buffer in the window. Returns null if no window holds it.
   std::pair<std::shared_ptr<PeerWindow>, std::size_t> find_window(PeerWindow::Use use, const void* data,
                                                                   std::size_t bytes) const {
     for (const auto& held : connections_.windows)

@@ -12,8 +12,8 @@ namespace convoy::comm {
 namespace {
 
 // The code of start() and wait() that all operations share. While an exception unwinds the stack,
-// the destructor aborts all connections. Otherwise freeing memory would block while the device
-// waits for ranks that may never come.
+// the destructor aborts all connections. Otherwise the memory could not be freed: freeing blocks
+// while the device waits for ranks that may never come.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
@@ -39,8 +39,8 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  // These members belong to this base class, so that they are freed only after its destructor has
-  // aborted the connections.
+  // These members are in the base class, so that they are freed only after the destructor of the
+  // base class has aborted the connections.
   kernels::DeviceBuffer wide_;
   std::shared_ptr<PeerWindow> window_;
 
@@ -67,7 +67,7 @@ class AllReduce : public Operation {
   }
   void start(Stream stream) override {
     // Sums of f64 are statistics and metrics. They use another channel than gradients, so that they
-    // do not queue after them.
+    // do not wait until large sums of gradients are finished.
     run(type_ == DType::f64 ? *connections_.whole : connections_.of_gradients(), stream,
         [this](ncclComm_t communicator, cudaStream_t own) {
           auto* wide = reinterpret_cast<float*>(wide_.data());
@@ -87,7 +87,7 @@ class AllReduce : public Operation {
   DType type_;
 };
 
-// An all-reduce by copy engines, of memory that the ranks share (copy_all_reduce.h).
+// An all-reduce by copy engines in memory that the ranks share (copy_all_reduce.h).
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
@@ -162,7 +162,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::RemoteSlot there_;  // the receiver's memory; known after the first start
+  PeerWindow::RemoteSlot there_;  // the place in the receiver's memory; known after the first start
 };
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace convoy::comm {
 namespace {
 
-// Returns how many blocks NCCL may use for a pair of ranks. Receives may wait long and occupy
-// multiprocessors meanwhile. All pairs of a rank together leave half of the multiprocessors to the
-// work that the messages wait for. Otherwise there could be a deadlock.
+// Returns how many GPU blocks NCCL may use for a pair of ranks. A receive occupies multiprocessors
+// while it waits. The peers' messages may depend on work of this device, so all pairs together must
+// leave half of the multiprocessors free. Otherwise there could be a deadlock.
 int blocks_of_pair(int ranks) {
   constexpr unsigned kOfAllPairs = 64, kOfPair = 16;
   // NCCL rounds the number of blocks up to a power of two, so round it down first.
@@ -34,8 +34,8 @@ bool is_capturing(Stream stream) {
 
 NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
   const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
-  // Connect all pairs before any transfer: in a transfer this device may wait for a peer, and the
-  // peer cannot go on until its pairs are connected, which may need this device.
+  // Connect all pairs before any transfer. During a transfer this device may wait for a peer, and
+  // the peer may have to connect its pairs first, which may need this device.
   if (!is_capturing(stream))
     for (auto& [ends, channel] : channels_)
       if (channel == nullptr) channel = connect(ends.first, ends.second);
@@ -69,8 +69,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
     const MpiSection section(context);
     if (sends) {
       check_nccl(ncclGetUniqueId(&id), name.view());
-      // Use MPI_Ssend, which returns only when the receiver takes the message. The next call, of
-      // NCCL, blocks, and MPI could not deliver the message meanwhile.
+      // MPI_Ssend returns only after the receiver has taken the message. With MPI_Send the message
+      // might still wait here while the next call, of NCCL, blocks this thread.
       check_mpi(MPI_Ssend(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
                 name.view());
     } else {
@@ -86,8 +86,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
   auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
                                                derived_key(ranks_.key(), pair), members);
-  // Send one byte now, because NCCL opens a transport with the first message, and both ends must
-  // take part in that.
+  // Send one byte now. NCCL opens its transport with the first message, in which both ends must
+  // take part.
   const cudaStream_t stream = channel->stream().get();
   check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
                    : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),

@@ -19,8 +19,8 @@
 namespace convoy::comm {
 namespace {
 
-// Tells other ranks how to open this rank's part of the window. `bytes` is 0 if the rank has no
-// part.
+// What a rank sends to the others so that they can open its part of the window. `bytes` is 0 if the
+// rank has no memory.
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;
@@ -31,8 +31,8 @@ const OperationName kSlotOfATransfer("address of a transfer");
 
 constexpr std::uint32_t kSet = 1;
 
-// Returns whether a call succeeded. It is for calls that fail on some machines: if the call failed,
-// clears CUDA's error.
+// Returns whether a call succeeded, for calls that fail on some machines. After a failure it clears
+// CUDA's error state.
 bool succeeded(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
@@ -43,8 +43,9 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Returns whether NVLink connects the devices, or whether both ranks use one device, as in tests.
-// Without NVLink there are no atomic operations between GPUs, and NCCL is faster than copy engines.
+// Returns whether copy engines can be used between the devices: NVLink connects them, or both ranks
+// use one device, as in tests. Without NVLink there are no atomic operations between GPUs, and NCCL
+// is faster.
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;
@@ -62,8 +63,8 @@ CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
   return operation;
 }
 
-// Makes a stream wait for a flag. `flush` makes data that other ranks wrote before the flag visible
-// to later work.
+// Returns an operation by which a stream waits for a flag. With `flush`, later work also sees the
+// data that other ranks wrote before they set the flag.
 CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   CUstreamBatchMemOpParams operation{};
   operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -83,15 +84,15 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// The flags of the window's two barriers. For each barrier a rank owns one flag per other rank. The
-// other rank sets the flag when it arrives at the barrier, and the owner clears the flag.
+// The flags of the two barriers. For each barrier a rank owns one flag per other rank. The other
+// rank sets the flag when it reaches the barrier, and the owner clears the flag.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
 
-// The state of one transfer, which lies in the receiver's part of states_. One end sets a flag, and
-// the other end waits for the flag and clears it. `bytes` is 0 until the receiver has told where
-// the data go (RemoteSlot).
+// The state of one transfer, in host memory. One end sets a flag, and the other end waits for the
+// flag and clears it. `bytes` is 0 until the receiver has said where in its memory the data go
+// (`offset`).
 struct PeerWindow::TransferState {
   std::uint32_t may_send, has_sent;
   std::uint64_t offset;
@@ -117,7 +118,8 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   }
   const bool addressed = window->open_parts();
   const std::int32_t complete = window->open_states() && addressed;
-  // If any rank has failed, all ranks destroy the window here, because destroying it is collective.
+  // If any rank has failed, all ranks destroy the window here, because its destructor is
+  // collective.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
   return window;
@@ -141,7 +143,8 @@ void PeerWindow::reserve() {
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
-// Returns whether this rank has memory and can address the memory of all others. Collective.
+// Gets this rank's memory address and opens the memory of all others. Returns whether that
+// succeeded. Collective.
 bool PeerWindow::open_parts() {
   Offer mine;
   if (own_.data() != nullptr &&
@@ -164,7 +167,8 @@ bool PeerWindow::open_parts() {
   return true;
 }
 
-// Maps the flags of all ranks and registers them with the device. Collective.
+// Makes the host memory of the flags of all ranks and registers it with the device. Returns whether
+// that succeeded. Collective.
 bool PeerWindow::open_states() {
   const std::size_t bytes = use_ == Use::sums
                                 ? sizeof(BarrierFlags)
@@ -187,7 +191,7 @@ PeerWindow::~PeerWindow() {
     if (std::uncaught_exceptions() > unwinding_) return;  // the other ranks may never come
     try {
       ranks_.barrier("peer window");
-      // Go on after an error of the barrier: the rank that failed reports it.
+      // Ignore an error of the barrier: the rank that failed reports it.
     } catch (const std::exception&) {
     }
   };
@@ -207,8 +211,8 @@ int PeerWindow::next_transfer(bool sends, int peer) {
   return next++;
 }
 
-// Returns the watchdog's channel (wait_registry.h) for the waits of this pair in wait_for_slot():
-// the sender waits until the receiver tells where the data go.
+// Returns the watchdog's channel (wait_registry.h) for the waits of this pair in wait_for_slot().
+// In such a wait the sender waits until the receiver has said where the data go.
 int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
@@ -237,8 +241,8 @@ PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const
   const TransferState& place = state(rank(), transfer.peer, transfer.number);
   std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
   if (bytes == 0) {
-    // The watchdog counts a channel's waits from 1, and the receiver publishes slots in the order
-    // of transfer numbers. So the wait for transfer n is number n + 1.
+    // The watchdog numbers the waits of a channel from 1. The receiver says where the data of
+    // transfer 0, 1, 2, … go in this order. So the wait for transfer n is number n + 1.
     const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
                          kSlotOfATransfer);
     while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
@@ -253,8 +257,8 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
 }
 
 // In a transfer the receiver sets may_send. Then the sender copies the data and sets has_sent. The
-// end that waits for a flag also clears it. So a flag is clear again before the other end can set
-// it for the next turn.
+// end that waits for a flag also clears it, so the flag is clear before the other end can set it
+// for the next transfer.
 void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);
@@ -280,8 +284,8 @@ void PeerWindow::enter_barrier(Barrier barrier, cudaStream_t stream) const {
   const auto flag = [&](int of, int by) { return &barrier_flags(of).met[static_cast<int>(barrier)][by]; };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
   for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
-  // This rank's flags can be cleared now, because no rank sets them again before this rank has
-  // reached the other barrier.
+  // Clear this rank's flags now. No other rank sets them again before this rank has reached the
+  // other barrier.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }
@@ -308,8 +312,8 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    // Set the flags again and again until the device is idle, because a wait that passes clears its
-    // flag.
+    // Set the flags again and again until the device is idle, because the device clears a flag
+    // after it has waited for it.
     set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

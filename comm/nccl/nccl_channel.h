@@ -1,6 +1,6 @@
-// A stream for operations between ranks, with the NCCL communicator that they need. All ranks start
-// the operations in the same order, and they run in that order. At the start and the end of each
-// operation, a second stream advances counters (marks, progress_marks.h) that the watchdog reads.
+// A CUDA stream for operations between ranks, with its NCCL communicator. All ranks start the
+// operations of a channel in the same order, and they run in that order. At the start and the end
+// of each operation, a second stream advances counters that the watchdog reads (progress_marks.h).
 // CUDA builds only. Internal to comm.
 #pragma once
 
@@ -26,11 +26,11 @@ class NcclChannel : public DeviceOperations {
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  // Returns the number that stands for this name in the marks (progress_marks.h). Throws
-  // std::length_error for more than ProgressMarks::kMostOperations names.
+  // Returns the number by which the counters (progress_marks.h) identify the operation with this
+  // name. Throws std::length_error for more than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
-  // Runs one operation, which `calls`(NCCL communicator, stream of the channel) enqueues. The
+  // Runs one operation. `calls`(NCCL communicator, stream of the channel) enqueues its work. The
   // operation begins after the work on `stream`, and `done` is recorded at its end.
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
@@ -40,13 +40,13 @@ class NcclChannel : public DeviceOperations {
     done.record(stream_.get());
     done.make_wait(mark_stream_.get());
     marks_.finish(mark_stream_.get());
-    // Outside a capture, record `done` again after the mark. Work that waits for `done`, such as
-    // the next graph, then also comes after the mark.
+    // Outside a capture, record `done` again after the counters have advanced. Work that waits for
+    // `done`, such as the next graph, then also comes after that.
     if (!kernels::CapturedGraph::join_later(mark_stream_.get())) done.record(mark_stream_.get());
   }
 
   const kernels::CudaStream& stream() const { return stream_; }
-  // Ends the operation that the device runs, by ncclCommAbort. Nothing can be run afterwards.
+  // Aborts the operation that the device runs, by ncclCommAbort. Nothing can be run afterwards.
   void abort() noexcept;
 
   Progress progress() const override;
@@ -59,8 +59,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // The marks are written on a stream of their own, because even a mark's kernel of one thread may
-  // have to wait for a free multiprocessor, and must not delay the operations.
+  // The counters (marks) are advanced on a stream of their own. The kernel that does so may have to
+  // wait for a free multiprocessor and must not delay the operations.
   kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;
@@ -69,7 +69,7 @@ class NcclChannel : public DeviceOperations {
   std::vector<OperationName> names_;
 };
 
-// Sets Convoy's defaults of NCCL's environment variables. Call it before the first call into NCCL.
+// Sets NCCL's environment variables to Convoy's defaults. Call it before the first call into NCCL.
 void set_nccl_defaults();
 // Makes an NCCL communicator, with an id that rank 0 sends by MPI. Collective. `purpose` appears in
 // messages. `blocks` limits the GPU blocks of an NCCL call; 0 leaves their number to NCCL.

@@ -1,6 +1,6 @@
 // Collectives on device memory over NCCL, with one rank per GPU. If the GPUs of one host address
-// each other's memory, copy engines (the DMA ones) do large gradient buckets and transfers between
-// buffers of transfer_memory().
+// each other's memory, copy engines (the DMA units of a GPU) sum large gradient buckets and move
+// data between buffers of transfer_memory().
 //
 // Streams. Every operation runs on a stream of this object. It begins after the work on the
 // caller's stream, and work that the caller enqueues after wait() sees its result. There is a
@@ -12,9 +12,10 @@
 // capturing it. Destroy the graphs before this object.
 //
 // Bits. Results are the same in every run with the same ranks, hosts, NCCL and count. NCCL chooses
-// its order of adding by the count and by the element's place in the buffer, so other counts or
-// places may give other bits. With two ranks or copy engines they give the same bits. NVLink SHARP,
-// which adds in an order of its own, is off unless NCCL_NVLS_ENABLE or NCCL_ALGO is set.
+// the order of its additions by the count and by the element's place in the buffer, so other counts
+// or places may change bits. They do not if there are only two ranks or if copy engines do the sum.
+// NVLink SHARP, which adds in an order of its own, is off unless NCCL_NVLS_ENABLE or NCCL_ALGO is
+// set.
 //
 // NCCL_P2P_DISABLE=1 turns the copy engines off. They are also off if CUDA_VISIBLE_DEVICES or a
 // container hides the other ranks' GPUs or processes.
@@ -31,26 +32,26 @@
 
 namespace convoy::comm {
 
-// Bucket sizes: large inner buckets, and a small last one. On two H200 over NVLink, the all-reduce
-// of 100 MiB takes 541 us in buckets of 16 MiB, 470 us in buckets of 32 MiB and 410 us in buckets
-// of 64 MiB. The all-reduce of the last bucket, which no computation hides, takes 36 us for 4 MiB
-// and 17 us for 1 MiB.
+// The bucket sizes: 32 MiB, and 1 MiB for the first and the last bucket. On two H200 over NVLink,
+// the all-reduce of 100 MiB takes 541 us in buckets of 16 MiB, 470 us in buckets of 32 MiB and 410
+// us in buckets of 64 MiB. The all-reduce of the last bucket, which no computation hides, takes 36
+// us for 4 MiB and 17 us for 1 MiB.
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
-// Copy engines do prepared sums of f32 in shared_memory() from this size on. Alone they take 1.2 to
-// 1.5 times as long as NCCL. But they delay a computation that runs at the same time by only 15 to
-// 20 % of the sum's time, and NCCL delays it by 60 % of the sum's time.
+// The least bytes of a prepared all-reduce of f32 in shared_memory() that copy engines do instead
+// of NCCL. Alone, they take 1.2 to 1.5 times as long as NCCL. But if a computation runs at the same
+// time, they delay it by 15 to 20 % of the sum's time, and NCCL delays it by 60 %.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
-// Says what a Collectives object sums. With `small` these are only statistics, metrics or norms.
-// Then one NCCL communicator with few channels is enough, which saves hundreds of MiB of NCCL's
-// buffers for gradients.
+// Says what a Collectives object sums. `small` means statistics, metrics and norms, but no
+// gradients. Then one NCCL communicator with few channels is enough, which saves hundreds of MiB of
+// NCCL's buffers.
 enum class Sums : std::uint8_t { gradients, small };
 
-// Makes collectives over NCCL. Collective over all members, each of which has made its own device
-// current. Throws the same std::runtime_error on every rank if two ranks share a GPU.
-// Throws std::runtime_error with NCCL's reason if it cannot connect, and in builds without CUDA. A
-// single rank needs no NCCL.
+// Makes collectives over NCCL. Collective over all members. Each member must have made its own
+// device current. Throws the same std::runtime_error on every rank if two ranks share a GPU. Throws
+// std::runtime_error with NCCL's reason if it cannot connect, and in builds without CUDA. A single
+// rank needs no NCCL.
 std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator,
                                                    Sums sums = Sums::gradients);
 

@@ -1,5 +1,5 @@
-// All connections of a rank with the other ranks of a communicator, over NCCL and by copy engines.
-// CUDA builds only. Internal to comm.
+// All connections between this rank and the other ranks of a communicator, by NCCL and by copy
+// engines. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <map>
@@ -20,22 +20,22 @@ struct Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Aborts all connections of this process at once, because aborting one connection waits for
+  // Aborts all connections of this process together. Aborting a single one would wait for CUDA
   // graphs that may contain operations of the others. Call it on the thread that opened the
   // connections. The destructor calls it while an exception unwinds the stack.
   static void abort_all() noexcept;
 
-  // Returns the channel of transfers from `sender` to `receiver` by copy engines, for which NCCL
-  // makes no connection.
+  // Returns the channel of transfers by copy engines from `sender` to `receiver`. It has no NCCL
+  // communicator.
   NcclChannel& copies(int sender, int receiver);
 
   NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
 
   Communicator ranks;
-  // Windows live as long as somebody uses their memory.
+  // A window lives as long as its memory is in use.
   std::vector<std::weak_ptr<PeerWindow>> windows;
   std::unique_ptr<NcclChannel> whole;  // null for a single rank
-  // Null for a single rank, and for Sums::small, which uses `whole`.
+  // Null for a single rank and for Sums::small. Sums of gradients then use `whole`.
   std::unique_ptr<NcclChannel> buckets;
   NcclPairs pairs;
 

@@ -10,7 +10,7 @@
 
 namespace convoy::comm {
 
-// Returns the operation of a single rank, whose sum is its own value.
+// Returns an operation that does nothing, for a single rank, whose sum is its own value.
 std::unique_ptr<PreparedOperation> no_operation();
 std::unique_ptr<PreparedOperation> sum_by_nccl(Connections& connections, void* data, std::int64_t count,
                                                DType type, OperationName name);
@@ -28,8 +28,8 @@ struct TransferSide {
 std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
                                                     OperationName name);
 // Makes one end of a transfer by the sender's copy engine, between ranks that share a window
-// (peer_window.h). `number` identifies the transfer (PeerWindow::Transfer). `offset` is the place
-// of this end's data in its part of the window.
+// (peer_window.h). `number` identifies the transfer (PeerWindow::Transfer). The data of this end
+// begin `offset` bytes after the start of this rank's part of the window.
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
                                                       std::shared_ptr<PeerWindow> window, int number,
                                                       std::size_t offset, OperationName name);

@@ -12,16 +12,16 @@
 
 namespace convoy::comm {
 
-// To connect a pair, both of its ranks must take part, and each may wait for its device. A rank
-// therefore connects all its pairs before the first transfer, in an order that is the same on all
-// ranks, so that no cycle of waits arises.
+// Both ranks of a pair must take part to connect it, and each may have to wait for its device. So a
+// rank connects all its pairs before the first transfer. The order is the same on all ranks, so
+// that there is no cycle of waits.
 class NcclPairs {
  public:
   explicit NcclPairs(const Communicator& ranks) : ranks_(ranks) {}
   NcclPairs(const NcclPairs&) = delete;
   NcclPairs& operator=(const NcclPairs&) = delete;
 
-  // Announces transfers from `sender` to `receiver`; this rank is one of the two.
+  // Announces transfers from `sender` to `receiver`. This rank must be one of the two.
   void prepare(int sender, int receiver) { channels_.try_emplace({sender, receiver}); }
   // Returns the channel of a prepared pair. Outside captures it first connects all prepared pairs,
   // which waits for their peers. Inside a capture it throws std::logic_error if the pair is not
@@ -33,8 +33,8 @@ class NcclPairs {
   std::unique_ptr<NcclChannel> connect(int sender, int receiver);
 
   const Communicator& ranks_;
-  // The memory of the one byte that is sent to open a connection. It is a member so that it is
-  // freed after an abort, because freeing waits for the device.
+  // The memory of the one byte that is sent to open a connection. Freeing it waits for the device.
+  // So it is a member, which lives until after an abort.
   kernels::DeviceBuffer probe_;
   // The channel is null until the pair is connected.
   std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;

@@ -1,6 +1,7 @@
-// Device memory of all ranks of a host. Each rank has a part, and every rank can address all parts,
-// because ranks exchange the CUDA IPC handles of their parts. The memory serves all-reduces
-// (copy_all_reduce.h) and transfers by copy engines. CUDA builds only. Internal to comm.
+// A window is device memory of all ranks of a host. Each rank has a part of it, and every rank can
+// address all parts, because ranks exchange the CUDA IPC handles of their parts. The memory serves
+// all-reduces (copy_all_reduce.h) and transfers by copy engines. CUDA builds only. Internal to
+// comm.
 #pragma once
 
 #include <array>
@@ -19,22 +20,25 @@ namespace convoy::comm {
 class PeerWindow {
  public:
   static constexpr int kMostRanks = 16;
-  static constexpr int kMostTransfers = 4000;  // most transfers from one rank to another
+  static constexpr int kMostTransfers = 4000;  // largest number of transfers from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
   // Returns the bytes of scratch memory that sums by copy engines need for a window of `bytes`
   // bytes, or 0 if the window is too small for such sums.
   static std::size_t scratch_bytes(std::size_t bytes);
 
-  // Returns whether a window may be possible: whether there are several ranks, at most kMostRanks,
-  // and all on one host. The result is the same on all ranks.
+  // Returns whether create() may succeed: there are at least two and at most kMostRanks ranks, all
+  // on one host. The result is the same on all ranks.
   static bool possible(const Communicator& ranks);
   // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one of
-  // them cannot address the others over NVLink, passes 0 (because it has already failed), has
-  // NCCL_P2P_DISABLE=1 or, for sums, passes another size.
+  // them
+  //   - cannot address the memory of the others over NVLink,
+  //   - has NCCL_P2P_DISABLE=1,
+  //   - passes 0, because it has already failed, or
+  //   - passes another size for Use::sums.
   // A rank without enough memory throws OutOfMemory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
-  // Collective, unless an exception unwinds the stack, because no memory may be freed while another
-  // device may use it.
+  // The destructor is collective, because no memory may be freed while another device may use it.
+  // While an exception unwinds the stack, it does not wait for the other ranks.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;
@@ -46,42 +50,44 @@ class PeerWindow {
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }
   Use use() const { return use_; }
-  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if this memory is
-  // not in the part.
+  // Returns the offset of [data, data + bytes) in this rank's part of the window, or nothing if
+  // this memory is not in the part.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
   // A barrier makes later work on `stream` wait until the streams of all other ranks have reached
-  // the barrier, too. It needs no kernel. All ranks pass the barriers before_sum and after_sum in
-  // turn.
+  // the same barrier. It needs no kernel. All ranks pass the barriers before_sum and after_sum
+  // alternately.
   enum class Barrier : std::uint8_t { before_sum, after_sum };
   void enter_barrier(Barrier barrier, cudaStream_t stream) const;
 
   // Identifies a transfer by the other rank and a number below kMostTransfers. Each direction
-  // between two ranks has its own numbers, and a number has at most one transfer in flight.
-  // The data move when both ends have started; later work on both streams comes after that.
+  // between two ranks has its own numbers, and at most one transfer of a number is in progress. The
+  // data move when both ends have started, and before any later work on the streams of both ends.
   struct Transfer {
     int peer = 0, number = 0;
   };
   struct RemoteSlot {
-    std::uint64_t offset = 0, bytes = 0;  // where the data go in the receiver's part, and their size
+    // The place of the data in the receiver's part of the window, and their size.
+    std::uint64_t offset = 0, bytes = 0;
   };
   void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first transfer with a number, the receiver publishes where the data go (bytes > 0),
-  // and the sender waits until it has done so. The watchdog knows these waits.
+  // Before the first transfer with a number, the receiver publishes the place of the data (with
+  // bytes > 0), and the sender waits for this. The watchdog observes the wait.
   void publish_slot(const Transfer& transfer, const RemoteSlot& here) const;
   RemoteSlot wait_for_slot(const Transfer& transfer) const;
   // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws
   // std::length_error after kMostTransfers.
   int next_transfer(bool sends, int peer);
-  // Lets this rank's device pass all barriers and transfers until it is idle. Call it only at the
-  // end of a job, because this rank, and the ranks that wait for it, go on with wrong data.
+  // Makes this rank's device pass all barriers and transfers without waiting, until it is idle.
+  // Call it only at the end of a job, because this rank, and the ranks that wait for it, go on with
+  // wrong data.
   void release_device() const noexcept;
 
  private:
-  // Flags are in host memory so that the host can release a device whose streams are all blocked on
-  // them (see release_device). Ranks do not use MPI messages for this, because the thread that
-  // would call MPI may itself be blocked by a full stream.
+  // These flags are in host memory. So the host can release a device whose streams all wait for
+  // flags (see release_device). MPI messages would not do, because the thread that would call MPI
+  // may itself be blocked by a full stream.
   struct BarrierFlags;
   struct TransferState;
 
@@ -99,17 +105,17 @@ class PeerWindow {
   Communicator ranks_;
   std::size_t bytes_;
   const Use use_;
-  const int unwinding_;  // std::uncaught_exceptions() when this object was made
+  const int unwinding_;  // std::uncaught_exceptions() at construction
   int device_ = 0;
-  // Whether the device can flush remote writes (CU_STREAM_WAIT_VALUE_FLUSH). A wait for a flag
-  // then makes the data visible that other devices wrote before the flag was set.
+  // Whether a wait for a flag can also make visible what other devices wrote before the flag was
+  // set (CU_STREAM_WAIT_VALUE_FLUSH).
   bool flushes_ = false;
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // addresses of all ranks' parts in this process
   std::shared_ptr<SharedWindow> states_;
   // The parts of states_ (the flags of each rank) that are registered with the device.
   std::vector<std::byte*> registered_;
-  // For each direction and peer: how many transfer numbers are in use.
+  // The number of transfer numbers in use, for each direction and peer.
   std::array<int, 2 * kMostRanks> transfers_{};
 };
 

@@ -11,9 +11,9 @@ constexpr int kOperationBits = 16;
 static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
-  Word entered;  // count and operation share a word, so that a reader sees both together
-  // When the last counted operation began, in ns. If a mark is written while a reader looks, the
-  // reader may get the time of the operation before that one, or of the operation after it.
+  Word entered;  // the count and the operation, in one word so that a reader gets both of the same moment
+  // The time when the operation that was counted last began, in ns. A reader may also get the time
+  // of the operation before or after it, because the writer does not wait for readers.
   Word since;
   unsigned active;  // 1 from the start of an operation to its end
 };
@@ -46,7 +46,7 @@ void ProgressMarks::finish(cudaStream_t stream) const {
   static auto* const write_value =
       kernels::driver_function<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
   auto* shown = reinterpret_cast<Shown*>(shown_.data());
-  // The device has the same address for pinned memory as the host.
+  // The device uses the same address for pinned memory as the host.
   kernels::check_driver(
       write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT),
       "cuStreamWriteValue32");

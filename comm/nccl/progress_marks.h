@@ -1,7 +1,7 @@
-// Marks: counters that streams advance at the start and the end of each collective. They are in
-// host memory, where the watchdog reads them, because nothing else shows how far a captured graph
-// has come. The device counts, so the counters are exact for any number of launches. CUDA builds
-// only. Internal to comm.
+// Counters that CUDA streams advance at the start and the end of each collective (marks). They are
+// in host memory, where the watchdog reads them. Nothing else shows how far a captured graph has
+// come. The device counts, so the counters are exact for any number of launches. CUDA builds only.
+// Internal to comm.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace convoy::comm {
 
 class ProgressMarks {
  public:
-  // How many operations have begun and ended, the number of the last one that began, and when it
-  // began, in ns of the device's clock.
+  // The numbers of operations that have begun and ended, the number that identifies the last one
+  // that began, and the time when it began, in ns of the device's clock.
   struct Counts {
     std::uint64_t entered = 0, finished = 0;
     int operation = 0;
@@ -22,10 +22,10 @@ class ProgressMarks {
   static constexpr int kMostOperations = 1 << 16;
 
   ProgressMarks();
-  // Counts the start of an operation by a small kernel, which runs after the previous operation was
-  // counted as finished. `operation` is in [0, kMostOperations).
+  // Counts the start of an operation by a small kernel. The kernel runs after the end of the
+  // previous operation was counted. `operation` is in [0, kMostOperations).
   void enter(cudaStream_t stream, int operation) const;
-  // Counts the end of an operation, by a write of the stream itself, which is cheaper than a
+  // Counts the end of an operation. The stream itself writes the memory, which is cheaper than a
   // kernel.
   void finish(cudaStream_t stream) const;
   // Any thread may call this.

@@ -1,4 +1,4 @@
-// Asks CUDA about this rank's GPU.
+// Gets the properties of this rank's GPU from CUDA.
 #include <fmt/format.h>
 
 #include <array>

@@ -30,13 +30,13 @@ void check_world_size() {
 
 }  // namespace
 
-// Owns MPI_Init_thread and MPI_Finalize. One thread of a rank calls MPI at a time, so
-// MPI_THREAD_SERIALIZED is enough and spares every call the locks of MPI_THREAD_MULTIPLE.
+// Initialises and finalises MPI. Only one thread of a rank calls MPI at a time, so
+// MPI_THREAD_SERIALIZED is enough, without the locks that MPI_THREAD_MULTIPLE takes in every call.
 class MpiEnvironment::Session {
  public:
   Session() {
-    // If a rank has just died, a message to it must fail and not end this process by SIGPIPE,
-    // because this process has to name the dead rank.
+    // If a rank has died, a message to it must fail but not end this process by SIGPIPE, because
+    // this process has to name the dead rank.
     std::signal(SIGPIPE, SIG_IGN);
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
@@ -48,7 +48,7 @@ class MpiEnvironment::Session {
                       MPI_THREAD_SERIALIZED));
   }
   ~Session() {
-    // MPI_Finalize waits for the other ranks, so a rank that unwinds from an error skips it.
+    // MPI_Finalize waits for the other ranks. Skip it while an exception unwinds the stack.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 };

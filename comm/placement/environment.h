@@ -14,15 +14,15 @@ namespace convoy::comm {
 
 class MpiEnvironment {
  public:
-  // `timeout` limits one blocking wait for other ranks (--timeout); zero means no limit. `device`
-  // (from take_local_device) is shown in messages.
-  // Throws std::runtime_error if the launcher started several processes but MPI sees only this one.
-  // The program may set its handler for SIGTERM before or after this call. With several ranks, the
-  // watchdog's thread runs the handler.
+  // `timeout` limits each blocking wait for other ranks (--timeout); zero means no limit. `device`
+  // (from take_local_device) is shown in messages. Throws std::runtime_error if the launcher
+  // started several processes but MPI sees only this one. The program may set its handler for
+  // SIGTERM before or after this call. With several ranks, the watchdog's thread runs the handler.
   explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
                           LocalDevice device = {});
   // Finalises MPI. While an exception unwinds the stack, it does not wait for the other ranks but
-  // makes them end silently. The code that catches the exception must print the message and exit.
+  // makes them end without a message. The code that catches the exception must print its message
+  // and exit.
   ~MpiEnvironment();
   MpiEnvironment(const MpiEnvironment&) = delete;
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;

@@ -26,9 +26,8 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-// Returns the local rank, the rank among the ranks of this host, from the variable that has it.
-// Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a PMI plugin) name this variable
-// differently.
+// Returns the local rank, the rank among the ranks of this host. Launchers that set PMI_SIZE
+// (Hydra, Cray PALS, srun with a PMI plugin) put it in different variables.
 std::optional<int> any_local_rank() {
   for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
     if (const auto local = number_in(variable)) return local;
@@ -41,7 +40,8 @@ std::optional<LauncherHint> launcher_hint() {
   struct Variables {
     const char *size, *rank, *local_rank;
   };
-  // The variables of Open MPI's mpirun, MPICH-style launchers without PMIx, and a step of srun.
+  // The variables of Open MPI's mpirun, MVAPICH2, MPICH-style launchers without PMIx, and a step of
+  // srun.
   static constexpr std::array<Variables, 4> kLaunchers{
       {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
        {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"},
@@ -60,16 +60,18 @@ void print_once_before_mpi(const std::string& message) {
   try {
     const auto hint = launcher_hint();
     launched = hint && hint->world_size > 1;
-    // Ignore a variable that is not a number here, because another error is to be printed.
+    // Ignore a variable that is not a number: this function is called to report another error.
   } catch (const std::runtime_error&) {
   }
   if (!launched) return print_lines({message});
-  // The processes of a job on one host have the same parent, the launcher's daemon. The object is
-  // static, so that a process that has won stays the winner until it ends (HostElection).
+  // All processes of a job on one host have the same parent, the launcher's daemon. The object is
+  // static, so that the process that has won the election stays the winner until it ends
+  // (HostElection).
   static const HostElection election(fmt::format("launch-{}", ::getppid()));
   if (election.won()) print_lines({message});
-  // A launcher ends the job when the first process ends, so wait until the winner has printed. The
-  // winner stays longest, so that a process that starts late does not win and print again.
+  // A launcher ends the job when the first process ends. So wait until the winner has printed. The
+  // winner stays longest, so that a process that starts late does not win and print the message
+  // again.
   std::this_thread::sleep_for(std::chrono::milliseconds(election.won() ? 500 : 200));
 }
 

@@ -99,8 +99,8 @@ std::vector<int> parse_core_list(std::string_view text) {
 }
 
 std::vector<int> cores_near(const std::string& pci, const std::string& sysfs) {
-  // CUDA writes the address with capital hexadecimal digits, but the Linux kernel writes it with
-  // small ones.
+  // CUDA writes the address with upper-case hexadecimal digits, the Linux kernel with lower-case
+  // ones.
   std::string address = pci;
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -1,6 +1,6 @@
-// The GPU of this rank. It is chosen before MPI_Init from what the launcher says, so that MPI and
-// all libraries after it use the right device. Once the ranks can communicate they check that no
-// two share a GPU.
+// The GPU of this rank. It is chosen before MPI_Init from the launcher's variables, so that MPI and
+// all libraries that are initialised after MPI use the right device. Once the ranks can
+// communicate, they check that no two of them share a GPU.
 #pragma once
 
 #include <optional>
@@ -26,10 +26,10 @@ struct LocalDevice {
   std::string to_string() const;   // for example "cuda:1 NVIDIA H200", or "cpu"
 };
 
-// Chooses this rank's GPU by its local rank (launcher.h) and makes it current. Takes the only GPU
-// if the launcher set CUDA_VISIBLE_DEVICES for each rank. Call it before MPI_Init.
-// Throws std::runtime_error without a GPU, with fewer GPUs than ranks on this host, and in builds
-// without CUDA.
+// Chooses this rank's GPU by its local rank (launcher.h) and makes it current. If the launcher has
+// set CUDA_VISIBLE_DEVICES to one GPU per rank, takes that GPU. Call it before MPI_Init. Throws
+// std::runtime_error without a GPU, with fewer GPUs than ranks on this host, and in builds without
+// CUDA.
 LocalDevice take_local_device();
 // Returns the calling thread's current device.
 LocalDevice current_device();
@@ -38,7 +38,7 @@ LocalDevice current_device();
 // local rank and the number of visible GPUs if there are too few.
 int choose_device(std::optional<int> local_rank, int visible);
 
-// A rank's device, which is compared with those of other ranks.
+// The host and the device of a rank, for the check that no two ranks share a GPU.
 struct DeviceUse {
   std::string host;
   LocalDevice device;

@@ -17,7 +17,7 @@
 namespace convoy::comm {
 namespace {
 
-// Owns a cpu_set_t for machines of any size.
+// Owns a cpu_set_t that is large enough for any machine.
 class CpuSet {
  public:
   CpuSet() : set_(CPU_ALLOC(kMost), [](cpu_set_t* set) { CPU_FREE(set); }) {
@@ -40,7 +40,7 @@ int number_in(const std::string& path) {
   return file >> number ? number : 0;
 }
 
-// Sorts cores by package, then core, then hardware thread.
+// Sorts logical processors so that neighbours come together: by package, then core, then number.
 std::vector<int> neighbours_together(std::vector<int> cores) {
   const auto place = [](int core) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", core);
@@ -62,7 +62,7 @@ std::vector<int> as_numbers(const std::string& text) {
   return numbers;
 }
 
-// Returns the cores of every member to every member. Collective.
+// Returns the cores of all members, on every member. Collective.
 std::vector<std::vector<int>> all_cores(const Communicator& communicator, std::span<const int> mine) {
   std::string lines;
   for (const std::string& text : communicator.gather(as_text(mine), 0, "cores")) lines += text + "\n";

@@ -14,13 +14,14 @@ namespace convoy::comm {
 struct RankPlacement {
   int rank = 0;
   std::string host;
-  int local_rank = 0;  // number of the rank among the ranks of its host
+  int local_rank = 0;  // the rank's number among the ranks of its host
   int pid = 0;
   std::vector<int> cores;  // logical processors on which the rank may run, ascending
-  std::string device;      // name of the rank's device; empty without one
+  std::string device;      // name of the rank's device; empty without a device
 };
 
-// Collective. Returns one element per rank at rank 0, none elsewhere. Call it after pin_to_cores.
+// Returns one element per rank on rank 0 and none on the other ranks. Call it after pin_to_cores.
+// Collective.
 std::vector<RankPlacement> gather_placement(const Communicator& world, std::string_view device = {});
 
 // Returns the logical processors on which this thread may run (sched_getaffinity), ascending.
@@ -33,20 +34,20 @@ std::string format_cores(std::span<const int> cores);
 // Binds the calling thread, and all threads that it starts later, to this rank's share of the
 // cores. Collective. Call it before any worker thread starts. Returns the cores in the order of
 // share_of_cores.
+//
 // Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks that may use the same
 // cores divide them in rank order, so that hardware threads of a core and cores of a package go to
-// the same rank.
-// `near` are the cores next to this rank's device. If the rank may use some of them, it uses no
-// others.
+// the same rank. `near` are the cores next to this rank's device. If the rank may use any of these,
+// it uses only these.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
 // Returns the cores of `allowed` that are also in `near`, in the order of `allowed`. Returns all of
 // `allowed` if no core is in both.
 std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
 
-// Returns the cores of the rank with this local rank. `allowed` holds the cores that each rank of
-// the host may use, with neighbouring cores next to each other. Ranks with the same list divide it
-// among themselves; a rank whose list no other rank has keeps all of it.
+// Returns the cores for the rank `local_rank` of this host. Element r of `allowed` has the cores
+// that local rank r may use, with neighbouring cores next to each other. Ranks with equal lists
+// divide the list among themselves; a rank whose list no other rank has keeps all of it.
 std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, int local_rank);
 
 }  // namespace convoy::comm

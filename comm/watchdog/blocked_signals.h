@@ -1,4 +1,4 @@
-// Keeps handled signals off the threads that compute.
+// Keeps signals that have a handler away from the threads that compute.
 //
 // The Linux kernel writes a handler's frame below the stack pointer of the interrupted thread.
 // oneDNN's matrix products (jit_avx_gemm_f32) point the stack pointer into a heap buffer if their
@@ -18,8 +18,8 @@ inline sigset_t signal_set(std::initializer_list<int> signals) {
   return set;
 }
 
-// Blocks these signals in the calling thread, and in threads that it starts, while this object
-// lives. Make and destroy it on one thread.
+// Blocks these signals while this object lives, in the calling thread and in threads that it
+// starts. Make and destroy the object on the same thread.
 class BlockedSignals {
  public:
   explicit BlockedSignals(const sigset_t& signals) { ::pthread_sigmask(SIG_BLOCK, &signals, &former_); }

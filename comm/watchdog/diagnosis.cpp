@@ -6,7 +6,7 @@
 namespace convoy::comm {
 namespace {
 
-// A line names at most this many ranks, so that it stays readable.
+// The largest number of ranks that a line names, so that it stays readable.
 constexpr std::size_t kNamed = 8;
 
 std::string join_names(const std::vector<RankIdentity>& ranks) {
@@ -75,8 +75,8 @@ std::string describe_death(const std::vector<RankIdentity>& dead, const RankStat
 void print_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "convoy: " + line + "\n";
-  // Write without stdio, because a thread that was stopped in the middle of writing may hold
-  // stdio's lock.
+  // Write without stdio, because a thread that was stopped while it was printing may hold stdio's
+  // lock.
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t now = ::write(STDERR_FILENO, text.data() + written, text.size() - written);

@@ -1,5 +1,5 @@
-// Says in one line why the job ends: the operation, the missing ranks with their hosts and
-// processes, and what is known of them.
+// Makes the line that says why the job ends. It names the operation, the missing ranks with their
+// hosts and processes, and what is known about them.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,12 @@
 namespace convoy::comm {
 
 struct Diagnosis {
-  // Lines for standard error. They are empty if the failing rank prints its own message.
+  // Lines for standard error. There are none if the failing rank prints its own message.
   std::vector<std::string> lines;
 };
 
-// A rank that takes part in an overdue operation, and its answer to the hub, if it gave one.
+// A rank that takes part in an overdue operation. `state` is its answer to the hub (the watchdog of
+// rank 0), if it gave one.
 struct Witness {
   RankIdentity who;
   std::optional<RankState> state;
@@ -29,7 +30,8 @@ std::string describe_overdue(const OverdueWait& wait, const std::vector<Witness>
                              std::chrono::milliseconds timeout);
 
 // Returns for example "rank 2 (host h, pid p) died (killed or crashed) during all_reduce loss (step
-// 7); ending the job". The operation is the one in which the reporting survivor was blocked.
+// 7); ending the job". The operation is the one in which the rank with the state `survivor` was
+// blocked.
 std::string describe_death(const std::vector<RankIdentity>& dead, const RankState& survivor);
 
 // Returns for example "all_reduce loss (step 7)".

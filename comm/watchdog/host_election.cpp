@@ -8,8 +8,8 @@
 
 namespace convoy::comm {
 
-// The first process that binds the name wins: in Linux's abstract socket namespace a name can be
-// bound only once. The kernel forgets the name when the process ends, so nothing remains.
+// The first process that binds the name wins. In Linux's abstract socket namespace only one socket
+// can have a name. The kernel removes the name when the process ends.
 HostElection::HostElection(std::string_view key)
     : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), won_(true) {
   sockaddr_un name{};
@@ -18,7 +18,8 @@ HostElection::HostElection(std::string_view key)
   char* to = std::copy(prefix.begin(), prefix.end(), name.sun_path + 1);
   const std::size_t length = std::min(key.size(), sizeof name.sun_path - 1 - prefix.size());
   to = std::copy_n(key.begin(), length, to);
-  // Without a socket every process wins: a message that appears twice is better than none.
+  // If the socket cannot be made, every process wins: printing a message twice is better than not
+  // at all.
   if (socket_.get() >= 0)
     won_ = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name),
                   static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +

@@ -1,4 +1,4 @@
-// Elects one process of a host to print a message that all of them have.
+// Elects one process of a host. Only this process prints a message that all of them have.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace convoy::comm {
 
-// won() is true in the first process of this host that uses this key, while that process lives.
+// won() is true in the first process of this host that makes an election with this key. After that
+// process has ended, another one can win.
 class HostElection {
  public:
   explicit HostElection(std::string_view key);

@@ -64,7 +64,7 @@ void Hub::receive(Clock::time_point now) {
     for (const Frame& frame : frames) {
       try {
         handle(peer, frame, now);
-        // Ignore a message that is cut short.
+        // Ignore a message that is too short.
       } catch (const std::runtime_error&) {
       }
     }
@@ -120,8 +120,8 @@ std::optional<Diagnosis> Hub::conclude(Clock::time_point now, const RankState& s
   return conclude_inquiry(now);
 }
 
-// Ends the job after collectives of devices have failed. Prints one line for each different
-// complaint, which names a rank unless all ranks have the same complaint.
+// Ends the job after collectives of devices have failed on some ranks. Prints each different error
+// once. The line names a rank, unless all ranks have the same error.
 std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   if (!first_failure_) return std::nullopt;
   if (failures_.size() < peers_.size() && now - *first_failure_ < delays_.failures) return std::nullopt;
@@ -139,8 +139,8 @@ std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   return diagnosis;
 }
 
-// Ends the job after a rank has left with an error that it prints itself. The hub adds no message,
-// but waits until ranks with the same error have had time to print it.
+// Ends the job after a rank has left with an error that it prints itself. The hub prints nothing.
+// It waits a moment, so that other ranks that meet the same error can print it, too.
 std::optional<Diagnosis> Hub::conclude_abandoned(Clock::time_point now) const {
   if (!first_abandoned_ || now - *first_abandoned_ < delays_.abandoned) return std::nullopt;
   return Diagnosis{};
@@ -177,8 +177,7 @@ void Hub::say_goodbye() {
 }
 
 bool Hub::all_gone() const {
-  // Leave out peer 0, because rank 0's connection to itself stays open as long as this process
-  // lives.
+  // Leave out rank 0, whose connection to itself stays open as long as this process lives.
   return std::all_of(peers_.begin() + 1, peers_.end(),
                      [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
 }

@@ -1,6 +1,6 @@
-// The hub is rank 0's end of the watchdogs' connections (watchdog.h). It collects the ranks'
-// reports, asks the members of an overdue operation how far they are, and makes the diagnosis. The
-// watchdog's thread calls its functions, which never block.
+// The hub is the watchdogs' centre on rank 0, to which every rank is connected (watchdog.h). It
+// collects the ranks' reports, asks the members of an overdue operation how far they are, and makes
+// the diagnosis. Only the watchdog's thread calls its functions, which never block.
 #pragma once
 
 #include <poll.h>
@@ -17,8 +17,8 @@
 
 namespace convoy::comm {
 
-// How long the hub collects related reports before it makes a diagnosis, so that one message covers
-// all of them.
+// The times for which the hub collects related reports before it makes a diagnosis, so that one
+// message covers all of them.
 struct HubDelays {
   std::chrono::milliseconds answers{1500};   // time to wait for answers to a query
   std::chrono::milliseconds failures{300};   // time to wait for more failures after the first one
@@ -28,7 +28,8 @@ struct HubDelays {
 
 class Hub {
  public:
-  // Element r of `peers` is the connection to rank r. Rank 0 has one, too (connected_pair()).
+  // Element r of `peers` is the connection to rank r. Rank 0 has a connection to itself
+  // (connected_pair()).
   Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubDelays delays = {});
 
   void append_to_poll(std::vector<pollfd>& items) const;
@@ -39,13 +40,13 @@ class Hub {
   bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_abandoned_; }
 
   // Tells all ranks that the job ends. With `follow`, the other ranks wait a moment before they
-  // end, because rank 0 has yet to print its error.
+  // end, so that rank 0 can print its error first.
   void send_diagnosis(bool follow = false);
   void say_goodbye();
   // Returns whether all ranks have closed their connections or said goodbye.
   bool all_gone() const;
-  // Connections that close after `when` do not count as deaths: a signal to the whole job ended
-  // their processes.
+  // Connections that close after `when` do not count as deaths: a signal that went to the whole job
+  // has ended their processes.
   void ignore_deaths_after(Clock::time_point when) { deaths_count_until_ = when; }
   void leak_connections();
 
@@ -81,7 +82,8 @@ class Hub {
   std::optional<Clock::time_point> first_failure_, first_death_, first_abandoned_, deaths_count_until_;
 };
 
-// Return the messages in which the watchdogs exchange these values.
+// These functions return the messages by which watchdogs send an overdue wait and the state of a
+// rank.
 Frame overdue_frame(const OverdueWait& wait);
 Frame state_frame(std::uint64_t channel_key, const RankState& state);
 

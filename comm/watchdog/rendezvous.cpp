@@ -41,7 +41,7 @@ std::string random_token() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-// Returns the IPv4 addresses of interfaces that are up, the loopback last.
+// Returns the IPv4 addresses of the network interfaces that are up, with the loopback at the end.
 std::vector<std::string> own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) fail("list the network interfaces");
@@ -68,8 +68,8 @@ milliseconds until(Clock::time_point deadline) {
   return std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
 }
 
-// Returns the next frame of a connection. If none comes before the deadline, returns a frame of
-// kind `failure`.
+// Returns the next frame (message) of a connection. If none comes before the deadline, returns a
+// frame of kind `failure`.
 Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   std::vector<Frame> frames;
   while (socket.open() && frames.empty() && wait_for(socket.fd(), POLLIN, until(deadline)))
@@ -77,8 +77,8 @@ Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   return frames.empty() ? Frame{FrameKind::failure, {}} : frames.front();
 }
 
-// Connects to the hub by one of its addresses. Returns an empty text on success, else the reason
-// why this address does not lead to the hub.
+// Tries to connect to the hub (rank 0) at one of its addresses. Returns an empty text on success,
+// else the reason of the failure.
 std::string try_address(const std::string& address, const HubAddress& hub, const RankIdentity& self,
                         milliseconds timeout, FrameSocket& connected) {
   sockaddr_in to{};
@@ -172,8 +172,8 @@ FrameSocket connect_to_hub(const HubAddress& hub, const RankIdentity& self, mill
   const auto deadline = Clock::now() + timeout;
   std::string reasons;
   for (const std::string& address : hub.addresses) {
-    // An address gets half of the time that is left. So if it does not answer, some time remains
-    // for the next address.
+    // Try each address for half of the time that is left, so that there is time for the next
+    // address.
     const milliseconds share = std::max(until(deadline) / 2, milliseconds(500));
     FrameSocket connected;
     const std::string reason = try_address(address, hub, self, share, connected);

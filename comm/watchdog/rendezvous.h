@@ -1,6 +1,6 @@
-// Lets the watchdogs find rank 0. Rank 0 listens, and the caller sends its address to the other
-// ranks (watchdog_socket.h does so by MPI). These connect and show the job's token, so that a stray
-// connection is not taken for a rank.
+// Connects the watchdogs with rank 0. Rank 0 listens, and the caller sends the address of rank 0 to
+// the other ranks (watchdog_socket.h does so by MPI). The other ranks connect and send the job's
+// token, by which rank 0 tells them from strangers.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,8 @@ class HubListener {
   // Listens on the loopback only if all ranks are on this host.
   explicit HubListener(bool this_host_only);
   const HubAddress& address() const { return address_; }
-  // Returns the connections; element r is the connection of rank r + 1. It is not open if this rank
-  // has not come in time.
+  // Returns the connections; element r is the connection of rank r + 1. The connection of a rank
+  // that did not come in time is not open.
   std::vector<HubPeer> accept(int ranks, std::chrono::milliseconds timeout);
 
  private:

@@ -1,13 +1,14 @@
-// Holds SIGTERM back while its action is the default one, so that the watchdog can look for a rank
-// whose death made mpirun send it. All functions act on the whole process.
+// Delays SIGTERM while its action is the default one. In the meantime the watchdog can find out
+// whether a rank has died and mpirun has therefore sent SIGTERM to the others. All functions act on
+// the whole process.
 #pragma once
 
 namespace convoy::comm {
 
 class TerminateSignal {
  public:
-  // From now on, a SIGTERM writes a byte to this descriptor and does not end the process. Does
-  // nothing if the program handles SIGTERM.
+  // From now on, a SIGTERM writes a byte to the descriptor `wake_fd` instead of ending the process.
+  // Does nothing if the program handles SIGTERM itself.
   static void hold(int wake_fd);
   static bool arrived();
   // Restores the default action, unless the program has set another one.

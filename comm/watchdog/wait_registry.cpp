@@ -66,8 +66,8 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  // last_ becomes the newest of the operations that devices have begun since the last look, and
-  // `latest` is the time when that one began.
+  // Find the operation that a device has begun last, among all devices. It becomes last_, and
+  // `latest` is the time when it began.
   std::uint64_t latest = 0;
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();
@@ -76,8 +76,8 @@ std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) 
     channel.entered = progress.entered;
     if (moved && progress.since >= latest) last_ = progress.current, latest = progress.since;
     const bool active = progress.entered > progress.finished;
-    // The device may have finished many operations since the last look. So its wait counts from the
-    // look that is the first to see its current operation.
+    // The device may have finished many operations since the previous call. So the wait for the
+    // current operation counts from the first call that finds the device in it.
     if (active && (moved || !wait.active)) wait.since = now;
     wait.active = active;
     wait.sequence = progress.entered;

@@ -21,7 +21,7 @@ namespace convoy::comm {
 
 using Clock = std::chrono::steady_clock;
 
-// A name of bounded length, kept without allocation.
+// A text of bounded length, stored without allocation.
 class OperationName {
  public:
   OperationName() = default;
@@ -51,15 +51,16 @@ struct RankState {
   std::string last_operation;  // last operation that the rank entered on any channel; empty if none
 };
 
-// Tells how far a device has come with the operations of a channel. The device runs them by itself,
-// while no thread of this rank waits in them. The watchdog's thread calls the functions.
+// Tells how far a device has come with the operations of a channel. The device runs the operations
+// without a thread of this rank that waits in them. The watchdog's thread calls these functions.
 class DeviceOperations {
  public:
   struct Progress {
     std::uint64_t entered = 0;  // operations that the device has reached
     std::uint64_t finished = 0;
     OperationName current;  // the last operation that the device entered
-    // When `current` was entered, in ns of a clock that all devices of this process share.
+    // The time when the device entered `current`, in ns of a clock that all devices of this process
+    // share.
     std::uint64_t since = 0;
   };
   virtual ~DeviceOperations() = default;
@@ -82,13 +83,13 @@ class WaitRegistry {
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
-  // From now on, a device tells the progress of the channel. `operations` must live until it is
-  // detached.
+  // From now on, `operations` tells the progress of the channel, whose operations a device runs. It
+  // must live until it is detached.
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 
-  // Reads how far the devices have come since the last call. Returns the message of a device that
-  // failed, only once. Call it on the watchdog's thread.
+  // Reads how far the devices have come since the last call. Returns the error message of the first
+  // device whose collectives failed, and only once. Call it on the watchdog's thread.
   std::optional<std::string> look_at_devices(Clock::time_point now);
   // Returns the longest wait above the limit. Time in which the whole process was stopped does not
   // count.
@@ -115,8 +116,8 @@ class WaitRegistry {
   };
   const Wait* longest() const;
 
-  // The most waits at one time. A thread waits in one operation at a time, and fewer threads than
-  // this call MPI at once.
+  // The largest number of waits at one time. A thread waits in only one operation at a time, and
+  // fewer threads than this call MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;
@@ -127,7 +128,7 @@ class WaitRegistry {
   std::int64_t step_ = -1;
 };
 
-// Marks a blocking wait while it lives.
+// Registers a blocking wait with the watchdog while this object lives.
 class WaitScope {
  public:
   WaitScope(WaitRegistry& registry, int channel, std::uint64_t sequence, const OperationName& name)

@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 // SIGTERM does not count as a death, because SIGTERM has then ended its process, too.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
-// The exit status of a process that the watchdog ends. It ends by std::quick_exit, which lets
-// handlers remove half-written files and waits for no thread.
+// The exit status of a process that the watchdog ends by std::quick_exit. That function lets
+// handlers remove half-written files and does not wait for threads.
 constexpr int kFailed = 1;
 
 sigset_t all_signals() {
@@ -49,7 +49,7 @@ Watchdog::Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions 
   wake_read_ = UniqueFd(ends[0]);
   wake_write_ = UniqueFd(ends[1]);
   if (connected_) TerminateSignal::hold(wake_write_.get());
-  // The watchdog's thread starts with all signals blocked, and then takes only SIGTERM.
+  // The watchdog's thread starts with all signals blocked. It then unblocks only SIGTERM.
   const BlockedSignals all(all_signals());
   thread_ = std::thread([this] { run(); });
 }
@@ -210,8 +210,8 @@ void Watchdog::check_waits(Clock::time_point now) {
 
 void Watchdog::end_with(const std::string& line) {
   ending_ = true;
-  // The process of the hub may only be stopped. If it goes on later, it must not take the end of
-  // this process for a death.
+  // The process of the hub may be stopped but not dead. If it goes on later, it must not take the
+  // end of this process for a death.
   channel_.link.send({FrameKind::abandon, {}});
   const HostElection election(channel_.token);
   if (election.won()) {
@@ -234,8 +234,8 @@ void Watchdog::abandon() {
 
 void Watchdog::take_leave() {
   if (request_ == Request::abandon) {
-    // Leave the connections open. They close when this process ends, which is after its message is
-    // printed.
+    // Leave the connections open. They close when this process ends, after it has printed its
+    // message.
     if (channel_.hub)
       channel_.hub->send_diagnosis(true);
     else

@@ -39,7 +39,7 @@ struct WatchdogOptions {
   std::chrono::milliseconds hub_answers{4000};
 };
 
-// A rank's connection to the hub.
+// The connection of a rank to the hub, which is on rank 0.
 struct WatchdogSocket {
   RankIdentity self, hub_rank;
   std::string token;         // the job's token
@@ -49,7 +49,7 @@ struct WatchdogSocket {
 
 class Watchdog {
  public:
-  // `waits` outlives the watchdog.
+  // `waits` must outlive the watchdog.
   Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions options);
   // Says goodbye to the hub, so that the other ranks do not take the end of this rank for a death.
   ~Watchdog();
@@ -78,7 +78,7 @@ class Watchdog {
   void wake();
   std::chrono::milliseconds tick() const;
 
-  // Prints the line and ends this process, because no hub can speak for all ranks.
+  // Prints the line and ends this process. Used if rank 0 cannot do this for all ranks.
   [[noreturn]] void end_with(const std::string& line);
 
   const BlockedSignals terminate_blocked_{signal_set({SIGTERM})};

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::chrono::seconds kConnect{20};
 
-// Returns the problems of all ranks, on every rank; empty if there are none.
+// Collects the problems of all ranks and returns them on every rank. Returns an empty text if no
+// rank has a problem.
 std::string shared_problems(const Communicator& world, const std::string& problem) {
   std::string problems;
   for (const std::string& text : world.gather(problem, 0, "watchdog's connections"))

@@ -8,9 +8,9 @@
 
 namespace convoy::comm {
 
-// Collective. `device` names this rank's device in messages. If a rank cannot be reached, no rank
-// gets a connection, and rank 0 prints a warning: the timeout still ends waits, but the message
-// does not name the missing ranks.
+// Collective. `device` names this rank's device in messages. If any rank cannot connect, no rank
+// gets a connection, and rank 0 prints a warning. The timeout then still ends waits, but the
+// message does not name the missing ranks.
 WatchdogSocket open_watchdog_socket(const Communicator& world, std::chrono::milliseconds timeout,
                                     const std::string& device = {});
 

@@ -18,8 +18,8 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// The most bytes that a message's payload may have: more than any message has, and fewer than a
-// socket's buffer holds.
+// The largest size of a message's payload in bytes. No message is as large, and a socket's buffer
+// can hold more.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace
@@ -54,14 +54,14 @@ void FrameSocket::send(const Frame& frame) {
                       static_cast<std::uint32_t>(frame.payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += frame.payload;
-  // Drop the message if the socket's buffer is full. The buffer holds many messages, so the peer
-  // has not read for long, and one more would not help.
+  // If the socket's buffer is full, drop the message. The buffer holds many messages, so a full one
+  // means that the peer has not read for long.
   ssize_t sent = 0;
   do {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent > 0 && sent < static_cast<ssize_t>(bytes.size()))
-    close();  // after half a message the rest cannot be read
+    close();  // after a part of a message, the peer could not read later messages
 }
 
 // Reads up to `most` bytes that have arrived. Returns false if none have arrived, or if the
@@ -79,8 +79,8 @@ bool FrameSocket::read_some(std::size_t most) {
   return true;
 }
 
-// Returns how many bytes are still missing from the next frame: from its header or, once the header
-// is complete, from the whole frame.
+// Returns the number of bytes that are missing from the next frame: from its header or, once the
+// header is complete, from the whole frame.
 std::size_t FrameSocket::missing() const {
   Header header;
   if (incoming_.size() < sizeof header) return sizeof header - incoming_.size();

@@ -31,13 +31,13 @@ class UniqueFd {
 };
 
 enum class FrameKind : std::uint32_t {
-  hello,      // rank -> hub: token, who it is
+  hello,      // rank -> hub: the job's token and the rank's identity
   welcome,    // hub -> rank: the rank belongs to the job
   overdue,    // rank -> hub: a wait has lasted too long
   query,      // hub -> rank: how far are you on this channel?
   state,      // rank -> hub: the answer
-  failure,    // rank -> hub: an error ends the job
-  abandon,    // rank -> hub: it leaves on an error that it prints itself
+  failure,    // rank -> hub: an error of the rank's device ends the job
+  abandon,    // rank -> hub: the rank leaves on an error that it prints itself
   diagnosis,  // hub -> rank: the job ends
   goodbye,    // both ways: an orderly end
 };
@@ -79,8 +79,8 @@ class FrameReader {
   std::string_view rest_;
 };
 
-// A connected stream socket that never blocks. Nothing throws after construction: a peer that
-// cannot be reached counts as closed.
+// A connected stream socket that never blocks. No function throws: a peer that cannot be reached
+// counts as closed.
 class FrameSocket {
  public:
   FrameSocket() = default;

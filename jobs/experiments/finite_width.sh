@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # Trains wide residual networks of many widths and seeds on CIFAR-10, in the standard and in the
-# maximal update parametrisation (µP), all seeds and learning rates of a width as members of one
-# run. Writes OUT/finite_width.md and plots: means and fluctuations of losses, predictions and
-# feature kernels over the seeds, their slopes against 1/width, and the loss of every learning rate
-# at every width.
+# maximal update parametrisation (µP). All seeds and learning rates of a width are members of one
+# run, which trains them together. Writes OUT/finite_width.md and plots: means and fluctuations of
+# losses, predictions and feature kernels over the seeds, their slopes against 1/width, and the loss
+# of every learning rate at every width.
 #
 #     jobs/experiments/finite_width.sh [--quick] CONVOY OUT [DATA.h5]
 #
 # DATA.h5: CIFAR-10 with raw pixels (convoy data convert --encode raw). --quick: two widths and few
 # steps on drawn images, in less than a minute on a CPU; without DATA.h5.
-# BACKEND: cpu or cuda (cuda where nvidia-smi lists a GPU). PRECISION: on a GPU (bf16). DEPTH: of
-# the networks (10). WIDTHS ("1 2 4 8"). SEEDS: how many (16). RATES: learning rates, two seeds
-# each. RATE: the learning rate of all seeds (0.1). STEPS (400). BATCH (128). IMAGES: number of test
-# images for the feature kernels (16). PYTHON: an interpreter with numpy, h5py and, for the plots,
-# matplotlib (/usr/bin/python3).
+# Variables: BACKEND, cpu or cuda (cuda if nvidia-smi lists a GPU). PRECISION on a GPU (bf16). DEPTH
+# of the networks (10). WIDTHS ("1 2 4 8"). SEEDS, their number (16). RATES, learning rates, two
+# seeds each. RATE, the learning rate of all seeds (0.1). STEPS (400). BATCH (128). IMAGES, number
+# of test images for the feature kernels (16). PYTHON, an interpreter with numpy, h5py and, for the
+# plots, matplotlib (/usr/bin/python3).
 # Papers: Yang, Hu et al., "Tensor Programs V", 2022 (arXiv 2203.03466); Bordelon and Pehlevan,
 # "Dynamics of Finite Width Kernel and Prediction Fluctuations in Mean Field Neural Networks", 2023
-# (arXiv 2304.03408), by whose theory the variances fall as 1/width.
+# (arXiv 2304.03408), whose theory predicts that the variances fall as 1/width.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,19p' "$0" | cut -c3-; exit 0 ;; esac
 fail() { echo "finite_width.sh: $2" >&2; exit "$1"; }
@@ -77,5 +77,5 @@ for parametrisation in standard mup; do
   done
 done
 "$convoy" predict --checkpoint "$out/mup/${widths%% *}/members/1" --data "$data" --top 1 --out "$out/predicted.csv" >/dev/null
-# The networks are evaluated side by side, one thread each.
+# The networks are evaluated in parallel processes, so each gets one thread.
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 "$python" "$here/finite_width.py" "$out" --data "$data" --rate "$rate" --images "$images" --depth "$depth"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Times one matrix product on every rung of the ladder from plain loops to tuned kernels, on the CPU
+# Times one matrix product in several implementations, from plain loops to tuned kernels, on the CPU
 # and, if there is one, on the GPU. Prints the table and writes it to OUT/gemm_ladder.md.
 #
 #     jobs/experiments/gemm_ladder.sh [--quick] CONVOY OUT
 #
-# The product is forward of a linear layer, [M, K] x [N, K] transposed. On the CPU it is timed in
-# training steps of the network `linear`: in plain loops (backend reference), by one thread and by
-# all. On the GPU `convoy bench gemm` times each rung; every plan is checked first.
-# --quick: a small product on the CPU, in less than a minute. M, N (1024 each): rows of the product
-# and of the weights. SIDE (32): K is 3 SIDE SIDE. BACKEND: cpu leaves out the GPU. MILLISECONDS
-# (5): length of each of the five samples of a time on the GPU.
+# The product is the forward pass of a linear layer, [M, K] times [N, K] transposed. On the CPU it
+# is timed in training steps of the network `linear`: in plain loops (backend reference), by one
+# thread and by all. On the GPU `convoy bench gemm` checks and times each implementation.
+# --quick: a small product on the CPU, in less than a minute. Variables: M, N (1024 each), rows of
+# the product and of the weights. SIDE (32): K is 3 SIDE SIDE. BACKEND: cpu leaves out the GPU.
+# MILLISECONDS (5), the length of each of the five samples of a time on the GPU.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
 fail() { echo "gemm_ladder.sh: $2" >&2; exit "$1"; }
@@ -25,14 +25,14 @@ gpu=no
 if [ "$quick" = no ] && [ "${BACKEND:-}" != cpu ] && nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then gpu=yes; fi
 
 value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: prints its value in the JSON objects on standard input
-first=''  # microseconds of plain loops
+first=''  # microseconds of the plain loops
 row() { # DEVICE PRECISION RUNG MICROSECONDS CUBLAS: prints a row; CUBLAS is its time ÷ this time
   first=${first:-$4}
   awk -v head="| $1 | $2 | $3 |" -v us="$4" -v first="$first" -v operations="$((2 * m * n * k))" -v cublas="$5" 'BEGIN {
     printf "%s %.1f | %.1f | %.1f | %s |\n", head, us, operations / us * 1e-3, first / us, cublas == "" ? "" : sprintf("%.3f", cublas)
   }'
 }
-on_cpu() { # RUNG BACKEND [FLAGS…]
+on_cpu() {  # arguments: RUNG BACKEND [FLAGS…]
   local us
   us=$("$convoy" bench step --model linear --classes "$n" --batch "$m" --size "$side" --backend "${@:2}" --steps 2 \
     --warmup 1 --layers --json | grep -F '"op":"linear_forward"' | value ms | awk '{ print 1e3 * $1 }')

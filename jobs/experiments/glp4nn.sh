@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Trains the four networks of GLP4NN with their operations side by side: one at a time, on GLP4NN's
-# streams, by GLP4NN's model, on fixed lanes, and as `--lanes auto` arranges them. Prints the table
+# Trains the four networks of GLP4NN with five arrangements of their operations: one at a time, on
+# GLP4NN's streams, by GLP4NN's model, on three fixed lanes, and by `--lanes auto`. Prints the table
 # and writes it to OUT/glp4nn.md. On a CPU it shows the networks and their rates only.
 #
 #     jobs/experiments/glp4nn.sh [--quick] CONVOY OUT
 #
 # --quick: small batches on the CPU, in less than a minute.
-# NETWORKS: rows NAME:MODEL:BATCH:PIXELS:NOTE. PRECISION (bf16). ROUNDS (3). BACKEND: cpu or cuda
-# (cuda where nvidia-smi lists a GPU).
+# Variables: NETWORKS, rows NAME:MODEL:BATCH:PIXELS:NOTE. PRECISION (bf16). ROUNDS (3). BACKEND, cpu
+# or cuda (cuda if nvidia-smi lists a GPU).
 # Paper: Fu, Tang, He, Yu and Sun, "GLP4NN: A Convergence-invariant and Network-agnostic
 # Light-weight Parallelization Framework for Deep Neural Networks on Modern GPUs", ICPP 2018. It
 # reports up to 4 times the speed of Caffe, which launches one operation at a time. Batches of

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures training steps within less memory: for each network the curve of `convoy bench memory`,
-# next to the methods of others, each run for real. Writes OUT/MODEL.jsonl, the rows, and
-# OUT/memory.md, a table of time over the step without a limit. One GPU takes about 6 minutes.
+# Measures training steps with less memory. For each network `convoy bench memory` times steps under
+# several limits, and the methods of other systems. Writes OUT/MODEL.jsonl, the rows, and
+# OUT/memory.md, a table of times relative to the step without a limit. Takes 6 minutes on one GPU.
 #
 #     jobs/experiments/memory.sh CONVOY OUT
 #
-# MODELS: pairs of network and batch ("resnet50:256 vgg16:256"). STEPS: timed steps of a row (8).
-# FLAGS: flags of every row ("--backend cuda --precision bf16").
+# Variables: MODELS, pairs of network and batch ("resnet50:256 …", six in all). STEPS, timed steps
+# of a row (8). FLAGS, flags of every row ("--backend cuda --precision bf16").
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "memory.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Trains one network, in three sizes, serially, over four MPI ranks, and over MPI and CUDA. Prints a
+# Trains one network in three sizes: serially, over four MPI ranks, and over MPI and CUDA. Prints a
 # table with the time of a step, and with the allocations and copies that a step makes in each
 # process, and writes it to OUT/neural_network_cases.md.
 #
 #     jobs/experiments/neural_network_cases.sh [--quick] CONVOY OUT
 #
-# --quick: small networks and images on the CPU, in less than a minute.
-# NETWORKS ("wrn10_1 wrn10_2 wrn10_4"). BATCH (128): images of a step over all ranks. SIDE (32):
-# pixels. STEPS (4): timed steps on the CPU; a GPU has 25 times as many. RANKS (4): of MPI on the
-# CPU. GPUS: ranks with a GPU each (those that nvidia-smi lists). PRECISION (bf16): on GPUs.
-# Host allocations are calls such as malloc, host copies are memcpy and memmove of 4 KiB and more.
-# Device allocations and copies are calls of the CUDA driver; what a captured graph holds counts as
-# one launch. A count of a step is the difference between a run and one with twice as many steps.
-# Counting needs a C compiler, and CUPTI for the device's; else these cells stay empty.
+# --quick: small networks and images on the CPU, in less than a minute. Variables:
+# NETWORKS ("wrn10_1 wrn10_2 wrn10_4"). BATCH (128), images of a step over all ranks. SIDE (32),
+# pixels. STEPS (4), timed steps on the CPU; a GPU runs 100 times as many. RANKS (4), of MPI on the
+# CPU. GPUS, ranks with a GPU each (those that nvidia-smi lists). PRECISION (bf16), on GPUs.
+# Host allocations are calls such as malloc; host copies are memcpy and memmove of at least 4 KiB.
+# Device allocations and copies are calls of the CUDA driver; a captured graph counts as one launch.
+# The count of a step is the difference between a run and one with twice as many steps. Counting
+# needs a C compiler, and CUPTI for the device; cells that cannot be counted stay empty.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,15p' "$0" | cut -c3-; exit 0 ;; esac
 fail() { echo "neural_network_cases.sh: $2" >&2; exit "$1"; }
@@ -48,8 +48,8 @@ if [ -n "$compiler" ]; then
 fi
 [ -n "$counter" ] || echo "neural_network_cases.sh: no C compiler: allocations and copies are not counted" >&2
 
-# RANKS FLAGS…: runs bench step; the caller gives its program in `program`. A single rank has an
-# mpirun too, since without one Open MPI starts a helper, whose calls would be counted.
+# Runs bench step by the program in `program`: step RANKS FLAGS…. A single rank is started by
+# mpirun, too, because without mpirun Open MPI starts a helper, whose calls would be counted.
 step() {
   mpirun -np "$1" --bind-to none --oversubscribe "${program[@]}" bench step "${@:2}" --json
 }
@@ -60,7 +60,7 @@ counts() { # RANKS STEPS FLAGS…: prints the calls of all ranks, summed over th
   step "$1" "${@:3}" --steps "$2" >/dev/null 2>>"$out/log"
   awk '{ for (i = 1; i <= 5; ++i) sum[i] += $i } END { for (i = 1; i <= 5; ++i) printf "%d ", sum[i] }' "$out"/counts.*
 }
-row() { # NETWORK CASE RANKS STEPS FLAGS…
+row() {  # arguments: NETWORK CASE RANKS STEPS FLAGS…
   local network=$1 name=$2 count=$3 length=$4 result before='' after=''
   shift 4
   local program=("$convoy")
@@ -90,7 +90,7 @@ row() { # NETWORK CASE RANKS STEPS FLAGS…
   for network in $networks; do
     row "$network" serial 1 "$steps" --backend cpu --threads 1
     row "$network" MPI "$ranks" "$steps" --backend cpu --threads 1
-    # With a tuning file, the runs whose calls are counted measure no kernels.
+    # The tuning file keeps measured kernels, so that the runs that count calls measure none.
     [ "$gpus" -eq 0 ] || row "$network" "MPI and CUDA" "$gpus" "$((100 * steps))" --backend cuda \
       --precision "${PRECISION:-bf16}" --tuning-file "$out/tuning.json"
   done

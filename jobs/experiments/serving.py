@@ -58,7 +58,7 @@ class Experiment:
         """Returns images a second of wall time from the log's records skip to end."""
         records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         rates = [record["images_per_second"] for record in records if "loss" in record][skip:end]
-        # All records cover the same number of images, so the mean rate is the harmonic mean.
+        # Average by the harmonic mean, because all records cover the same number of images.
         return len(rates) / sum(1 / rate for rate in rates) if rates else float("nan")
 
     def run(self, name, requests, seconds, train, goal=True, flags=(), burst=0):

@@ -15,9 +15,9 @@ import shutil
 import subprocess
 import sys
 
-# Small images stay on the device, so that no job waits for the loader.
+# Keep small images on the device, so that no job waits for the loader.
 SMALL = {"size": 32, "classes": 10, "data-on-device": True}
-# name: [(job, flags, steps)]
+# Each mix has a list of jobs: (name, flags, steps).
 MIXES = {
     "small": [("resnet18", {"model": "resnet18", "global-batch": 128, **SMALL}, 6000),
               ("googlenet", {"model": "googlenet", "global-batch": 32}, 2000),
@@ -142,7 +142,7 @@ def main():
             flags = {"auto": [], "turns": ["--policy", "turns"], "together": ["--policy", "together"],
                      "limited": limit, "on-demand": [*limit, "--no-prefetch"]}[way]
             if flags[:1] == limit[:1] and len(jobs) < 3:
-                continue  # with two jobs, half the memory does not hold one job and the other's inputs
+                continue  # half the memory would not hold one of two jobs and the inputs of the other
             result = runs.share(mix, jobs, shas, way, flags)
             if result is None:
                 continue

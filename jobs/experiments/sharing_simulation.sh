@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Runs the policies of `convoy simulate --jobs` on random jobs that share one device, and tells how
-# far each is from the lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to
-# OUT/jobs. The exit status is 1 if `auto` is ever worse than first come.
+# far each policy is from the lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to
+# OUT/jobs. The exit status is 1 if `auto` is ever worse than `fifo` (first come, first served).
 #
 #     jobs/experiments/sharing_simulation.sh CONVOY OUT
 #
-# CASES: job files per row of the table (20). CLIENTS: numbers of jobs ("8 64"). TIME_LIMIT: seconds
-# of the genetic search (1).
+# Variables: CASES, job files per row of the table (20). CLIENTS, numbers of jobs ("8 64").
+# TIME_LIMIT, seconds of the genetic search (1).
 # A copy to the device takes 20 to 180 µs if copies are the bottleneck, else 10 to 90. The kernels
 # of a job take 20 to 180 µs if kernels are the bottleneck, else 10 to 90. Every other job copies
-# its data back. Jobs have 1 to 4 kernels with gaps of up to twice their time. Data moves at 25
+# its data back. Jobs have 1 to 4 kernels with gaps of up to twice a kernel's time. Data moves at 25
 # GB/s. A limited device has memory for 2.5 jobs of average size, or for the largest job if that is
 # more.
 set -euo pipefail
@@ -21,8 +21,9 @@ mkdir -p "$out/jobs"
 scratch=$(mktemp)
 trap 'rm -f "$scratch"' EXIT
 
-# Draws jobs with Park and Miller's generator, so that every awk draws the same ones.
-draw_jobs() { # MIX CLIENTS LIMITED SEED
+# Draws jobs with Park and Miller's random numbers, so that every version of awk draws the same
+# jobs.
+draw_jobs() {  # arguments: MIX CLIENTS LIMITED SEED
   awk -v mix="$1" -v clients="$2" -v limited="$3" -v seed="$4" '
     function unit() { state = state * 16807 % 2147483647; return state / 2147483647 }
     function time(long) { return long ? 20 + 160 * unit() : 10 + 80 * unit() }
@@ -66,7 +67,7 @@ for mix in balanced copy-bound compute-bound; do
         draw_jobs "$mix" "$clients" "$limited" "$seed" >"$jobs"
         "$convoy" simulate --jobs "$jobs" --time-limit "${TIME_LIMIT:-1}" --json >>"$scratch"
       done
-      # Computes geometric means of makespan over bound.
+      # Prints the geometric means of the ratio of makespan to lower bound.
       awk -v mix="$mix" -v clients="$clients" -v limited="$limited" '
         function text(key) { match($0, "\"" key "\":\"?[^,\"]*"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
         function number(key) { return text(key) + 0 }

@@ -1,4 +1,5 @@
-// Saves and loads the state of a run between two steps, as one HDF5 file with this content:
+// Saves and loads the state of a run between two steps as an HDF5 file with this content:
+//   bytes 0..511     the seal, a checksum of the other bytes (sealed_file.h)
 //   bytes 0..511     the seal (sealed_file.h)
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
 //                    best_accuracy, mean and std [C], options (JSON text)
@@ -28,7 +29,7 @@ struct SavedTensor : TensorName {
   std::vector<float> values;  // in row-major order
 };
 
-// The properties in which a checkpoint and the network that loads it must agree.
+// The properties of a network that must agree between a checkpoint and the network that loads it.
 struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;
@@ -48,7 +49,7 @@ struct CheckpointState {
   std::vector<SavedTensor> averages;
   std::int64_t epoch = 0;  // the number of finished epochs
   std::int64_t step = 0;   // the number of finished steps of the whole run
-  // The number of samples of the current epoch that are already used.
+  // The number of samples that the current epoch has already used.
   std::int64_t sample = 0;
   std::uint64_t seed = 0;
   double best_accuracy = 0;
@@ -57,24 +58,24 @@ struct CheckpointState {
   std::string options_json;
 };
 
-// Writes the file whole or not at all: the old file at `path` stays until the new file is complete.
-// Needs as much memory as the file has bytes, because HDF5 builds the file in memory. (If HDF5
-// wrote to the disk itself, a full disk would leave a damaged file.) Throws std::runtime_error in
-// one line that names the file. Throws std::invalid_argument if a tensor's values do not fill its
-// shape or its name is not valid.
+// Writes the file atomically: the old file at `path` stays until the new file is complete. Needs as
+// much memory as the file has bytes, because HDF5 builds the file in memory. (If HDF5 wrote to the
+// disk itself, a full disk would leave a damaged file.) Throws std::runtime_error in one line that
+// names the file. Throws std::invalid_argument if the number of a tensor's values does not fit its
+// shape or if its name is not valid.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
 // Loads a checkpoint. Throws std::runtime_error in one line that names the file and the part of it
 // that is missing or wrong.
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
-// Throws std::runtime_error unless `state` fits `expected`. The message names `path` and the
-// models, or the first tensor in which they differ. Optimizer tensors and averages are compared
-// only if `expected` lists any, since evaluation has none.
+// Throws std::runtime_error unless `state` fits the network that `expected` describes. The message
+// names `path` and the two models, or the first tensor that differs. If `expected` has no optimizer
+// tensors or averages, as in an evaluation, those of `state` are not checked.
 void check_fingerprint(const std::filesystem::path& path, const CheckpointState& state,
                        const ModelFingerprint& expected);
 
-// Returns the SHA-256 of the values as row-major, little-endian float32, in the order of the model.
+// Returns the SHA-256 of the parameters' values as row-major, little-endian float32.
 std::string parameters_sha256(std::span<const SavedTensor> parameters);
 
 }  // namespace convoy::app

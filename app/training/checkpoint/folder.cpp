@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the step in a checkpoint's file name, or nothing for other files. A step has at least
-// eight digits.
+// Returns the step in a checkpoint's file name, or nothing for other files. Steps are written with
+// at least eight digits.
 std::optional<std::int64_t> step_of(const fs::path& path) {
   const std::string name = path.filename().string();
   constexpr std::string_view kBefore = "step-", kAfter = ".h5";
@@ -105,8 +105,8 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   std::vector<fs::path> old;
   std::size_t kept = 0;
   for (const auto& path : newest_first()) {
-    // Remove checkpoints of later steps, too. They are left from before this run went back to an
-    // earlier checkpoint, and --resume would load them.
+    // Remove checkpoints of later steps, too. They were written before the run was resumed from an
+    // earlier checkpoint, and a later --resume would load them.
     if (*step_of(path) > current_step || ++kept > keep_) old.push_back(path);
   }
   for (const auto& entry : fs::directory_iterator(folder_)) {

@@ -1,5 +1,5 @@
-// Manages the folder of a run's checkpoints. It holds the newest checkpoints, such as
-// step-00001200.h5, and the best, best.h5.
+// Manages the folder of a run's checkpoints. It holds the newest checkpoints, in files such as
+// step-00001200.h5, and the one with the best accuracy, best.h5.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ std::string checkpoint_file(const std::string& path);
 
 class CheckpointFolder {
  public:
-  // Makes the folder. It keeps the newest `keep` checkpoints, at least one, and best.h5. Throws
+  // Makes the folder. Saving keeps the newest `keep` checkpoints, at least one, and best.h5. Throws
   // std::runtime_error that names the folder if it cannot be made.
   CheckpointFolder(std::filesystem::path folder, int keep);
 
-  // Removes all checkpoints. They are from an earlier run, which this run replaces.
+  // Removes all checkpoints of the earlier run that this run replaces.
   void clear() const;
 
-  // Saves step-XXXXXXXX.h5 and, if `best` is set, the same checkpoint as best.h5. Then removes
-  // checkpoints that are too old or of later steps, and partial files of killed processes. The
-  // folder holds a whole checkpoint at every moment.
+  // Saves step-XXXXXXXX.h5 and, if `best` is set, the same checkpoint as best.h5. Then removes old
+  // checkpoints, those of later steps, and incomplete files of killed processes. The folder holds a
+  // complete checkpoint at every moment.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
   // Saves only best.h5.
   void save_best(const CheckpointState& state) const { save_checkpoint(best(), state); }
 
-  // Returns the newest checkpoint of a step up to `at_most` whose seal is valid, or nothing if
-  // there are no checkpoints. Skips damaged checkpoints, with a warning on standard error if
-  // `speaks` is set. If all are damaged, throws the error of the newest.
+  // Returns the newest checkpoint whose step is at most `at_most` and whose checksum is valid.
+  // Returns nothing if there are no checkpoints. Skips damaged checkpoints, with a warning on
+  // standard error if `speaks` is set. If all are damaged, throws the error of the newest one.
   std::optional<std::filesystem::path> latest(
       bool speaks = true, std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
   static std::int64_t step_in_name(const std::filesystem::path& checkpoint);

@@ -30,8 +30,8 @@ hid_t stored() {
   if constexpr (std::is_same_v<Number, std::uint64_t>) return H5T_STD_U64LE;
 }
 
-// Throws if the stored type is not the expected one. HDF5 would silently convert text or half
-// precision to numbers.
+// Throws if the stored type is not the expected one, because HDF5 would silently convert text or
+// half precision to numbers.
 void require_type(hid_t type, hid_t expected, const std::string& what) {
   if (H5Tequal(type, expected) <= 0) throw std::runtime_error(what + ": found another type than expected");
 }
@@ -191,8 +191,8 @@ CheckpointImage::CheckpointImage(std::string file, const CheckpointState& state)
 
 void CheckpointImage::write_tensors(const std::string& group_name, const std::vector<SavedTensor>& tensors) {
   const auto what = file_name_ + ": /" + group_name;
-  // Let HDF5 remember the order in which tensors are created, which is the model's order. Without
-  // this it lists them by name.
+  // Let HDF5 keep the order in which tensors are created, which is the model's order. By default it
+  // lists them by name.
   const auto creation = hdf5::own(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, what);
   hdf5::check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
               what);
@@ -229,8 +229,8 @@ void CheckpointImage::write_texts(const std::string& dataset, const std::vector<
 
 std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
-  // Use the buffer of HDF5's core driver, without a copy. It starts with the user block, which is
-  // not counted in the length that H5Fget_file_image returns.
+  // Use the buffer of HDF5's core driver without a copy. The buffer begins with the user block,
+  // which H5Fget_file_image does not count.
   void* handle = nullptr;
   hdf5::check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), file_name_);
   const ssize_t bytes = H5Fget_file_image(file_.get(), nullptr, 0);

@@ -1,5 +1,6 @@
-// Reads and writes the HDF5 objects of checkpoints: attributes, and groups of tensors. Used only by
-// app/training. Callers must hold a data::hdf5::Session, which locks HDF5 for one thread.
+// Reads and writes the HDF5 objects of checkpoints: attributes, and groups of tensors. Only
+// app/training uses this header. Callers must hold a data::hdf5::Session, the lock without which
+// HDF5 is not safe among threads.
 #pragma once
 
 #include <hdf5.h>
@@ -45,13 +46,14 @@ class Attributes {
 // Builds an HDF5 file in memory.
 class CheckpointImage {
  public:
-  // `file` is used in messages only. The size of `state` tells how much memory to reserve.
+  // `file` appears only in messages. The constructor reserves memory for a state of the size of
+  // `state`.
   CheckpointImage(std::string file, const CheckpointState& state);
   Attributes& root() { return root_; }
   void write_tensors(const std::string& group, const std::vector<SavedTensor>& tensors);
   void write_texts(const std::string& dataset, const std::vector<std::string>& texts);
-  // Returns the bytes of the file. The first kSealBytes are reserved for the seal. The bytes live
-  // as long as this object.
+  // Returns the bytes of the file, which live as long as this object. The caller writes the
+  // checksum into the first kSealBytes of them (sealed_file.h).
   std::span<std::byte> finish();
 
  private:

@@ -1,6 +1,6 @@
-// Writes and checks files with a seal: the SHA-256 of the rest of the file. The seal is in the
-// first 512 bytes, an HDF5 user block, which HDF5's tools ignore. It is checked before HDF5 reads
-// the file, so HDF5's parser never sees a truncated or damaged checkpoint.
+// Writes and checks files with a seal, which is the SHA-256 of the rest of the file. The seal is in
+// the first 512 bytes, a user block that HDF5's tools ignore. It is checked before HDF5 reads the
+// file, so that HDF5's parser never sees a truncated or damaged checkpoint.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace convoy::app {
 
 inline constexpr std::size_t kSealBytes = 512;
 
-// Writes the seal of the other bytes into the first kSealBytes of `image`.
+// Computes the seal of all bytes after the first kSealBytes and writes it into those first bytes.
 void seal(std::span<std::byte> image);
 
-// Writes the file whole or not at all: the old file at `path` stays until the new file is complete.
+// Writes the file atomically: the old file at `path` stays until the new file is complete.
 // Throws std::runtime_error, for example "<path>: cannot write: No space left on device".
 void write_whole(const std::filesystem::path& path, std::span<const std::byte> image);
 
@@ -25,7 +25,7 @@ struct DamagedFile : std::runtime_error {
 };
 
 // Throws DamagedFile if the seal is not valid, and std::runtime_error if the file cannot be read.
-// Both name the file.
+// Both messages name the file.
 void check_seal(const std::filesystem::path& path);
 
 }  // namespace convoy::app

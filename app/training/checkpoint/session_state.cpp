@@ -1,5 +1,5 @@
-// Implements session_state.h. In a partitioned run, a stage is the part of a step that one rank
-// runs.
+// Implements session_state.h. With --partition a step is divided into stages, each of which runs on
+// a rank of its own.
 #include "app/training/checkpoint/session_state.h"
 
 #include <fmt/format.h>
@@ -60,8 +60,8 @@ SessionState::SessionState(Session& session, const StepGraph& whole,
   find_owners();
 }
 
-// Finds which stage holds each tensor. Every stage sends the names of its tensors to the first
-// stage.
+// Finds the stage (part of a partitioned step) that holds each tensor. Every stage sends the names
+// of its tensors to the first stage.
 void SessionState::find_owners() {
   std::string mine;
   for (const auto* list : {&parameters_, &statistics_, &optimizer_, &averages_})
@@ -79,7 +79,7 @@ void SessionState::find_owners() {
 }
 
 // Collects the tensors on the first stage and returns them in the network's order. Every other
-// stage sends the tensors that it holds.
+// stage only sends the tensors that it holds.
 std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& tensors) const {
   std::vector<SavedTensor> gathered;
   const Admission admitted = session_.use_memory();

@@ -37,8 +37,8 @@ Bottleneck find_bottleneck(std::span<const RankTimes> ranks) {
   Bottleneck result;
   result.step_ms = mean(column(ranks, [](const RankTimes& rank) { return rank.step_ms; }));
   result.communication_ms = *std::ranges::min_element(exposed);
-  // Use the lower median: with two ranks it is the time of the faster one, so that the delay of the
-  // slower one counts as stragglers.
+  // Use the lower median. With two ranks it is the time of the faster one, so that the extra time
+  // of the slower one counts as stragglers.
   result.compute_ms = lower_median(compute);
   result.input_ms = std::max(lower_median(busy) - result.compute_ms, 0.0);
   result.slowest_rank = static_cast<int>(slowest);

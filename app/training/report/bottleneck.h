@@ -1,4 +1,4 @@
-// Finds what limited the steps of a run, and for which rank the others waited.
+// Finds the activity that limited the speed of a run's steps, and the slowest rank.
 #pragma once
 
 #include <span>
@@ -11,17 +11,17 @@
 namespace convoy::app {
 
 // Divides the mean time of a step into four parts: compute, communication, input (waiting for data)
-// and stragglers (waiting for slower ranks). A rank cannot tell the wait for a slower rank from
-// communication. So the shortest wait of any rank counts as communication, and the rest of the
-// step's time as stragglers.
+// and stragglers (waiting for slower ranks). While a rank communicates, it cannot tell how long it
+// only waits for a slower rank. So the shortest communication time of any rank counts as
+// communication, and the rest of the step's time as stragglers.
 struct Bottleneck {
   double step_ms = 0, compute_ms = 0, communication_ms = 0, input_ms = 0, stragglers_ms = 0;
   int slowest_rank = 0;
-  // How many milliseconds more the slowest rank needs for a step than the median rank.
+  // The milliseconds that the slowest rank needs for a step more than the median rank.
   double slowest_behind_ms = 0;
-  // Whether the slowest rank is slow mainly because it waits for data.
+  // Whether the slowest rank is slow mainly because it waits for its data.
   bool slowest_awaits_data = false;
-  // The largest part: "compute", "communication", "input" or "stragglers".
+  // The name of the largest part: "compute", "communication", "input" or "stragglers".
   std::string limit;
 };
 

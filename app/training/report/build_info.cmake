@@ -1,5 +1,5 @@
-# Writes build_info_values.h, the facts about the build that the manifest of a run holds.
-# CMakeLists.txt runs this file at every build.
+# Writes build_info_values.h with the version, commit and settings of the build, which the manifest
+# of a run repeats. CMakeLists.txt runs this file at every build.
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
                 OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
 if(NOT status EQUAL 0)

@@ -1,5 +1,5 @@
-// Returns the version, libraries and settings of this build, for --version, info --build and
-// manifests.
+// The version, libraries and settings of this build. `convoy --version`, `convoy info --build` and
+// manifest.json show them.
 #pragma once
 
 #include <string>
@@ -9,15 +9,14 @@
 namespace convoy::app {
 
 const char* convoy_version();  // for example "0.1.0"
-// Returns twelve digits of the commit's hash, with "-dirty" at the end if the tree had changes; or
-// "unknown".
+// Returns twelve digits of the commit's hash, followed by "-dirty" if the work tree had changes.
+// Returns "unknown" if the build was not made from a git repository.
 const char* git_hash();
 
-// Returns pairs of name and version. Most versions are those of the libraries that are loaded at
-// run time.
+// Returns pairs of a library's name and version, in most cases of the library loaded at run time.
 std::vector<std::pair<std::string, std::string>> library_versions();
 
-// Returns compiler, build type and so on, for example "compiler" and "GCC 12.2.0".
+// Returns pairs of a setting and its value, for example "compiler" and "GCC 12.2.0".
 std::vector<std::pair<std::string, std::string>> build_settings();
 
 }  // namespace convoy::app

@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// How much more a rank's clock shows than that of rank 0: about `ns` nanoseconds. The error of `ns`
-// is at most `error_ns`, which is half of the fastest message's round trip.
+// The clock of a rank minus the clock of rank 0: about `ns` nanoseconds. The error is at most
+// `error_ns`, half of the shortest round trip of a message.
 struct ClockOffset {
   double ns = 0, error_ns = 0;
 };

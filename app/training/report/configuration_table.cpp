@@ -25,7 +25,8 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(width > used ? width - used : 0, ' ');
 }
 
-// Breaks a text at spaces into lines of at most `width` characters. A longer word stays whole.
+// Breaks a text at spaces into lines of at most `width` characters. A word longer than `width` gets
+// a longer line.
 std::vector<std::string> wrap(const std::string& text, std::size_t width) {
   std::vector<std::string> lines{""};
   for (std::size_t begin = 0; begin <= text.size();) {

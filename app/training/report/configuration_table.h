@@ -25,7 +25,7 @@ std::string format_bytes(std::uint64_t bytes);
 
 class ConfigurationTable {
  public:
-  // Starts a section, which holds the rows that follow.
+  // Starts a section. The rows that are added afterwards belong to it.
   void section(std::string title);
   void row(std::string name, std::string value);
   // Adds one row per rank. With more than sixteen ranks, consecutive ranks on one host share a row
@@ -43,12 +43,12 @@ class ConfigurationTable {
 };
 
 // Returns names and values of the rows on optimizer, learning rate, loss, tests and checkpoints.
-// The values are those that the run uses: for example the learning rate after scaling.
+// The values are those in effect, for example the learning rate after scaling.
 std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
                                                                std::int64_t steps_per_epoch);
 
-// Returns names and values of the rows on how a step was made to fit into its memory limit. Returns
-// none if the step fits without a change.
+// Returns names and values of the rows that say how the step was changed to fit into
+// --memory-limit. Returns none if the step fits unchanged.
 std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fit);
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-// Counts how often a network takes one class for another.
+// Counts how often a network predicts each class for images of each class.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::vector<std::string> classes);
 
-  // Counts the rows that have a label. `probabilities` is [rows, classes]. Throws
-  // std::runtime_error if a probability of such a row is NaN.
+  // Counts the predictions for the images that have a label, which is not negative. `probabilities`
+  // is [images, classes]. Throws std::runtime_error if a probability of such an image is NaN.
   void add(std::span<const std::int32_t> labels, std::span<const float> probabilities);
   // Adds the counts of all ranks on rank 0. Collective.
   void sum(const comm::Communicator& ranks);
@@ -27,7 +27,8 @@ class ConfusionMatrix {
   // Writes two files to `folder`, which is made if it does not exist:
   //   confusion.csv  one row per class and one column per predicted class
   //   classes.csv    class, images, correct, accuracy (empty without images), most_confused_with
-  //                  (the first class with the most errors; empty without one), confused_images
+  //                  (the class most often predicted instead; the first of several; empty without
+  //                  errors), confused_images
   // Throws std::runtime_error that names the file.
   void write(const std::filesystem::path& folder) const;
 

@@ -27,8 +27,8 @@ struct TestMetricsLine {
 
 class MetricsWriter {
  public:
-  // Starts a new file. If the run was resumed after `resumed_step` steps, continues the old file,
-  // without its lines of later steps and without a half-written last line. Throws
+  // Starts a new file. If the run was resumed after `resumed_step` steps, continues the old file
+  // instead, after removing its lines of later steps and an incomplete last line. Throws
   // std::runtime_error that names the file.
   MetricsWriter(std::filesystem::path path, std::optional<std::int64_t> resumed_step);
   ~MetricsWriter();

@@ -72,8 +72,8 @@ std::string PredictionTable::header(std::size_t top) const {
   return header + "\n";
 }
 
-// Reads the complete lines of the file, if there is one, and cuts off what follows them. Returns
-// whether they begin with the header.
+// Reads the complete lines of the file, if there is one, and cuts off an incomplete last line.
+// Returns whether the file has a complete header.
 bool PredictionTable::read_earlier(const std::string& header) {
   std::ifstream file(out_, std::ios::binary);
   if (!file) return false;
@@ -90,7 +90,8 @@ bool PredictionTable::read_earlier(const std::string& header) {
       complete = reader.position();
     }
   } catch (const std::runtime_error& error) {
-    // A quote that is open at the end of the file is part of an incomplete line.
+    // The reader throws if a quote is still open at the end of the file. Such a line is only
+    // incomplete.
     if (reader.position() < text.size()) throw std::runtime_error(fmt::format("{}: {}", out_, error.what()));
   }
   if (complete < text.size()) std::filesystem::resize_file(out_, complete);

@@ -1,4 +1,4 @@
-// Finds the most probable classes of images and writes them as a table.
+// Finds the most probable classes of images and writes a table of them.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,33 @@ struct RankedClass {
   float probability = 0;
 };
 
-// Fills `top` with the most probable classes, at most as many as there are. If classes are equally
-// probable, the lower number comes first. NaN is less probable than any number.
+// Writes the most probable classes to `top`, the most probable first, until `top` is full. If
+// classes are equally probable, the lower number comes first. NaN is less probable than any number.
 void rank_classes(std::span<const float> probabilities, std::span<RankedClass> top);
 
-// A table with one line per image. In CSV (RFC 4180, lines end with LF, with a header) a line has
-// the image and then the name and the probability of each class. In JSON a line is an object
-// {"path": …, "classes": [{"class", "probability"}, …]}. A probability is the shortest decimal
-// number that is read back as the same float; NaN is null in JSON.
+// A table with one line per image. The form `csv` is CSV (RFC 4180) with a header and lines that
+// end with LF; a line has the image and then the name and the probability of each class. In the
+// form `json` a line is an object {KEY: …, "classes": [{"class", "probability"}, …]}. A probability
+// is the shortest decimal number that is read back as the same float; NaN is null in JSON.
 class PredictionTable {
  public:
   enum class Form : std::uint8_t { csv, json };
-  struct Appended {};  // selects the constructor that appends
-  // Writes to standard output if `out` is "-"; else to a file, which appears when finish() is
-  // called. `key` is the name of the column with the images, such as "path". Throws
-  // std::runtime_error that names the file if it cannot be opened.
+  struct Appended {};  // tag that selects the constructor below, which appends
+  // Writes to standard output if `out` is "-", else to a file that appears when finish() is called.
+  // `key` is the name of the column that names the image, such as "path". Throws std::runtime_error
+  // that names the file if it cannot be opened.
   PredictionTable(const std::string& out, Form form, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
 
-  // Appends to a CSV file, which may have lines of an earlier run. If its last line is incomplete,
-  // as after a crash, cuts that line off. Lines appear with flush(). Throws std::runtime_error that
-  // names the file if it cannot be opened or is no such table of the same header.
+  // Appends to a CSV file, which may have lines of an earlier run. An incomplete last line, as a
+  // crash leaves it, is cut off. New lines are in the file after flush(). Throws std::runtime_error
+  // that names the file if it cannot be opened or if its header is another one.
   PredictionTable(Appended, const std::string& out, std::string key, const std::vector<std::string>& classes,
                   std::size_t top);
-  // Returns the image of every line that the file had when it was opened to append.
+  // Returns the first field (the image) of every line that the file had when it was opened.
   const std::vector<std::string>& earlier() const { return earlier_; }
 
-  // Add a line. Throw std::runtime_error that names the file if it cannot be written.
+  // add() adds a line. It throws std::runtime_error that names the file if it cannot be written.
   void add(const std::string& image, std::span<const RankedClass> top);
   void add(std::int64_t image, std::span<const RankedClass> top);
   void flush();
@@ -62,10 +62,10 @@ class PredictionTable {
   const std::string out_;
   const Form form_;
   const std::string key_;
-  std::vector<std::string> classes_;  // the names, quoted as CSV or JSON needs
+  std::vector<std::string> classes_;  // the names, quoted in the way of the form
   std::vector<std::string> earlier_;
-  // The header, until it is written before the first line. So an error that comes earlier leaves
-  // standard output empty.
+  // The header, which is written together with the first line or by finish(). So standard output
+  // stays empty if an error comes before it.
   std::string header_;
   std::optional<data::AtomicFile> file_;
   std::unique_ptr<std::FILE, Close> stream_;  // null if standard output is used

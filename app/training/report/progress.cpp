@@ -13,8 +13,7 @@
 namespace convoy::app {
 namespace {
 
-// The time between redraws. A person sees no faster changes, and ten redraws per second cost next
-// to nothing.
+// The time between redraws of the line. Ten redraws per second cost next to nothing.
 constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 
 Terminal terminal_at(int descriptor) {

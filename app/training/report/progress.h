@@ -12,13 +12,13 @@
 namespace convoy::app {
 
 struct Terminal {
-  bool interactive = false;  // whether a person may see the output
+  bool interactive = false;  // whether the output is a terminal
   int columns = 80;
 };
 
-// Returns the terminal of standard output. mpirun gives its ranks a terminal even if mpirun itself
-// writes to a file. So for a rank that mpirun started, the standard output of mpirun decides. A
-// rank on another host than mpirun is never interactive.
+// Returns the terminal of standard output. mpirun gives its ranks a terminal even if its own output
+// goes to a file. So for a rank that mpirun started, the standard output of mpirun decides. A rank
+// on another host than mpirun is never interactive.
 Terminal standard_output_terminal();
 // Returns standard_output_terminal() if `output` is std::cout, else no terminal.
 Terminal terminal_of(const std::ostream& output);
@@ -28,7 +28,7 @@ std::string format_duration(std::chrono::seconds duration);
 
 struct ProgressOptions {
   Terminal terminal{};
-  std::int64_t log_every = 10;  // the number of steps per line in a file
+  std::int64_t log_every = 10;  // the number of steps per line if the output is no terminal
   std::int64_t total_steps = 1, steps_per_epoch = 1;
 };
 
@@ -42,7 +42,7 @@ class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `out` is null on ranks that print nothing. `now` is for tests.
+  // `out` is null on ranks that print nothing. Tests replace the clock by `now`.
   Progress(std::ostream* out, const ProgressOptions& options,
            std::function<Clock::time_point()> now = Clock::now);
   ~Progress() { finish(); }
@@ -50,7 +50,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void step(const ProgressStep& step);
-  // Prints a line that is not redrawn, such as the result of a test.
+  // Prints a line that stays, such as the result of a test.
   void message(const std::string& line);
   void finish();  // moves the cursor to a new line
 
@@ -61,10 +61,10 @@ class Progress {
   std::ostream* out_;
   ProgressOptions options_;
   std::function<Clock::time_point()> now_;
-  // The time left is estimated from the steps after this one, because the first step may take long.
+  // The time left is estimated from the steps after this one, because the first step is slow.
   std::int64_t timed_from_step_ = -1;
   Clock::time_point timed_from_{}, drawn_at_{};
-  std::string drawn_;  // the text that the terminal's line shows
+  std::string drawn_;  // the text that the terminal shows in the line
 };
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// Writes manifest.json before the first step and summary.json after the last step, each whole or
-// not at all. Errors are std::runtime_error that names the file.
+// Writes manifest.json before the first step and summary.json after the last step, both atomically.
+// Errors are std::runtime_error that names the file.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,8 @@ struct Manifest {
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
                     const nlohmann::json& options);
 
-// The mean times of one rank's steps. compute_ms + exposed_comm_ms + data_wait_ms = step_ms.
+// The mean times of one rank's steps: step_ms = compute_ms + exposed_comm_ms + data_wait_ms. The
+// second is communication during which the rank computes nothing.
 struct RankTimes {
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
 };
@@ -44,9 +45,9 @@ struct Summary {
   std::vector<std::string> devices;  // the device of each rank
   std::int64_t global_batch = 0;
   std::int64_t epochs = 0, steps = 0;  // the numbers of finished epochs and steps
-  // The rate and the step times of the steps after the first ones, which are slower (StepTimes).
+  // Statistics of the steps after the first ones, which are slower and do not count (StepTimes).
   double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;
-  // The time of a step that the planner predicted; set only in a partitioned run.
+  // The time of a step that the planner predicted; set only with --partition.
   std::optional<double> predicted_step_ms;
   double train_loss = 0;
   // Top-1 accuracy from 0 to 1; NaN (null in the file) if nothing was tested.
@@ -54,8 +55,8 @@ struct Summary {
   // Top-1 accuracy of the moving average, if there is one.
   std::optional<double> ema_test_accuracy;
   double exposed_comm_ms = 0, data_wait_ms = 0;             // mean milliseconds per step
-  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // the largest of any rank (PeakMemory)
-  // Bytes of the first rank's arena by purpose; a JSON object in the file.
+  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // the largest values of all ranks (PeakMemory)
+  // Bytes of the memory arena of rank 0 by purpose; a JSON object in the file.
   std::vector<MemoryUse> memory_bytes;
   // The largest part of a step: "compute", "communication", "input" or "stragglers".
   std::string limited_by;
@@ -65,11 +66,11 @@ struct Summary {
 };
 
 struct PeakMemory {
-  // The bytes of the largest arena of any rank. A rank reserves its arena once, on the device or,
-  // for host backends, in host memory. --memory-limit limits this number.
+  // The size of the largest memory arena of all ranks. A rank reserves its arena once, in device
+  // memory or, for CPU backends, in host memory. --memory-limit limits this size.
   std::int64_t device_bytes = 0;
-  // The bytes of the largest resident set of any rank's process. It has the used pages of an arena
-  // in host memory, batches, libraries, and memory that ranks share.
+  // The largest resident set of all ranks' processes. It includes the used pages of an arena in
+  // host memory, batches, libraries, and memory that ranks share.
   std::int64_t host_bytes = 0;
 };
 

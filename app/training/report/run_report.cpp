@@ -41,7 +41,7 @@ std::string augmentation_of(const TrainOptions& options) {
   return text.empty() ? "none" : text.substr(0, text.size() - 2);
 }
 
-// Returns a text that tells which work on images the host does and which the device does.
+// Returns a text that says which work on images the host's threads do and which the device does.
 std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
   const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
   if (options.backend != kernels::Backend::cuda) return workers + " read, decode, augment and normalise";
@@ -68,7 +68,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   write_manifest(out / "manifest.json",
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
-  // This run has steps to do, so a summary in the folder is out of date.
+  // This run has steps left to do, so a summary that is already in the folder is out of date.
   if (!nothing_to_do()) std::filesystem::remove(out / "summary.json");
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   if (prints_) print_configuration(dataset, session);
@@ -84,7 +84,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   return parameters;
 }
 
-// Adds to the table one row per stage and a row with the predicted time of a step.
+// Adds a row for each stage of a partitioned step and a row with the predicted time of a step.
 void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;

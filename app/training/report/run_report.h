@@ -40,36 +40,36 @@ struct RunPlan {
   std::optional<PartitionPlan> partition;
   std::int64_t frozen_parameters = 0;
   FitRows initial_weights;  // empty without --init
-  // A text that describes the members that train together; empty if one training runs alone.
+  // Text about the members, the trainings that run together; empty if one training runs alone.
   std::string members;
-  // A text that describes the lanes that --lanes auto chose; empty if it chose none.
+  // Text about the lanes (parallel sequences of operations) that --lanes auto chose; else empty.
   std::string lanes;
-  // The memory of this rank for all members: one element per purpose.
+  // The memory that this rank uses for all members, by purpose.
   std::vector<MemoryUse> memory;
-  std::ostream* output = nullptr;  // where `Output::all` prints to
+  std::ostream* output = nullptr;  // the stream that `Output::all` prints to
 };
 
 class RunReport {
  public:
   // The outputs of this rank:
-  //   - `all`: it writes the files and prints. A training alone uses this on rank 0.
-  //   - `files`: it only writes the files. A member (one of several trainings that run together)
-  //     uses this on the rank that trains it.
-  //   - `none`: it does neither. A training alone uses this on the other ranks.
+  //   - `all`: writes the files and prints. Rank 0 uses this if one training runs alone.
+  //   - `files`: only writes the files. The rank that trains a member (one of several trainings
+  //     that run together) uses this for the member.
+  //   - `none`: neither writes nor prints. The other ranks of a training that runs alone use this.
   enum class Output : std::uint8_t { none, files, all };
-  // Writes manifest.json and prints the configuration, as far as `output` allows.
+  // Writes manifest.json and prints the configuration, if `output` asks for this.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
             Output output);
   void print_configuration(const Dataset& dataset, const Session& session) const;
 
   void step(const StepRecord& record);
-  // Reports a test. `average` is the result of the moving average, if there is one.
+  // Reports a test. `average` is the test of the moving average, if there is one (--ema).
   void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
   // Returns whether the run was resumed after its last step, so that no step is left.
   bool nothing_to_do() const;
   bool has_summary() const;
-  // Writes the summary. `ranks` are the times of all ranks, which only rank 0 uses.
+  // Writes the summary. `ranks` are the times of all ranks; only rank 0 uses them.
   void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks,
               const PeakMemory& peak);
   // Returns the mean times of this rank.

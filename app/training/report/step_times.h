@@ -1,5 +1,5 @@
-// Computes statistics of step times without the first steps, in which caches, pages and clock rates
-// settle.
+// Computes statistics of step times. The first steps are left out, because caches, memory pages and
+// clock rates have not settled yet.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct StepTiming {
   std::int64_t images = 0;
 };
 
-// Computes the images per second over all steps since the last line of the log. The rate of a
-// single step would be misleading, for example of the short last batch of an epoch. The run's first
-// step takes long, so its rate is returned alone and not averaged with later steps.
+// Computes the images per second over all steps since the last line of the log. A single step would
+// mislead: for example, the last batch of an epoch may be short. The run's first step is slow, so
+// its rate is reported alone and does not enter an average.
 class RecentRate {
  public:
   double add(const StepTiming& timing);
@@ -39,16 +39,16 @@ class StepTimes {
 
   void add(const StepTiming& timing);
 
-  // The functions below cover the steps after the warm-up, or all steps if there are none after it.
-  // They return 0 before the first step.
+  // The functions below leave out the first `warmup_steps` steps. If there are no later steps, they
+  // cover all steps. They return 0 before the first step.
   double median_ms() const { return quantile_ms(0.5); }
   double p95_ms() const { return quantile_ms(0.95); }
   double images_per_second() const;  // over all ranks
   double mean_step_ms() const;
   double mean_data_wait_ms() const;
   double mean_exposed_comm_ms() const;
-  // Returns the smallest step time such that at least `share` (0 to 1) of the steps take no longer.
-  // But the median of an even number of steps is the mean of the middle two.
+  // Returns the smallest step time that at least the share `share` (0 to 1) of all steps does not
+  // exceed. But the median of an even number of steps is the mean of the middle two.
   double quantile_ms(double share) const;
 
  private:

@@ -57,8 +57,8 @@ void Trace::instrument() {
   for (const Instruction& instruction : instructions) {
     layers_.push_back(instruction.layer), kinds_.push_back(instruction.kind);
   }
-  // Reserve memory for two events per instruction, so that traced steps allocate nothing: one for
-  // the instruction, and one for the gradient bucket that it may start.
+  // Reserve memory for two events per instruction, the instruction itself and a sum of gradients
+  // that it may start, so that traced steps allocate nothing.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
   if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
@@ -107,7 +107,8 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
 }
 
 // Converts the times that the device measured to events. An instruction that only starts a sum over
-// the ranks becomes an event that lasts until the sum ends. It is drawn apart from the lanes.
+// the ranks becomes an event that lasts until the sum ends; it is drawn outside the lanes of
+// operations.
 void Trace::note_device_steps() {
   const auto& instructions = session_.train_program().instructions();
   const std::vector<TracedStep> steps = session_.traced_steps();
@@ -166,8 +167,8 @@ std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) c
       lines += text(json) + ",\n";
       continue;
     }
-    // Buckets overlap each other, so they become asynchronous events, which viewers draw in
-    // separate rows.
+    // Sums of gradient buckets overlap in time, so they become asynchronous events, which viewers
+    // draw in separate rows.
     json["name"] = *event.name == "metrics" ? *event.name : fmt::format("bucket {}", event.bucket);
     json["id"] = fmt::format("{}.{}", rank, &event - events_.data());
     json["ph"] = "b", json["args"] = {{"after", *event.name}};

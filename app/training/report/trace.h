@@ -7,12 +7,12 @@
 //     the device measures the times.
 //   - communication: waiting for other ranks
 //   - loader
-// The sum of a gradient bucket (comm/buckets.h) over the ranks is an event that lasts from its
-// start until the rank saw that it was finished.
+// Ranks sum gradients in buckets (comm/buckets.h). Each sum is an event that lasts from its start
+// until the rank saw that it was finished.
 //
 // Operations are timed only during the traced steps, so other steps and runs without --trace have
-// no cost. A GPU captures the traced steps again with time stamps around every operation, which
-// cost a few microseconds each.
+// no cost. On a GPU the traced steps run as graphs of their own that take a time stamp before and
+// after every operation, which costs a few microseconds each.
 #pragma once
 
 #include <chrono>
@@ -31,17 +31,17 @@ class Trace {
   using Clock = std::chrono::steady_clock;
   static constexpr std::int64_t kSteps = 3, kWarmup = 10;
 
-  // Instruments the session's training program. `session` must outlive this object. Steps count
-  // from 0. Collective.
+  // Adds time measurements to the session's training program. `session` must outlive this object.
+  // Steps count from 0. Collective.
   Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
         std::int64_t total_steps);
 
-  // Notes that a step begins. On a device the next steps may begin before this one ends.
+  // Records that a step begins. On a device the next steps may begin before this one ends.
   void begin_step(std::int64_t step);
-  // Notes that a batch has arrived for which the rank has waited since the time `since`.
+  // Records that a batch has arrived, for which the rank has waited since the time `since`.
   void loaded(Clock::time_point since);
-  // Ends a step. If it is the last traced step, writes the file on rank 0; the call is then
-  // collective. `places` is the result of places_of().
+  // Ends a step. After the last traced step, rank 0 writes the file with the events of all ranks;
+  // this call is collective. `places` is the result of places_of().
   void end_step(std::int64_t step, const std::vector<RankPlace>& places);
 
  private:
@@ -49,7 +49,7 @@ class Trace {
     std::int64_t begin, end;  // in nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
-    // The number of the gradient bucket that the event shows; -1 if the event is in a lane.
+    // The number of the gradient bucket whose sum the event shows; -1 for an operation.
     int bucket = -1;
   };
 
@@ -67,10 +67,11 @@ class Trace {
   std::int64_t first_, last_;  // the first and the last traced step
   bool active_ = false;
   std::int64_t step_began_ = 0;
-  // The texts that events point to.
+  // The texts that events point to, so they must not move.
   std::vector<std::string> step_names_, layers_, kinds_;
   std::vector<Event> events_;
-  // This step's bucket events, as indices into events_, in the order in which the buckets start.
+  // The sums of buckets that this step has started, as indices into events_ in order of their
+  // starts.
   std::vector<std::size_t> open_buckets_;
   std::size_t closed_buckets_ = 0;
 };
