@@ -75,8 +75,8 @@ std::size_t partial_bytes(const Geometry& at) {
 // `factors` is scratch memory with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.
-  // So dividing a pass into parts does not change its sums.
+  // The number of pixels in a part is a multiple of kRun (cpu_passes.cpp), the number of pixels
+  // that are summed in float. So dividing a pass into parts does not change its sums.
   constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;

@@ -28,8 +28,8 @@ struct Geometry {
   }
 };
 
-// The constants of the channels, with one element per channel, 0 in padding lanes, so that padding
-// stays 0. They give y = (x - mean) scale + shift and dx = scale g + slope (x - mean) + offset.
+// Per-channel constants of y = (x - mean) scale + shift and of dx = scale g + slope (x - mean) +
+// offset. All constants are 0 in padding lanes, so that padding stays 0.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -45,8 +45,8 @@ struct Coefficients {
   }
 };
 
-// Says from where backward finds the zeros of the ReLU: from x or from y. With an activation,
-// `factors` are its derivatives.
+// Tells backward where the ReLU's output is 0: from_x computes the output again from x, and from_y
+// reads it. `factors` multiplies by the derivatives of an activation in place of a ReLU.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
@@ -59,7 +59,7 @@ struct Pass {
   std::int64_t pixels;
   const float* factors = nullptr;  // the activation's derivatives, if Mask is `factors`
 
-  // Returns the same pass over only `count` of its pixels, from pixel `begin` on.
+  // Returns the pass over `count` of the pixels, from pixel `begin` on.
   Pass part(std::int64_t begin, std::int64_t count, int block) const {
     Pass part = *this;
     for (const float* Pass::*operand : {&Pass::x, &Pass::other, &Pass::dy, &Pass::dy2})

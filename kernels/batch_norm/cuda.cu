@@ -120,8 +120,8 @@ struct BackwardOperands {
   }
 };
 
-// The constants of dx = scale g + slope (x - mean) + offset. Here slope = -scale invstd mean(g
-// xhat) and offset = -scale mean(g).
+// Per-channel constants of dx = scale g + slope (x - mean) + offset, with slope = -scale invstd
+// mean(g xhat) and offset = -scale mean(g).
 template <typename T>
 struct Gradient {
   Affine<T> affine;
@@ -203,8 +203,8 @@ void require_vector(const char* operation, TensorDesc& desc, DType type, const S
   require_shape(operation, "a per-channel operand", desc, shape);
 }
 
-// `sums_at` is the position of the input `sums` in forward, which is 1. Inference has no sums and
-// passes 0, so that later inputs move up.
+// `sums_at` is the position of the input `sums`: 1 in forward, and 0 in inference, which has no
+// such input.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   require_batch_norm_activation(operation, problem);

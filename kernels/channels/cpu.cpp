@@ -1,5 +1,5 @@
-// Copies channels of row_major and blocked tensors. If an output block of channels is a whole block
-// of the input, it is copied at once, else channel by channel.
+// Copies channels of row_major and blocked tensors. A block of output channels is copied at once if
+// it equals one block of the input, else channel by channel.
 #include "kernels/channels/channels.h"
 #include "kernels/device/planes.h"
 

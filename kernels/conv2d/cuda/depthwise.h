@@ -38,8 +38,8 @@ struct DepthwiseShape {
 };
 DepthwiseShape depthwise_shape(const Task& task);
 
-// The addresses of a launch, which are those of member 0 (Members, kernels/device/kernel.h), and
-// the work on each output element before it is stored.
+// The operands of a launch, and the work on each output element before it is stored. Addresses are
+// those of member 0 (Members, kernels/device/kernel.h).
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
   // For backward_weights only, which reads `input` (x) and dy, and writes only partial sums.
@@ -55,16 +55,16 @@ struct DepthwiseOperands {
   Members members = {};
 };
 
-// The parts of a launch that all families have. A slab is a range of channels. A block computes one
-// slab, and the row_blocks blocks of a slab take its strips or tiles in turn.
+// The fields of a launch that all families have. A slab is a range of channels. A block computes
+// one slab. The strips or tiles of a slab are dealt out in turn to row_blocks blocks.
 struct DepthwiseCall : DepthwiseShape {
   DepthwiseOperands operands;
   int slabs, row_blocks;
 
   dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(operands.members.count)); }
 };
-// Returns the number of blocks, at most `most`, to which `items` strips or tiles are dealt out, so
-// that all blocks get nearly the same number.
+// Returns among how many blocks, at most `most`, `items` strips or tiles should be divided so that
+// all blocks get nearly the same number.
 inline int even_blocks(std::int64_t items, std::int64_t most) {
   const std::int64_t turns = (items + std::max<std::int64_t>(most, 1) - 1) / std::max<std::int64_t>(most, 1);
   return int((items + turns - 1) / turns);

@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the address in the memory of the block's member (Members, kernels/device/kernel.h), for
-// an address in the memory of member 0.
+// Translates an address in the memory of member 0 (Members, kernels/device/kernel.h) to the memory
+// of the member that this block computes.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);
@@ -31,7 +31,7 @@ __device__ __forceinline__ std::int64_t output_offset(const DepthwiseShape& shap
 struct TilePlace {
   int sample, row, column;
 };
-// Returns the place of tile number `tile`. The tile's patches (DepthwiseTiling) have `rows` x
+// Returns where tile number `tile` begins. The tile's patches (DepthwiseTiling) have `rows` x
 // `columns` output pixels.
 template <class Axis, int rows, int columns>
 __device__ __forceinline__ TilePlace place_of(const DepthwiseCall& call, const DepthwiseTiling& tiling,

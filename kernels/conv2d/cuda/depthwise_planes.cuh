@@ -1,4 +1,5 @@
-// Copies pixels between images and the planes of depthwise_products.h. Device code.
+// Copies pixels between images and planes. A plane is one channel of a tile in shared memory
+// (depthwise_products.h). Device code.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
@@ -40,8 +41,8 @@ __device__ __forceinline__ void exchange(Word a, Word b, Word& low, Word& high) 
   low = __byte_perm(a, b, 0x5410), high = __byte_perm(a, b, 0x7632);
 }
 
-// Copies a window to the planes of a slab, whose first channel is `channel`. A thread has eight
-// channels of two neighbouring pixels at a time.
+// Copies a window to the planes of the slab (range of channels) that begins at `channel`. A thread
+// copies eight channels of two neighbouring pixels at a time.
 template <int kSlab>
 __device__ __forceinline__ void fill_planes(const Call& call, const Window& window, int channel,
                                             Word* planes) {
@@ -95,7 +96,7 @@ __device__ __forceinline__ int patch_offset(const DepthwiseTiling& tiling, const
   return (image * plane.rows + down * row_step) * plane.pitch + column * column_step;
 }
 
-// Sets elements whose mask is not above zero to zero.
+// Zeroes the elements of `pixel` whose mask element is not above zero.
 __device__ __forceinline__ void apply_mask(const bf16* mask, Word (&pixel)[4]) {
   const cuda::Pack<bf16, 8> bits = cuda::load_pack<8>(mask);
   float value[8];

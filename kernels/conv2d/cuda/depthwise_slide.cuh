@@ -1,5 +1,5 @@
-// The movement of a thread of depthwise_strips.h: it computes a strip of output columns while it
-// slides down the image. Device code.
+// How a thread of depthwise_strips.h moves: it slides down the image and computes a strip of output
+// columns. Device code.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
@@ -8,8 +8,8 @@
 namespace convoy::kernels::conv::strips {
 
 // The steps of a strip. A step reads kInputRows input rows and completes kOutputRows output rows.
-// The sums of the kLive output rows under the filter are in kSlots slots of registers, used in
-// turn: after kCycle steps the slots begin again.
+// The filter touches kLive output rows at a time, whose sums are in registers. There are kSlots
+// slots for rows. They are used in rotation, and after kCycle steps the rotation starts again.
 template <int filter, int stride, bool transposed, int columns>
 struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kColumns = columns;
@@ -40,7 +40,7 @@ __device__ __forceinline__ unsigned columns_inside(int first, int count, int wid
   return bits;
 }
 
-// Reads `count` pixels of a line. Pixels whose bit in `inside` is 0 become zero.
+// Reads `count` neighbouring pixels. Pixels whose bit in `inside` is 0 become zero.
 template <int count, typename T>
 __device__ __forceinline__ void load_line(const T* from, int channels, unsigned inside,
                                           StoredPair<T> (&to)[count]) {

@@ -1,4 +1,4 @@
-// Host code of the gathered engine that its kernel families share. CUDA builds only.
+// Host code of the gathered engine that is common to its kernel families. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"

@@ -6,8 +6,7 @@ namespace convoy::kernels::conv {
 namespace {
 
 // Returns whether joining pixels is faster than a plain product. Joining costs multiplications by
-// zeros. The plain product costs copies of operands and results whose rows are not multiples of 16
-// bytes.
+// zeros. The plain product must copy operands and results whose rows are not multiples of 16 bytes.
 bool joining_pays(const Task& task, int joined) {
   constexpr double kRate = 350e6;  // operations of tensor cores in bf16 per microsecond
   const Geometry& g = task.geometry;

@@ -1,5 +1,5 @@
-// Adds up the column sums that blocks of the im2col engine wrote, each to a slot of its own
-// (norm_sums.h).
+// Adds up the column sums that blocks of the im2col engine have written. Each block has a slot of
+// its own for them (norm_sums.h).
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_members.cuh"
@@ -8,7 +8,8 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// A block has kChannels channels. kSlices threads divide the slots of a channel among themselves.
+// A block computes kChannels channels. kSlices threads divide the slots of a channel among
+// themselves.
 constexpr int kChannels = 16, kSlices = 64;
 
 // Adds up the slots in a fixed order, so that all runs give the same bits.

@@ -1,5 +1,5 @@
-// Finishes backward_data with input_norm (Conv2dProblem): adds up the column sums that the
-// convolution's blocks wrote. CUDA builds only.
+// Finishes a backward_data that fuses a batch norm (Conv2dProblem::input_norm): adds up the column
+// sums that the convolution's blocks have written. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
