@@ -1,7 +1,7 @@
-// Adds up the rows of a matrix, so that each column (channel) gets one sum. In a first launch,
-// blocks write partial sums to the workspace; a second launch adds them. The order depends on the
-// shape only, so the bits are always the same. The pass over the matrix may also write a result per
-// element.
+// Adds up the rows of a matrix, so that each column (channel) gets one sum. A first launch writes
+// one partial sum per block to the workspace. A second launch adds these. The order of additions
+// depends on the shape only, so results always have the same bits. While it reads the matrix, the
+// first launch may also write a result for each element.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +74,8 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
 //   visit(loaded, segment, row, at, channel, sums)
 //                    adds the contributions of these elements to sums[kSums][kWidth]
 //   each_pointer()   lists its pointers (cuda_members.cuh)
-// A thread has kRowsInFlight loads under way. If a segment has only one block, its sums are final.
+// A thread starts kRowsInFlight loads at once. If a segment has only one block, the kernel writes
+// final sums to `out` and not to `partials`.
 template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
     column_sums(const __grid_constant__ Source source_of_first, const __grid_constant__ SumGrid grid,
@@ -129,8 +130,8 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// The kernel of the second launch: adds up the partial sums. A block has `columns` channels of one
-// segment. kSumThreads / columns threads share the partial sums of a channel.
+// The kernel of the second launch: adds up the partial sums. A block computes `columns` channels of
+// one segment. kSumThreads / columns threads divide the partial sums of a channel among themselves.
 template <typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
     finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,
@@ -161,8 +162,8 @@ __global__ void __launch_bounds__(kSumThreads)
       store_sum(of_member(out.to[s], member_stride) + segment * channels + channel, shared[s][x] * factor);
 }
 
-// Launches the second kernel. It adds partial sums, [segments, parts, kSums, channels], over the
-// parts and multiplies the results by `factor`.
+// Launches the second kernel. It adds up the partial sums, [segments, parts, kSums, channels], over
+// the parts, and multiplies each total by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {

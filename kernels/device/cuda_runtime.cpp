@@ -80,8 +80,8 @@ StreamPool::StreamPool(int compute_lanes, CudaStream::Priority priority) {
 
 namespace {
 
-// The streams given to join_later() in this thread's capture that no other stream waits for yet.
-// Null if the thread captures nothing.
+// While this thread captures a graph: the streams that it gave to join_later() and that no other
+// stream waits for yet. Otherwise null.
 thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace

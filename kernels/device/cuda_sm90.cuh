@@ -16,9 +16,9 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Memory barriers (mbarriers). A phase ends when `count` arrivals and all announced bytes have
-// come. Phases have the parities 0, 1, 0 and so on. A first wait for parity 1 returns at once, so a
-// producer does not wait for stages that were never filled.
+// Memory barriers (mbarriers). A phase of a barrier ends after `count` arrivals, when all announced
+// bytes have been copied. Phases have the parities 0, 1, 0 and so on. A wait for parity 1 returns
+// at once if no phase has ended yet, so a producer does not wait for stages that were never filled.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -67,8 +67,8 @@ __device__ inline void cluster_sync() {
 }
 
 // Programmatic dependent launch. A kernel launched with this attribute may start when all blocks of
-// the kernel before it have called launch_dependents. It sees their results after
-// wait_for_prerequisites.
+// the preceding kernel have called launch_dependents. After wait_for_prerequisites, it sees the
+// results of that kernel.
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
@@ -163,7 +163,7 @@ __device__ inline void store_wait_read() {
 // Orders ordinary writes to shared memory before later reads by TMA and by tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Change the number of registers of each thread of a warpgroup. All its threads must call them.
+// Change the number of registers per thread. All threads of a warpgroup must call them.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
@@ -173,7 +173,7 @@ __device__ inline void registers_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Stores four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane gives the
+// Stores four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane passes the
 // address of one row or, if transposed, of one column.
 template <bool transposed>
 __device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t r0, std::uint32_t r1,

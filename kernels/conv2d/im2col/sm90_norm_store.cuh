@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The placement for tiles without gap rows. GapPlacement is the one for tiles with gap rows.
+// Says where tiles without gap rows are stored. Tiles with gap rows use GapPlacement.
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -40,8 +40,8 @@ class NormStore {
     }
   };
 
-  // The layout of the two operands in the ring. A stage has some chunks of columns of one operand,
-  // with all rows of the tile. Stages of the two operands alternate.
+  // The layout of the two operands in the ring of pipeline stages. A stage has some chunks of
+  // columns of one operand, with all rows of the tile. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
@@ -143,8 +143,8 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member (Members, kernels/device/kernel.h),
-  // for an address in the memory of member 0.
+  // Translates an address in the memory of member 0 to the memory of the member that this block
+  // computes (Members, kernels/device/kernel.h).
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);

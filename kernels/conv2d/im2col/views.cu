@@ -37,8 +37,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// Returns one view of a strided backward_data, which has a view for each pair of residues of dx's
-// row and column modulo the stride. The view has no taps if dx is zero at all pixels with its
+// Returns one view of a strided backward_data. There is a view for each pair of residues of dx's
+// row and column modulo the stride. The view has no taps if dx is zero at all pixels with these
 // residues.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
@@ -56,7 +56,7 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
     const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
     view.taps[axis] = taps;
-    // backward_data goes through the taps backwards, so the window begins with the last of them.
+    // backward_data reads the taps in reverse order, so the window begins with the last tap.
     first_tap[axis] = start + stride * (taps - 1);
     view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
     count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));
