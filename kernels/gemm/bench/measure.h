@@ -24,8 +24,8 @@ struct Timing {
   double least = 0, most = 0;
 };
 
-// Holds random operands of a problem on the current device. If one set of operands would fit into
-// the L2 cache, there are several sets, so that timed launches read from memory.
+// Holds random operands of a problem on the current device. It has several sets of operands if one
+// set would fit into the L2 cache, so that timed launches read from memory.
 class Bench {
  public:
   explicit Bench(const Problem& problem);
@@ -54,8 +54,8 @@ struct DeviceSummary {
 DeviceSummary summarize_device();
 std::string device_name();
 bool device_present();
-// Makes the library treat the current device as one of this compute capability, which has fewer
-// kernels; 0 restores the device's own. Only for tests without a tuning file.
+// Makes the library treat the current device as one of this major compute capability, for which
+// there may be fewer kernels. 0 restores the device's own. Only for tests without a tuning file.
 void pretend_major(int major);
 
 }  // namespace convoy::kernels::gemm

@@ -13,8 +13,8 @@ namespace convoy::kernels::gemm {
 
 using Word = std::uint32_t;
 
-// Loads four matrices of eight rows of 16 bytes. Each lane gives the address of one row. If
-// `transposed`, each matrix is transposed as 8 x 8 elements of 16 bits.
+// Loads four matrices of eight rows of 16 bytes. Each lane passes the address of one row. If
+// `transposed`, each matrix is transposed as a matrix of 8 x 8 elements of 16 bits.
 template <bool transposed>
 __device__ inline void load_matrices(Word (&words)[4], const void* from) {
   const auto address = static_cast<Word>(__cvta_generic_to_shared(from));
