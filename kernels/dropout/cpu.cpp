@@ -10,8 +10,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups =
-    256;  // number of groups (of four elements) whose factors are computed at a time
+constexpr std::int64_t kGroups = 256;  // groups of four elements that are computed at a time
 
 struct Mask {
   std::uint64_t key, step;

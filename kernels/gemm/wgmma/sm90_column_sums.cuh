@@ -1,11 +1,10 @@
 // Computes column sums of C for batch norm while C is in shared memory, in TMA boxes of 64 rows by
-// 128 bytes (sm90_staging.cuh). A column gets two sums: the sum of its elements, and the sum of
-// their products with the elements of another box. The other box may be the same box; then these
-// are squares.
+// 128 bytes (sm90_staging.cuh). A column gets two sums: of its elements, and of the products of its
+// elements with those of a second box. If the second box is the same box, the products are squares.
 //
 // A consumer warpgroup keeps the sums in registers as long as its tiles are in the same columns of
-// C, then adds them to its own slot in device memory. The order of additions is fixed, so every run
-// gives the same bits. Device code, sm_90a only.
+// C. Then it adds them to its own slot in device memory. The order of additions is fixed, so every
+// run gives the same bits. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -42,8 +41,8 @@ class ColumnSums {
     }
   }
 
-  // Adds a box, whose first element is at column `chunk` * kWidth of the tile and at row `row` of
-  // C. Set `squares` if `other` is the same box.
+  // Adds a box. The box begins at column `chunk` * kWidth of the tile and at row `row` of C. Set
+  // `squares` if `other` is the same box.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -51,7 +50,7 @@ class ColumnSums {
                         : add_rows<squares, false>(chunk, box, other, row);
   }
 
-  // Adds the sums to the slot. Call this after the last tile.
+  // Adds the sums in registers to the slot. Call this after the last tile.
   __device__ void flush() {
     if constexpr (enabled) {
       const int end = min(n_, column_ + Config::columns);
@@ -70,7 +69,7 @@ class ColumnSums {
 
  private:
   static constexpr bool kHalves = Config::element_bytes == 2;  // true for bf16, false for f32
-  // The number of columns of a box. Each of the four warps adds up a quarter of them.
+  // The number of columns of a box. Each of the four warps sums a quarter of them.
   static constexpr int kWidth = Config::box_columns;
 
   template <bool squares, bool all_count>
@@ -80,7 +79,7 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // Returns the tile's column to which sums_[sum] belongs.
+  // Returns to which column of the tile sums_[sum] belongs.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;

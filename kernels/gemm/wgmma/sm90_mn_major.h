@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// The tiles for tf32 operands whose k is not contiguous. Plan::tile numbers them after those of
-// kSm90Tiles. A tile has a longer side x and a shorter side y, and either side can be m.
+// The tiles for tf32 operands whose k is not contiguous. Plan::tile counts them after the tiles of
+// kSm90Tiles. A tile has a longer side x and a shorter side y. Either side can be m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
@@ -27,8 +27,8 @@ inline bool is_mn_major(const Problem& p) {
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Returns the expected microseconds of a product that moves `bytes`. With `has_partials`, another
-// kernel adds partial sums.
+// Returns the expected microseconds of a product that moves `bytes` bytes. With `has_partials`,
+// this includes another kernel that adds up partial sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
 // Stores the results of a plain product: Whole stores elements of C, and Partial stores raw sums.

@@ -1,8 +1,8 @@
 // wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T
 // + (accumulate ? D : 0) with fp32 accumulation (PTX ISA, "Asynchronous Warpgroup Level Matrix
-// Instructions"). Matrix descriptors name operands in shared memory; with tf32, A may be in
-// registers. tf32 needs k contiguous in shared memory and ignores the low 13 bits of each word.
-// Device code, sm_90a only.
+// Instructions"). Operands are in shared memory and are passed as matrix descriptors; with tf32, A
+// may be in registers. tf32 requires k contiguous in shared memory, and ignores the low 13 bits of
+// each word. Device code, sm_90a only.
 //
 // In lane l of warp w, d[4 j + 2 h + i] is the element of D in row 16 w + l / 4 + 8 h and column 8
 // j + 2 (l % 4) + i.
@@ -64,8 +64,9 @@ struct Wgmma;
 #define CONVOY_ACC_96 CONVOY_ACC_80, CONVOY_ACC8(80), CONVOY_ACC8(88)
 #define CONVOY_ACC_128 CONVOY_ACC_96, CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
 
-// The operands after the accumulators: descriptors a and b, `accumulate` and, for bf16, whether m
-// is contiguous in a, and n in b. The last five arguments are their placeholders in the text.
+// The operands after the accumulators are the descriptors a and b, `accumulate` and, for bf16, two
+// flags: whether m is contiguous in a, and n in b. The macro's last five arguments are their
+// placeholders in the text of the instruction.
 #define CONVOY_WGMMA_BF16(n, words, at_a, at_b, at_accumulate, at_a_major, at_b_major)              \
   template <bool a_mn_major, bool b_mn_major>                                                       \
   __device__ static void bf16(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
@@ -85,8 +86,8 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
-// Here A is in registers. Lane l has its rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows
-// at k = l % 4 + 4.
+// In this variant, A is in registers. Lane l passes rows l / 4 and l / 4 + 8 of A at k = l % 4, and
+// then the same rows at k = l % 4 + 4.
 #define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
   __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
                               int accumulate) {                                                     \
