@@ -1,5 +1,5 @@
-// Normalises images on the device. A thread makes whole pixels of y. If the channels of a pixel
-// fill 8 or 16 bytes, it writes the pixel with one store.
+// Normalises images on the device. A thread computes whole pixels of y. If the channels of a pixel
+// fill 8 or 16 bytes, the thread writes the pixel with one store.
 #include "kernels/device/blank.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,8 +8,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// How many pixels of a sample a thread makes. It reads the sample's transform only once for all of
-// them.
+// How many pixels of a sample a thread computes. It reads the sample's transform only once for all
+// of them.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {
@@ -19,7 +19,7 @@ struct Images {
   Divider columns, blocks;  // divide by the columns of an image, and by its thread blocks
 };
 
-// Returns only those fields of a transform that is_blank() reads.
+// Copies only those fields of a transform that is_blank() reads.
 __device__ SampleTransform blank_part(const SampleTransform& from) {
   SampleTransform part;
   part.flip = from.flip;

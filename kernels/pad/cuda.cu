@@ -1,4 +1,5 @@
-// Pads images on the device. A thread has one pack of the channels of an output pixel.
+// Pads images on the device. A thread computes one pack (16 bytes) of the channels of an output
+// pixel.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/pad/pad.h"

@@ -1,6 +1,5 @@
-// Softmax cross-entropy on the host. A thread takes one row at a time and stores the row's metrics
-// in the workspace. The metrics are added in the order of the rows, whatever the number of threads
-// is.
+// Softmax cross-entropy on the host. Threads compute one row at a time and store its metrics in the
+// workspace. The metrics are then added in the order of the rows, for any number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +11,9 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Counts the classes that rank before the label: those with a larger logit, with an equal logit and
-// a lower index, or with a NaN. If the label's own logit is NaN, all classes rank before it.
+// Counts the classes that rank before the label: those with a larger logit, those with an equal
+// logit and a lower index, and those with a NaN. If the label's own logit is NaN, all classes rank
+// before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   const float own = logits[label];
   std::int64_t before = 0;

@@ -1,5 +1,5 @@
-// Softmax cross-entropy on the device. A block has one row, and the block that finishes last adds
-// up the metrics.
+// Softmax cross-entropy on the device. A block computes one row. The block that finishes last adds
+// up the metrics of all rows.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/device/cuda_resident.h"
