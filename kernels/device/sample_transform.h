@@ -6,7 +6,6 @@
 // reads nothing outside its window. A batch holds the bytes of only a part of the region, called
 // the cut: the pixels that resampling needs. If JPEG's scaled decoding is used, "the image" always
 // means the reduced image.
-// throughout.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,6 @@
 // The functions that make kernels (kernel.h) measure before the first step, because measuring
 // allocates and synchronises. Without a file, they choose the kernel that they expect to be the
 // fastest. Only one thread at a time may use the functions below.
-// may use these functions.
 #pragma once
 
 #include <filesystem>
