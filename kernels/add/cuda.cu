@@ -16,8 +16,7 @@ struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    // The first two tensors' elements are both loaded before the addition, so that the two loads
-    // overlap.
+    // Both packs are loaded before the addition, so that the two loads overlap.
     Pack<T, V> first, second;
   };
   const void* of[kMost];

@@ -44,7 +44,7 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
-  // A function that takes the place of the ReLU. It cannot be combined with relu or residual.
+  // An activation function in place of the ReLU. It cannot be combined with relu or residual.
   std::optional<ActivationProblem> activation = std::nullopt;
   bool residual = false;         // forward adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks
@@ -52,7 +52,8 @@ struct BatchNormProblem {
   // backward_reduce also outputs g, the gradient before the ReLU or activation (formula above).
   // Required with second_gradient, and with relu and residual together.
   bool write_gradient = false;
-  // x has a second consumer. backward adds dx2, the gradient of that consumer, to dx.
+  // x is also read by a second operation. backward adds dx2, the gradient from that operation, to
+  // dx.
   bool second_input_gradient = false;
   // Inference takes mean and beta as 0, so that y is linear in x. The same operation then also
   // turns dy into the gradient dx = gamma invstd dy.

@@ -13,8 +13,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The samples are divided into this many pieces, each of which is summed on its own, whatever the
-// number of threads is. So the bits of the sums do not depend on the number of threads.
+// The samples are divided into this many pieces, for every number of threads, and each piece is
+// summed separately. So the bits of the sums do not depend on the number of threads.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {
@@ -84,7 +84,7 @@ void for_each_part(const Pass& pass, int block, const Task& task) {
     task(pass.part(begin, std::min(size, pass.pixels - begin), block), factors);
 }
 
-// Writes the activation's derivative at each normalised pixel to `to`.
+// Writes to `to` the activation's derivative at the normalised value of each element.
 void differentiate_pixels(const ActivationProblem& activation, const Pass& pass, int block,
                           std::int64_t channel, float* to) {
   Pass normalised = pass;

@@ -1,5 +1,5 @@
-// The passes of batch_norm/cpu.cpp over one channel block of one sample. They are compiled for each
-// set of vector instructions (CONVOY_VECTORISED, parallel.h).
+// Loops of batch_norm/cpu.cpp over one channel block of one sample. They are compiled for each set
+// of vector instructions (CONVOY_VECTORISED, parallel.h).
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace convoy::kernels::cpu {
 
-// Describes every layout as [n][blocks][pixels][block], where `block` is the number of channels in
-// a block (1 in row_major). Lanes beyond `channels` are padding.
+// Describes a tensor of any layout as [n][blocks][pixels][block]. `block` is the number of channels
+// in a block (1 in row_major). In the last block, lanes beyond `channels` are padding.
 struct Geometry {
   std::int64_t n, channels, blocks, pixels;
   int block;
@@ -57,7 +57,7 @@ struct Pass {
   float* out;
   Coefficients with;
   std::int64_t pixels;
-  const float* factors = nullptr;  // the activation's derivatives, if Mask is `factors`
+  const float* factors = nullptr;  // for Mask::factors: the derivatives of the activation
 
   // Returns the pass over `count` of the pixels, from pixel `begin` on.
   Pass part(std::int64_t begin, std::int64_t count, int block) const {
@@ -70,11 +70,12 @@ struct Pass {
   }
 };
 
-// Adds the elements of x to `sum` and their squares to `squares`, which have `block` values each.
+// Adds the elements of x to `sum` and their squares to `squares`. Both have one value per channel
+// of the block.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
-// Adds the sums of g and of g (x - mean) to `sum` and `product`. Writes g to `out` if `second`
-// (there is a dy2) or `write` is set.
+// Adds g to `sum` and g (x - mean) to `product`, per channel of the block. Writes g to `out` if
+// `second` is set (there is a dy2) or `write` is set.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
 void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second);

@@ -22,14 +22,14 @@ struct ColumnGrid {
   int channels;          // elements of a pixel; fewer than `columns` if pixels are joined
   int tile, tile_shift;  // width of a block in packs, which is a power of two, and its logarithm
   int tiles, height;     // tiles: blocks across a row; height: rows that a block reads at a time
-  int row_blocks;        // how many blocks divide the rows among themselves
+  int row_blocks;        // how many thread blocks divide the rows among themselves
   std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: the rows and pixels of one sample
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
   __host__ __device__ bool joins_pixels() const { return columns != channels; }
   // Returns the number of partial sums: two per row block and column.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
-  // Returns how many tickets (cuda_resident.h) finish_sums() needs for one member.
+  // Returns how many tickets (counters, cuda_resident.h) finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
   __device__ int channel_of(int column) const {
     while (column >= channels) column -= channels;
@@ -37,7 +37,7 @@ struct ColumnGrid {
   }
 };
 
-// Returns how many pixels of an image a row of the matrix has.
+// Returns how many pixels are joined to one row of the matrix.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
 // Divides the rows among blocks of `threads` threads, so that a thread has at most `rows_a_thread`
@@ -66,7 +66,8 @@ inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, in
   return grid;
 }
 
-// Describes the mask of a ReLU: one byte per pack of the activation, one bit per element.
+// Describes the mask of a ReLU, which has one byte per pack of the activation and one bit per
+// element.
 inline TensorDesc relu_mask_of(const TensorDesc& y) {
   TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
   const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
@@ -98,8 +99,8 @@ struct Place {
   bool active;
 };
 
-// Returns the calling thread's place. With `from_end`, the first blocks to run take the last rows,
-// which the previous pass has left in the L2 cache.
+// Returns which part of the matrix the calling thread computes. With `from_end`, the blocks that
+// start first compute the last rows, which the previous pass has left in the L2 cache.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);

@@ -5,7 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A Source for statistics() (cuda_statistics.cuh) that reads a matrix from memory.
+// A Source for the kernel statistics() (cuda_statistics.cuh) that reads the matrix from memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -24,7 +24,8 @@ struct Matrix {
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
-  // y is null unless the mask is from_y. dy2 is the gradient of a second consumer of y, or null.
+  // y is null unless the mask is from_y. dy2 is the gradient from a second operation that reads y,
+  // or null.
   const void *x, *dy, *y, *dy2;
   const std::uint8_t* bits;  // the bits of the ReLU's mask, or null
   const double* sums;

@@ -97,7 +97,7 @@ inline std::size_t partial_bytes(const ColumnGrid& grid) {
   return sizeof(float) * static_cast<std::size_t>(grid.partials()) + sizeof(double) * of_columns;
 }
 
-// Returns the grid of statistics(), which has two blocks per multiprocessor.
+// Returns the grid of statistics(), with at most two blocks per multiprocessor.
 inline ColumnGrid statistics_grid(const ImageExtents& e, DType type, int rows_a_thread) {
   return column_grid(e, type, kReduceThreads, rows_a_thread, 2 * kMultiprocessors);
 }

@@ -26,7 +26,7 @@ CONVOY_KERNEL(channel_shuffle, ShuffleProblem);
 // For each channel of the output, says which channel of the input it copies.
 struct ChannelMap {
   std::int64_t in, out;      // how many channels the input and the output have
-  std::int64_t first, last;  // output channels in [first, last) copy a channel, the others are zero
+  std::int64_t first, last;  // output channels in [first, last) are copied; the others are zero
   std::int64_t shift;        // in a slice: the input channel minus the output channel
   std::int64_t groups;       // the number of groups of a shuffle; 1 for a slice
 

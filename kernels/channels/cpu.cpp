@@ -6,8 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Returns whether the output's block is a whole block of the input. Lanes that are padding in both
-// blocks count as equal.
+// Returns whether output block `block` equals one block of the input. Two lanes that are both
+// padding count as equal.
 template <int kLanes>
 bool stays_together(const ChannelMap& map, std::int64_t block) {
   const std::int64_t first = map.source(block * kLanes);

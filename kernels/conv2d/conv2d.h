@@ -35,8 +35,8 @@ struct Conv2dProblem {
   // forward also writes sums, f64 [2, K]. They are the batch_norm_statistics of y over the first
   // control->valid samples.
   bool statistics = false;  // only the reference and CUDA support it
-  // Set if forward runs again in a step that recomputes activations, and its sums are already
-  // known. The request then has no output for sums. The kernel is the same, so y has the same bits.
+  // Set if forward runs again in a step that recomputes activations. `sums` is then known already,
+  // and is not an output of the request. The kernel is the same, so y has the same bits.
   bool sums_known = false;
   // backward_data gives the gradient before a ReLU whose output is x: dx is 0 wherever x is not
   // above 0.
@@ -62,8 +62,8 @@ struct Conv2dProblem {
 // Returns whether forward has sums among its outputs.
 constexpr bool writes_sums(const Conv2dProblem& problem) { return problem.statistics && !problem.sums_known; }
 
-// Returns [N, K, P, Q]. Throws if `groups` does not divide the channels, or if the filter does not
-// fit.
+// Returns [N, K, P, Q]. Throws std::invalid_argument if `groups` does not divide the channels, or
+// if the filter does not fit.
 Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Shape& weights);
 
 CONVOY_KERNEL(conv2d_forward, Conv2dProblem);

@@ -69,8 +69,8 @@ constexpr std::int64_t kPieces = 8;
 
 template <int kLanes>
 Kernel make(const Geometry& g, bool bias, const TensorDesc& dweights) {
-  // The workspace has the sums of the pieces, [kPieces][blocks of channels][taps, and the
-  // bias][kLanes], and then dweights in row_major.
+  // The workspace has the sums of the pieces, [kPieces][blocks of channels][rows][kLanes], and then
+  // dweights in row_major. The rows are the taps and, with `bias`, the bias.
   const std::int64_t rows = g.taps() + bias, all = kPieces * g.x.blocks * rows * kLanes;
   const auto body = [=](const BoundOperands& b) {
     auto* const sums = b.scratch<double>();

@@ -80,7 +80,7 @@ struct Task {
 };
 
 // Says how an engine runs a task. `product` has the kernel family, the tile shape and the number of
-// splits.
+// splits of k.
 struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
@@ -123,8 +123,8 @@ bool supports(Engine engine, const Task& task);
 constexpr bool is_fallback(Engine engine) { return engine == Engine::direct || engine == Engine::gathered; }
 // Returns all plans that are worth timing. The plan that is expected to be the fastest comes first.
 std::vector<Plan> candidates(Engine engine, const Task& task);
-// Returns the plans of all engines. The plan that is expected to be the fastest comes first. There
-// is always at least one.
+// Returns the plans of all engines, at least one. The plan that is expected to be the fastest comes
+// first.
 std::vector<Plan> candidates(const Task& task);
 // Returns the first `of_each_engine` plans of each engine. Fallbacks are included only if they may
 // be the fastest.

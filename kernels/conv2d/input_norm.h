@@ -10,7 +10,7 @@
 
 namespace convoy::kernels {
 
-// The positions of operands in the request.
+// The positions in the request of the operands of input_norm.
 enum InputNormInput : int {
   norm_x_at = 2,
   norm_sums_at,

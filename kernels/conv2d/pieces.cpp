@@ -9,7 +9,7 @@
 namespace convoy::kernels {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // of buffers in the workspace
+constexpr std::size_t kAlignment = 256;  // alignment of buffers in the workspace, in bytes
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

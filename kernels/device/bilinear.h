@@ -68,7 +68,7 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_taps(const AxisMap& axis, std::i
   return taps;
 }
 
-// Returns a normalised weight in units of 2^-kWeightBits.
+// Returns the weight of a tap in units of 2^-kWeightBits. The weights of an output add up to 1.
 CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps, std::int32_t tap) {
   const double weight = unnormalised_weight(taps, tap);
   return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));

@@ -14,15 +14,15 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int kMostSumLanes = 32;
 
 // The grid for `segments` matrices of `rows` x `channels`, one after the other in memory. Each
-// matrix (segment) has its own sums.
+// matrix (segment) gets sums of its own.
 struct SumGrid {
   std::int64_t segments, rows;
   int channels;
   // lanes: how many packs of a row one block reads, a power of two. shift: its logarithm.
   int lanes, shift;
-  int tiles;       // blocks side by side that cover all channels
+  int tiles;       // blocks that cover all channels of a row
   int height;      // rows that a block reads at the same time
-  int row_blocks;  // blocks that share the rows of one segment
+  int row_blocks;  // blocks that divide the rows of one segment
 
   unsigned blocks() const { return static_cast<unsigned>(segments * row_blocks * tiles); }
   std::int64_t partials(int sums) const { return segments * row_blocks * sums * channels; }
@@ -31,8 +31,8 @@ struct SumGrid {
   }
 };
 
-// Returns the grid for packs of `width` channels. `width` is 1 if the channels do not fill whole
-// packs.
+// Returns the grid for threads that read packs of `width` channels. `width` is 1 if the channels do
+// not fill whole packs.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, int width) {
   constexpr int kRowsAThread = 4, kMostBlocks = 8 * kMultiprocessors;
   SumGrid grid{segments, rows, static_cast<int>(channels), 1, 0, 0, 0, 0};

@@ -1,4 +1,4 @@
-// Host code that cuda.cu files share. It makes a Kernel from a function that enqueues work, checks
+// Host code that the cuda.cu files share: makes a Kernel from a function that enqueues work, checks
 // layouts and element types of activations, and computes grid sizes.
 #pragma once
 
@@ -57,11 +57,11 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
 // std::invalid_argument if the operand has another layout.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
-// Returns the element type, f32 or bf16, that all operands must share. Throws std::invalid_argument
-// if they do not.
+// Returns the element type of all operands, f32 or bf16. Throws std::invalid_argument if they do
+// not all have the same.
 DType common_dtype(std::string_view operation, const std::vector<const TensorDesc*>& descs);
 
-// Throws std::invalid_argument for counts of 2^31 and more, because kernels count in 31 bits.
+// Throws std::invalid_argument if `count` is 2^31 or more, because kernels count in 31 bits.
 void require_below_2g(std::string_view operation, std::int64_t count);
 
 // The number of multiprocessors of the reference GPU. It is a constant, so that the order of a sum
@@ -82,7 +82,7 @@ inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Returns the number of blocks of a loop over `items` with one thread per item, up to the largest
+// Returns how many blocks a loop over `items` needs if each item has a thread, up to the largest
 // grid. In loops that memory bandwidth limits, many short blocks are 8 % faster than few long ones.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));

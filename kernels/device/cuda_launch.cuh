@@ -1,5 +1,5 @@
-// Launches device code from cuda.cu files, with a check after every launch. with_packing chooses
-// the template's element type and width at run time.
+// Launches kernels from cuda.cu files, and checks for an error after every launch. with_packing()
+// turns an element type and a width that are known at run time into template arguments.
 #pragma once
 
 #include <stdexcept>

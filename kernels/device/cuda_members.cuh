@@ -11,7 +11,7 @@
 
 namespace convoy::kernels::cuda {
 
-// Returns the address `offset` bytes after `pointer`, or null for null.
+// Returns the address `offset` bytes after `pointer`, or null if `pointer` is null.
 template <typename T>
 __device__ __forceinline__ T* moved(T* pointer, std::ptrdiff_t offset) {
   auto* const bytes = static_cast<char*>(const_cast<void*>(static_cast<const void*>(pointer)));

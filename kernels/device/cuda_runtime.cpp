@@ -110,8 +110,8 @@ std::shared_mutex& capture_lock() {
 
 CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record) {
   const std::shared_lock lock(capture_lock());
-  // In ThreadLocal mode, most calls that are forbidden during a capture fail only if the capturing
-  // thread makes them. capture_lock() keeps away the calls that no thread may make.
+  // In ThreadLocal mode, most calls that are forbidden during a capture fail only in the capturing
+  // thread. The lock excludes the calls that no thread may make during a capture.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
   try {

@@ -88,7 +88,7 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
-  // Call it in a capture. The graph then records the event each time it reaches this point.
+  // For use in a capture: the graph records the event each time it reaches this point.
   void record_in_graph(cudaStream_t stream) const;
   void make_wait(cudaStream_t stream) const;  // orders later work on `stream` after the record
   void synchronize() const;
@@ -118,13 +118,13 @@ class StreamPool {
 using CudaGraph = std::unique_ptr<CUgraph_st, detail::DestroyGraph>;
 
 // Captures the work that `record` enqueues on `stream`, without running it. `record` must neither
-// synchronise nor allocate. If it throws, the capture ends and the exception goes on.
+// synchronise nor allocate. If it throws, the capture ends and the exception is passed on.
 CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record);
 
 // Work that is captured once and launched as one unit. The function `record` enqueues the work on
-// the stream that it gets. It may use other streams only after they wait for an event of this
-// stream, and must join them again by an event or by join_later(). It must neither synchronise nor
-// allocate.
+// the stream that is passed to it. Other streams may only be used after they wait for an event of
+// this stream. This stream must wait for them at the end, by an event or by join_later(). `record`
+// must neither synchronise nor allocate.
 class CapturedGraph {
  public:
   CapturedGraph() = default;

@@ -34,7 +34,7 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. The instruction keeps its default
+// Arrives at the same barrier in block `rank` of the cluster. The instruction has its default
 // scope, because cluster scope would flush L1 and halve the rate of the wgmma kernels.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
@@ -72,8 +72,8 @@ __device__ inline void cluster_sync() {
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Waits at barrier `id` until `threads` threads of the block are there. __syncthreads uses barrier
-// 0.
+// Waits at barrier `id` until `threads` threads of the block have arrived. __syncthreads() uses
+// barrier 0.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -120,7 +120,7 @@ __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::
       : "memory");
 }
 // Loads a column of pixels through an im2col map of an NHWC tensor. (c, w, h, n) are the
-// coordinates of the first pixel; (s, r) is the tap's offset inside the filter, in width and
+// coordinates of the first pixel. (s, r) is the offset of the tap in the filter, in width and
 // height.
 __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w,
                                    int h, int n, std::uint16_t s, std::uint16_t r) {
@@ -154,8 +154,8 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until TMA has read the sources of all store groups but the last `pending`, so that they may
-// be overwritten.
+// Waits until TMA has read the sources of all groups of stores except the last `pending` groups.
+// The sources may then be overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");

@@ -17,8 +17,8 @@ constexpr int kInFlight = 8;
 
 struct Piece {
   std::uint64_t* device;
-  // offset: the field's place in the slot, in bytes. words: the 8-byte words of the field in one
-  // member (Members, kernel.h).
+  // offset: the byte of the slot at which the field begins. words: how many 8-byte words the field
+  // has for one member (Members, kernel.h).
   std::size_t offset, words;
 };
 struct Pieces {

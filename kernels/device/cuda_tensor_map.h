@@ -22,10 +22,10 @@ namespace convoy::kernels {
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
-// An NHWC tensor as TMA reads it for an im2col matrix, in boxes of `pixels` positions by `channels`
-// channels with the 128-byte swizzle. Along each axis, positions run from `first` on in steps of
-// `step`. There are `across` positions in a row of an image, and `down` such rows. Positions
-// outside the tensor read as zeros.
+// An NHWC tensor, as TMA reads it for an im2col matrix. A box has `pixels` positions by `channels`
+// channels, with the 128-byte swizzle. Along each axis, positions begin at `first` and have a
+// distance of `step`. A row of an image has `across` positions, and an image has `down` rows of
+// positions. Positions outside the tensor are read as zeros.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;

@@ -1,4 +1,4 @@
-// Figures of particular GPU models. No other file depends on a model's figures. The rates are the
+// Figures of particular GPU models; all other files are independent of them. The rates are the
 // highest that were measured, for large matrix products and for a copy within the device's memory.
 #pragma once
 

@@ -105,8 +105,8 @@ struct ImageExtents {
 };
 ImageExtents image_extents(const Shape& shape);
 
-// Returns how many channels of a pixel are neighbours in memory: 16 or 8 in a blocked layout, 1 in
-// row_major. Throws for other layouts.
+// Returns how many channels of a pixel lie next to each other in memory: 16 or 8 in a blocked
+// layout, 1 in row_major. Throws for other layouts.
 std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc);
 // Sets the padding channels of a blocked f32 buffer to zero. Does nothing for other layouts.
 void clear_channel_padding(const TensorDesc& desc, float* data);

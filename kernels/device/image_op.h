@@ -33,8 +33,8 @@ struct ImageOp {
   bool operator==(const ImageOp&) const = default;
 };
 
-// The largest height and width of images with operations, because products with `matrix` use 31
-// bits.
+// The largest height and width of images with operations. Within this limit, results of `matrix`
+// fit into 31 bits.
 inline constexpr int kMostImageOpExtent = 8192;
 
 }  // namespace convoy::kernels

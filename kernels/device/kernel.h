@@ -54,7 +54,7 @@ struct StepControl {
   // current part, and `share` is its number of real samples divided by the step's.
   std::int32_t part = 0;
   float share = 1;
-  Hyperparameters hyperparameters;  // the same in all steps
+  Hyperparameters hyperparameters;  // the same in all steps of a training
 };
 
 struct KernelRequest {
@@ -126,7 +126,8 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   }                                                                  \
   static_assert(true, "takes the semicolon")
 
-// Declares the makers of an operation and name(backend, problem, request), which picks one of them.
+// Declares the makers of an operation, and name(backend, problem, request), which calls one of
+// them.
 #define CONVOY_KERNEL(name, Problem)                           \
   namespace cpu {                                              \
   Kernel name(const Problem& problem, KernelRequest& request); \

@@ -22,7 +22,7 @@ struct MixParameters {
 static_assert(std::is_trivially_copyable_v<MixParameters>);
 inline constexpr int kMixWords = sizeof(MixParameters) / sizeof(std::int32_t);
 
-// Returns the partner of a valid sample: the next sample, or the first one for the last sample.
+// Returns the partner of a valid sample: the next sample, or the first sample for the last one.
 CONVOY_HOST_DEVICE constexpr std::int32_t mix_partner(std::int32_t sample, std::int32_t valid) {
   return sample + 1 < valid ? sample + 1 : 0;
 }

@@ -19,8 +19,8 @@ const dnnl::stream& stream();
 // to every primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// oneDNN's versions 2 and 3 differ in how descriptors of primitives are made and how a descriptor's
-// extents are read. The following functions hide the difference.
+// oneDNN's versions 2 and 3 differ in how primitive descriptors are made, and in how the extents of
+// a descriptor are read. The functions below hide the difference.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
@@ -46,7 +46,7 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.
 dnnl::memory::data_type type_of(DType type);
 dnnl::memory::dims dims_of(const Shape& shape);
 
-// Returns the descriptor of a tensor that has a layout.
+// Returns the descriptor of a tensor whose layout is not open.
 dnnl::memory::desc desc_of(const TensorDesc& tensor);
 // Describes the tensor with other extents over the same bytes, such as [G, K / G, ...] for grouped
 // weights.
@@ -92,7 +92,7 @@ class Sequence {
   // Returns `target` if it has the wanted layout, else a temporary buffer in this layout. The
   // caller must then copy the buffer to `target`.
   Buffer same_or_temporary(const Buffer& target, const dnnl::memory::desc& wanted);
-  // Adds a primitive, whose scratchpad becomes one of the arguments.
+  // Adds a primitive to the sequence. The function itself adds the scratchpad to the arguments.
   void add(const dnnl::primitive_desc_base& primitive, Arguments arguments);
   void reorder(const Buffer& from, const Buffer& to);
   // Returns `buffer` if it has the wanted layout, else a temporary buffer into which a copy in this

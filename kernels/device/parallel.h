@@ -1,5 +1,5 @@
-// Loops over all cores for cpu.cpp files, and a macro that compiles functions for several sets of
-// vector instructions.
+// Parallel loops for cpu.cpp files, and a macro that compiles functions for several sets of vector
+// instructions.
 #pragma once
 
 #include <algorithm>

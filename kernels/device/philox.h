@@ -40,7 +40,7 @@ CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, s
   return {{c0, c1, c2, c3}};
 }
 
-// Returns a uniform number in [0, 1) with 24 random bits.
+// Converts a random word to a uniform number in [0, 1), from its upper 24 bits.
 CONVOY_HOST_DEVICE inline float uniform(std::uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1p-24f;
 }

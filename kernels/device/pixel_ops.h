@@ -100,8 +100,8 @@ CONVOY_HOST_DEVICE inline Rgb saturated(Rgb from, float factor) {
   return {blend(level, from.red, factor), blend(level, from.green, factor), blend(level, from.blue, factor)};
 }
 
-// Converts to HSV as Pillow's Image.convert does, turns the hue, and converts back. Hue, saturation
-// and value are rounded to bytes on the way.
+// Converts to HSV as Pillow's Image.convert does, adds `turn` to the hue, and converts back. Hue,
+// saturation and value are rounded to bytes in between.
 CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int r = from.red, g = from.green, b = from.blue;
   const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);

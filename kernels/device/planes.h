@@ -49,7 +49,7 @@ auto with_lanes(std::int64_t lanes, Visit visit) {
 // terms in float, and the sums of the runs in double. Use this in CONVOY_VECTORISED functions.
 template <int kLanes, typename Term>
 [[gnu::always_inline]] inline void sum_plane(std::int64_t pixels, const Term& term, double* sums) {
-  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // independent sums
+  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // number of sums that are added up independently
   constexpr std::int64_t kRun = 256 * kWidth;
   const std::int64_t count = pixels * kLanes;
   for (std::int64_t begin = 0; begin < count; begin += kRun) {

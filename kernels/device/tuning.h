@@ -19,7 +19,7 @@ enum class Mode {
   measure,  // makers measure if the file has no entry, and keep the result
 };
 
-// Uses the file's choices from now on. In mode `measure` the file may be missing. Throws
+// Makes find() and measures() use this file. In mode `measure` the file may be missing. Throws
 // std::runtime_error, with the file's name, if the file cannot be read.
 void use(const std::filesystem::path& file, Mode mode);
 void stop();

@@ -15,7 +15,7 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's recommendation for Hopper
 
 void check(cublasStatus_t status, const char* expression) {
   if (status != CUBLAS_STATUS_SUCCESS)

@@ -27,7 +27,7 @@ enum class Rung : std::uint8_t {
   // overlap arithmetic.
   register_tiles,
   mma_sync,  // tensor cores with mma.sync, on any chip from sm_80 on
-  wgmma,     // Hopper's wgmma, fed by TMA, warp-specialised and persistent
+  wgmma,     // Hopper's wgmma with operands loaded by TMA; warp-specialised, persistent
   cublas,    // NVIDIA's library, for comparison
 };
 inline constexpr Rung kRungs[] = {Rung::elementwise, Rung::shared_tiles, Rung::register_tiles,
@@ -49,8 +49,8 @@ struct Problem {
   bool relu = false;         // applies after the bias is added
   bool column_sums = false;  // also writes the column sums of the stored C and of its squares
 
-  // Returns the problem with missing pitches filled in. Throws std::invalid_argument if no kernel
-  // supports it.
+  // Returns the problem with pitches of 0 replaced. Throws std::invalid_argument if no kernel
+  // supports the problem.
   Problem checked() const;
   std::size_t element_bytes() const { return math == Math::bf16 ? 2 : 4; }
   double operations() const { return 2.0 * double(m) * double(n) * double(k); }
@@ -95,8 +95,8 @@ std::vector<Plan> candidates(Rung rung, const Problem& problem);
 Plan chosen(const Problem& problem);
 // Returns whether one launch of the plan can compute all members (kernels/device/kernel.h).
 constexpr bool takes_members(const Plan& plan) { return plan.rung != Rung::cublas; }
-// Binds a plan to its buffers. A launch enqueues on its stream and allocates nothing. It can be
-// captured.
+// Binds a plan to its buffers. A launch only enqueues work on its stream and allocates nothing, so
+// it can be captured.
 Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers);
 
 }  // namespace convoy::kernels::gemm

@@ -62,7 +62,7 @@ inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(prob
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
 }
-// Adds up the splits in order and applies the epilogue.
+// Adds up the partial sums of the splits of k, in order, and applies the epilogue.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream, Members members);
 

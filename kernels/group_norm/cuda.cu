@@ -11,7 +11,7 @@ struct Groups {
   int samples, channels, groups;
   std::int64_t pixels;
   float epsilon;
-  // For divisions by the packs of a pixel, by the pixels of a sample, and by the channels of a
+  // For divisions by the number of packs in a pixel, of pixels in a sample, and of channels in a
   // group.
   Divider packs, sample, of_group;
 
@@ -81,8 +81,8 @@ struct Gradients {
   }
 };
 
-// Computes the moments of all groups, one group per thread, from sums of x and of x^2: [2, samples,
-// channels].
+// Computes the moments of all groups, one group per thread. `sums` has the sums of x and of x^2,
+// [2, samples, channels].
 __global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, moments);
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -160,7 +160,7 @@ Groups groups_of(const GroupNormProblem& problem, const ImageExtents& e, int wid
           problem.epsilon,       Divider(e.c / width),  Divider(e.pixels()), Divider(e.c / problem.groups)};
 }
 
-// The workspace: sums f64 [2, N, C], means f32 [2, N groups] for backward, and partial sums.
+// The workspace: sums (f64 [2, N, C]), means for backward (f32 [2, N groups]), and partial sums.
 struct Workspace {
   double* sums;
   float *means, *partials;

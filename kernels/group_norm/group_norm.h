@@ -19,8 +19,8 @@ struct GroupNormProblem {
 CONVOY_KERNEL(group_norm_forward, GroupNormProblem);
 CONVOY_KERNEL(group_norm_backward, GroupNormProblem);
 
-// Check what all backends require: the number, shapes and types of the operands, and the layouts of
-// the operands that are not images.
+// Check the number, shapes and types of the operands, and the layouts of gamma, beta and other
+// vectors. All backends require these.
 void require_group_norm_forward(const GroupNormProblem& problem, KernelRequest& request);
 void require_group_norm_backward(const GroupNormProblem& problem, KernelRequest& request);
 

@@ -18,7 +18,7 @@ struct Image {
   __device__ int pixels() const { return height * width; }
 };
 
-// Data that the threads of a block share.
+// The shared memory of a block.
 template <int kChannels>
 struct Shared {
   std::uint8_t table[kChannels][256];  // maps each level (0 to 255) to its new level
@@ -251,7 +251,8 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        // Sums over three rows, for the 12 bytes of this word and of the words next to it.
+        // Column by column, sums over three rows: of the 12 bytes of this word and its two
+        // neighbours.
         int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll

@@ -16,7 +16,8 @@ struct ImageOpsProblem {
   int most = kMostImageOps;
 };
 
-// Throws std::invalid_argument unless operands and problem fit together. Chooses the layouts.
+// Throws std::invalid_argument unless operands and problem fit together. Sets layouts that are
+// open.
 void check_image_ops(const ImageOpsProblem& problem, KernelRequest& request);
 
 CONVOY_KERNEL_WITH_CPU(image_ops_forward, ImageOpsProblem, nullptr);

@@ -36,7 +36,7 @@ struct RowPart {
     for (int k = 0; k < kHeld; ++k)
       if (lane + k * lanes < packs) held[k] = load_pack<V>(row + (lane + k * lanes) * V);
   }
-  // Calls visit(values, pack, k) for the thread's packs. k is the number of a pack in registers.
+  // Calls visit(values, pack, k) for each pack of this thread. k is the pack's index in `held`.
   template <typename Visit>
   __device__ __forceinline__ void for_each(Visit visit) const {
     float value[V];
@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-// The Source of column_sums() (cuda_column_sums.cuh) for dgamma and dbeta, if rows do not fit into
-// registers.
+// The Source of column_sums() (cuda_column_sums.cuh) for dgamma and dbeta. It is used if rows do
+// not fit into registers.
 template <typename T, int V>
 struct ScaleGradient {
   static constexpr int kWidth = V, kSums = 2;
@@ -207,7 +207,7 @@ Rows rows_of(const ImageExtents& e, int width, float epsilon) {
   while (r.lanes < 32 && ceil_div(r.packs, r.lanes) > 3) r.lanes *= 2;
   return r;
 }
-// Returns how many packs a thread keeps in registers, or 0 if they do not fit.
+// Returns how many packs a thread keeps in registers, or 0 if there are too many.
 int held_by(const Rows& r) {
   const auto held = static_cast<int>(ceil_div(r.packs, r.lanes));
   return held <= kMostHeld ? held : 0;

@@ -21,8 +21,8 @@ Shape layer_norm_moments(const Shape& x);
 CONVOY_KERNEL(layer_norm_forward, LayerNormProblem);
 CONVOY_KERNEL(layer_norm_backward, LayerNormProblem);
 
-// Check what all backends require: the number, shapes and types of the operands, and the layouts of
-// the operands that are not images.
+// Check the number, shapes and types of the operands, and the layouts of gamma, beta and other
+// vectors. All backends require these.
 void require_layer_norm_forward(KernelRequest& request);
 void require_layer_norm_backward(KernelRequest& request);
 

@@ -13,7 +13,7 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-// The layer as oneDNN sees it. Without a bias, `bias` is a zero descriptor.
+// oneDNN's descriptors of the layer's operands. Without a bias, `bias` is a zero descriptor.
 struct Layer {
   memory::desc x, weights, y, bias;
 };

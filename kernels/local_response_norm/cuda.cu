@@ -89,7 +89,7 @@ template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w,
                          std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, dy, dx);
-  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
+  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales this thread needs
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
@@ -170,7 +170,7 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
 // single elements, but requires whole packs and short windows.
 struct Plan {
   DType type;
-  int reach;  // kReach of the kernel for packs, or 0 for the kernel for single elements
+  int reach;  // kReach of the kernel for packs; 0 selects the kernel for single elements
   Windows windows;
 };
 

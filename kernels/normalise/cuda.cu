@@ -16,7 +16,7 @@ struct Images {
   int channels, padded, width;  // padded: the channels of y, padding included
   std::uint32_t pixels;         // the pixels of an image
   float scale[kMostImageChannels], shift[kMostImageChannels];
-  Divider columns, blocks;  // divide by the columns of an image, and by its thread blocks
+  Divider columns, blocks;  // divide by the columns of an image, and by the thread blocks per image
 };
 
 // Copies only those fields of a transform that is_blank() reads.
@@ -32,7 +32,7 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
   return part;
 }
 
-// Writes y. kPadded is the number of y's channels if a pixel is written with one store, else 0.
+// Writes y. kPadded is the number of y's channels if one store writes a pixel, else 0.
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,

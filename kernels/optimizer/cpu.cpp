@@ -29,7 +29,7 @@ struct Update {
 CONVOY_VECTORISED void sgd(const Update& u, float* w, const float* gradients, float* velocity,
                            std::int64_t count) {
   const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
-  // One formula serves plain and Nesterov momentum: w -= rate (of_velocity v + of_gradient g).
+  // This formula covers plain and Nesterov momentum: w -= rate (of_velocity v + of_gradient g).
   const float of_velocity = u.nesterov ? momentum : 1, of_gradient = u.nesterov ? 1 : 0;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {

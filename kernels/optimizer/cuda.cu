@@ -40,7 +40,7 @@ struct Settings {
   bool velocity;
 };
 
-// The constants of a segment's update in this step.
+// The constants for updating a segment in this step.
 struct Rates {
   // correction1 is 1 / (1 - beta1 ^ t), and correction2 is 1 / (1 - beta2 ^ t).
   float rate, scale, decay, trust, correction1, correction2;

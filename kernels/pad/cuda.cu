@@ -8,10 +8,10 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Geometry {
-  int h, w;  // the extents of the input
+  int h, w;  // the height and width of the input
   int top, left;
   float value;
-  Divider packs, columns, rows;  // divide by the packs of a pixel, and by the output's width and height
+  Divider packs, columns, rows;  // divide by the packs in a pixel, and by the output's width and height
 };
 
 template <typename T, int V>

@@ -18,7 +18,7 @@ struct Geometry {
   // The number of items. An item is the work of one thread: a pack of channels of one pixel or, in
   // some kernels, of a block of pixels.
   std::int64_t items;
-  // For divisions by the packs of a pixel, and by the items in an image's width and height.
+  // For divisions by the packs in a pixel, and by the items across and down an image.
   Divider packs, columns, rows;
   Divider strides[2];
 };
@@ -41,8 +41,8 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// Returns the geometry of a launch with `rows` x `columns` items per image and packs of `width`
-// channels.
+// Returns the geometry of a launch. An image has `rows` x `columns` items per pack of channels, and
+// a pack has `width` channels.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 

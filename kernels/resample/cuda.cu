@@ -34,7 +34,7 @@ struct Shared {
   // For each column, the weights of its taps, except the first kTapsAtOnce, which are in registers.
   std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
-  // For each row of the tile: the first row of the cut that it needs, and how many rows it needs.
+  // For each output row of the tile: the first row of the cut that it needs, and how many it needs.
   std::int32_t row_first[kTileRows], row_taps[kTileRows];
 };
 
@@ -43,7 +43,7 @@ __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
 
-// Weighted sums of kLanes channels, which can be packed into a word.
+// Weighted sums of kLanes channels of one pixel.
 template <int kLanes>
 struct Sums {
   std::int32_t value[kLanes];
@@ -98,7 +98,7 @@ class Column {
 #pragma unroll 1
     for (int begin = 0; begin < taps; begin += kTapsAtOnce)
 #pragma unroll
-      // The weights after the last tap are 0.
+      // Weights after the last tap are 0.
       for (int tap = begin; tap < begin + kTapsAtOnce; ++tap)
         sums.add(shared_.row_weight[row][tap], shared_.narrowed[(first + tap) & (kRing - 1)][threadIdx.x]);
     return sums.packed();

@@ -1,4 +1,4 @@
-// Computes the target of a row, for the loss kernels of all backends.
+// Computes the target distribution of a row, for the loss kernels of all backends.
 #pragma once
 
 #include "kernels/device/host_kernel.h"

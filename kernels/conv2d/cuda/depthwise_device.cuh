@@ -16,8 +16,7 @@ __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);
 }
 
-// Return the offset in elements of a pixel's first channel, in the tensor of input or output
-// pixels.
+// Return the offset in elements of a pixel's first channel, in the input or in the output tensor.
 __device__ __forceinline__ std::int64_t input_offset(const DepthwiseShape& shape, int sample, int row,
                                                      int column) {
   return ((std::int64_t{sample} * shape.input_h + row) * shape.input_w + column) * shape.channels;
@@ -62,8 +61,8 @@ __device__ __forceinline__ void add_product(float2& sum, float2 a, float2 b) {
   sum.y = fmaf(a.y, b.y, sum.y);
 }
 
-// Applies the ReLU and the mask to two channels of an output pixel and stores them at `offset`.
-// Returns them as they are stored.
+// Applies the ReLU and the mask to two channels of an output pixel, and stores both at `offset`.
+// Returns the stored values, which are rounded to T.
 template <typename T>
 __device__ __forceinline__ float2 store_pair(const DepthwiseCall& call, float2 pair, std::int64_t offset) {
   float value[2] = {pair.x, pair.y};

@@ -1,4 +1,5 @@
-// Chooses the tiles, planes and shared memory of a block for the products (depthwise_products.h).
+// Chooses tiles, planes and shared memory for depthwise convolutions on tensor cores
+// (depthwise_products.h).
 #include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/device/cuda_kernel.h"
 

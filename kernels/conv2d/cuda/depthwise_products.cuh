@@ -1,4 +1,4 @@
-// The kernels of depthwise_products.h.
+// Kernels of depthwise convolutions on tensor cores (depthwise_products.h).
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_planes.cuh"
@@ -26,7 +26,7 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The outputs of one channel in a lane's registers.
+// The part of one channel's outputs that a lane holds in registers.
 using Results = float[2][kPatchRows][4];
 
 template <class F>
@@ -66,7 +66,7 @@ __device__ __forceinline__ void multiply_channel(const Call& call, const bf16* p
   }
 }
 
-// Writes the outputs of a channel to its plane.
+// Writes a lane's outputs of one channel to the plane of this channel.
 template <class F>
 __device__ __forceinline__ void store_channel(const Call& call, const Results& result,
                                               const int (&output)[2][2], Word* plane) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void store_channel(const Call& call, const Results& r
     }
 }
 
-// Computes forward and backward_data.
+// Computes forward and backward_data of a depthwise convolution.
 template <class F, int kSlab, bool sums>
 __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
@@ -246,8 +246,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // Each warp overwrites the planes with its products, one channel at a time: [filter's rows][input
-  // columns][8].
+  // Each warp overwrites the planes with its sums of products, one channel at a time: [rows of the
+  // filter][input columns][8].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

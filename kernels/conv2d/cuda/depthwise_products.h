@@ -14,7 +14,8 @@ namespace convoy::kernels::conv::products {
 inline constexpr int kThreads = 256, kWarps = kThreads / 32;
 inline constexpr int kPatchRows = 4;  // output rows of a patch
 
-// The extents of a patch and of the matrices that give its outputs.
+// The extents of a patch (a rectangle of output pixels) and of the matrices that are multiplied for
+// it.
 template <int filter, int stride, bool transposed>
 struct Form : DepthwiseAxis<filter, stride, transposed> {
   // A patch's input columns are divided into kInputMatrices matrices of 16, and its output columns
@@ -39,18 +40,18 @@ struct Form : DepthwiseAxis<filter, stride, transposed> {
 struct Plane {
   int rows, pitch;             // rows: of one image; pitch: elements from one row to the next
   int words;                   // 4-byte words of a plane
-  cuda::Divider pairs, lines;  // divide by the pairs of pixels in a row, and by `rows`
+  cuda::Divider pairs, lines;  // divide by the number of pixel pairs in a row, and by `rows`
 };
 
 struct Call : DepthwiseCall {
   DepthwiseTiling tiling;
   int slab;             // the channels of a slab
   Plane input, output;  // in forward and backward_data, outputs overwrite the input planes
-  int input_columns;    // input columns that a tile needs
+  int input_columns;    // the input columns that a tile needs
 
   __host__ __device__ bool has_output_planes() const { return direction == Direction::backward_weights; }
-  // After every eight planes there is a gap of this many words. It avoids bank conflicts when a
-  // thread writes channels 0, 8, 16 and so on of a pixel.
+  // After every eight planes there is a gap of this many words. The gap avoids bank conflicts when
+  // a thread writes channels 0, 8, 16 and so on of a pixel.
   __host__ __device__ int skew_words() const { return 256 / slab; }
   __host__ __device__ int words_of(const Plane& plane) const {
     return slab * plane.words + slab / 8 * skew_words();

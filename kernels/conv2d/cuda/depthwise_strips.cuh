@@ -1,4 +1,4 @@
-// The kernels of depthwise_strips.h.
+// Kernels of depthwise convolutions by strips (depthwise_strips.h).
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_slide.cuh"
@@ -23,7 +23,7 @@ __device__ __forceinline__ void store_line(const Call& call, const float2 (&line
   }
 }
 
-// Computes forward and backward_data.
+// Computes forward and backward_data of a depthwise convolution.
 template <typename T, class S, bool sums>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forward, S::kFilter))
     depthwise_strips(const __grid_constant__ Call call) {

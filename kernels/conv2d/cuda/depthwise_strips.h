@@ -16,7 +16,7 @@ inline constexpr int kMostLanes = 32;     // the most pairs of channels of a blo
 struct Call : DepthwiseCall {
   int lanes, strips;           // how many pairs of channels, and how many strips, a block has
   int rows;                    // output rows of a strip
-  cuda::Divider across, down;  // divide by the strips across an image, and by those down an image
+  cuda::Divider across, down;  // divide by the number of strips across an image, and down an image
 
   int threads() const { return lanes * strips; }
   __host__ __device__ int all_strips() const { return samples * int(down.divisor) * int(across.divisor); }

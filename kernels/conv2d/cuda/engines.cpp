@@ -35,7 +35,7 @@ bool writes_bias_gradient(const Task& task) {
   return task.bias && task.direction == Direction::backward_weights;
 }
 
-// Returns the bytes of the engine's own workspace. The workspace of the bias gradient follows it.
+// Returns the bytes of the engine's workspace. The workspace of the bias gradient lies after it.
 std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspace_bytes, 256); }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct Window {
     const int s = int(index - r * tap.divisor);
     return {int(r) * reach[0], s * reach[1], column - int(index) * channels};
   }
-  // Returns the element's index in the tensor, or -1 if it is zero.
+  // Returns the index in the tensor of an element of the matrix, or -1 if the element is zero.
   __device__ std::int64_t index(const Position& at, const Tap& tap_at) const {
     int i = at.h + tap_at.h, j = at.w + tap_at.w;
     if (divides) {

@@ -11,7 +11,7 @@
 
 namespace convoy::kernels::conv {
 
-// The packs of a convolution. Without groups there is one pack.
+// The packs (sets of groups) of a convolution. Without groups there is one pack.
 struct GroupPacking {
   int count;  // how many packs there are; the last one may have empty groups
   int c, k;   // a pack's number of channels of x, and of filters

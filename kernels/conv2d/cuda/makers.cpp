@@ -67,7 +67,7 @@ void require_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
   require_shape(operation, "the bias", desc, {k});
 }
 
-// Makes the kernel of a task. `fill` puts the operands into the engine's Buffers.
+// Makes the kernel of a task. `fill` stores the operands in the engine's Buffers.
 template <typename Fill>
 Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   Kernel kernel;

@@ -39,8 +39,8 @@ struct FoldOffsets {
 // elements apart.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  // `packs` is the number of 16-byte packs in a folded pixel. `threads` is the number of threads of
-  // a block, a multiple of `packs`.
+  // packs: the number of 16-byte packs in a folded pixel. threads: the number of threads of a
+  // block, which is a multiple of `packs`.
   int packs, threads;
   // For divisions by the pixels of a segment, the 16-byte packs in `pitch`, the rows of a folded
   // pixel and the lines of an image.

@@ -91,7 +91,7 @@ MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std
   return maps.tiled(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
 }
 
-// Returns the arguments of one kernel launch, which computes one view (views.cuh).
+// Returns the arguments of one kernel launch, which computes one View (views.cuh).
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
                       const Workspace& workspace, const MapMaker& maps) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));

@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// Returns whether the task needs tiles for tf32 operands whose k is not contiguous
+// Returns whether the task uses the tiles for tf32 operands whose k is not contiguous
 // (sm90_mn_major.h).
 bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
@@ -42,20 +42,20 @@ int gradient_channels(const Task& task, const View& view, int tile);
 // Returns whether backward_data reads a transposed copy of the filters, in which k is contiguous.
 // tf32 requires this, and for narrow tiles it is faster.
 bool transposes(const Task& task, int tile);
-// Returns whether the kernel that writes y also computes batch norm's sums of y. For that, k must
-// not be split.
+// Returns whether the kernel that writes y also computes batch norm's sums of y. It can do so only
+// if k is not split.
 bool sums(const Task& task, int splits);
-// Returns whether the kernel that writes dx fuses input_norm (Conv2dProblem). For that, k must not
-// be split, and pixels must not be joined (joined_pixels.h).
+// Returns whether the kernel that writes dx fuses input_norm (Conv2dProblem). It can do so only if
+// k is not split and pixels are not joined (joined_pixels.h).
 bool norms(const Task& task, int splits);
-// Returns whether the kernel that writes dx also applies the mask of input_relu.
+// Returns whether the kernel that writes dx also applies the mask of input_relu (Conv2dProblem).
 bool masks(const Task& task, int splits);
-// Returns whether the kernel reads one copy of the bias per joined pixel (joined_pixels.h).
+// Returns whether the kernel reads a copy of the bias for each joined pixel (joined_pixels.h).
 bool repeats_bias(const Task& task);
 
 // Returns the product that the kernel runs, with channels padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
-// The numbers of rows and columns of the result.
+// The number of rows and of columns of the result.
 struct Result {
   std::int64_t m, n;
 };

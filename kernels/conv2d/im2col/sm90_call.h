@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The output position (image, row, column) of a row of the im2col matrix.
+// The output position (image, row, column) to which a row of the im2col matrix belongs.
 struct Position {
   int n, i, j;
 };
@@ -28,7 +28,7 @@ struct WindowLoad {
   // For height and width: output position i reads, through tap r, the pixel first + step * i +
   // reach * r.
   int first[2], step[2], reach[2];
-  int images, columns;  // images of the tensor, and blocks of columns in all taps
+  int images, columns;  // images of the tensor, and blocks of columns over all taps
   // True if the windows are simply all pixels, so that TMA reads them by the map of a plain matrix.
   bool matrix;
 
@@ -76,7 +76,7 @@ struct FilterTaps {
 // Says where TMA stores a box (64 rows by 128 bytes) of a tile.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix; each split of k has a matrix of its own
+    matrix,     // rows of a plain matrix; each split of k has a separate matrix
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
     // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
@@ -86,7 +86,7 @@ struct Placement {
   // For divisions by the positions in a row and in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels in a tap
-  const StepControl* control = nullptr;  // column sums run over its valid samples
+  const StepControl* control = nullptr;  // column sums run over its `valid` samples
   int sample_rows = 0;
 };
 
@@ -138,10 +138,10 @@ void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // Runs backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data with input_relu (Conv2dProblem).
+// Run backward_data and apply the mask of input_relu (Conv2dProblem).
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data with input_norm (Conv2dProblem).
+// Run backward_data and fuse input_norm (Conv2dProblem).
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

@@ -41,7 +41,7 @@ struct Sm90Placement : Placement {
 // stores (it ends in an illegal instruction), so threads store the results.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
-  // Loads a box of 64 rows.
+  // Loads a TMA box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     const Position at = position_of(row, positions, across);
     sm90::load_im2col(map, to, full, column, at.j, at.i, at.n, 0, 0);
@@ -104,7 +104,7 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // Loads A alone, because in tiles whose taps share pixels one box of A serves several taps.
+  // Loads A without B. In tiles whose taps share pixels, one box of A serves several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w);
@@ -135,8 +135,8 @@ class WindowLoader {
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// One TMA box of windows: output positions by one block of im2col columns. For a block after the
-// last one, the box names an image that does not exist, so that TMA reads zeros.
+// One TMA box of windows: output positions by one block of im2col columns. If the block lies after
+// the last one, the box refers to an image that does not exist, so that TMA reads zeros.
 struct WindowBox {
   int channel, first_image;
   std::uint16_t right, down;  // the tap's offsets in pixels from the window's first pixel

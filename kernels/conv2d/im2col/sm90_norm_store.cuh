@@ -1,6 +1,7 @@
 // The epilogue of backward_data with input_norm (Conv2dProblem). It writes g = (dx + dy2) * mask,
-// and adds up g, and g times the norm's input, per column. dy2 and the norm's input come through
-// the ring of pipeline stages, like the operands of the product. Device code, sm_90a only.
+// and computes column sums of g and of g times the norm's input. dy2 and the norm's input are
+// loaded into the ring of pipeline stages, like the operands of the product. Device code, sm_90a
+// only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -48,8 +49,8 @@ class NormStore {
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong (Sm90Tile), a warpgroup holds its last stage of the product while it waits for all
-  // stages of the two operands. The ring needs room for all of these stages.
+  // In ping-pong (Sm90Tile), a warpgroup still holds its last stage of the product while it waits
+  // for all stages of the two operands. The ring must be large enough for all of them at once.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -154,8 +155,8 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // This buffer is free, because thread 0 has waited before the last barrier until TMA had read
-    // it.
+    // Nothing uses this buffer any more, because thread 0 has waited before the last barrier until
+    // TMA had read it.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
     // If the box reaches into the next tile, only its first half belongs to this tile.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
@@ -197,7 +198,7 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
+      // Each warp sums 16 columns of the box. In half a box, warps 2 and 3 have no columns.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
@@ -212,7 +213,7 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // How many 16-byte units of a box a thread has: one in every 16th row.
+  // How many 16-byte units of a box a thread handles: one in every 16th row.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;

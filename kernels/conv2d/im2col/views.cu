@@ -49,8 +49,8 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
   int first_tap[2], tap_step[2], count[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int stride = g.stride[axis];
-    // Tap r contributes row (d + padding - r * dilation) / stride of dy to row d of dx, if that is
-    // a whole number. d is i * stride + residue.
+    // Tap r contributes to row d = i * stride + residue of dx. It reads row (d + padding - r *
+    // dilation) / stride of dy, if this quotient is an integer.
     const int start = (residue[axis] + g.padding[axis]) % stride;
     tap_step[axis] = stride;
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;

@@ -1,4 +1,5 @@
-// Error bounds and timings for the benches of products and convolutions. CUDA builds only.
+// Error bounds and timings for the benchmarks of matrix products and convolutions. CUDA builds
+// only.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,7 @@ void reserve(DeviceBuffer& workspace, std::size_t bytes);
 struct Bounds {
   double of_products, of_result, of_norm;
 };
-// Returns the bounds for sums of k products in fp32.
+// Returns the bounds for fp32 sums of k products each.
 Bounds bounds_of(Math math, DType output, std::int64_t k);
 
 // Compares the samples with their bounds. A Sample has `found`, `expected` and `magnitude`, which

@@ -12,7 +12,7 @@
 namespace convoy::kernels::gemm {
 
 struct Check {
-  // The norm of the samples' errors, divided by the norm of the result.
+  // The norm of the errors of all samples, divided by the norm of the result.
   double relative_error = 0;
   double worst = 0;  // largest error of an element, divided by its bound: at most 1 if C is right
   std::int64_t samples = 0;
@@ -32,12 +32,12 @@ class Bench {
   ~Bench();
   Bench(Bench&&) noexcept;
 
-  // Runs the plan on new random operands into a C filled with NaN (random if beta != 0). Compares
-  // up to 20,000 elements with sums in double precision.
+  // Runs the plan on new random operands. C is filled with NaN before (with random values if beta
+  // != 0). Compares up to 20,000 elements of C with sums in double precision.
   Check check(const Plan& plan, std::uint64_t seed);
   // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
-  // microseconds per sample. The plans take turns, so that a change of the GPU's clock rate affects
-  // all alike. Returns the medians of `samples` timings.
+  // microseconds per sample. The plans run in turn, so that a change of the GPU's clock rate
+  // affects all of them. Returns the medians of `samples` timings.
   std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:
@@ -48,7 +48,7 @@ class Bench {
 struct DeviceSummary {
   std::string name;
   int multiprocessors = 0;
-  // The rate of a copy within the device's memory, counting bytes read and written.
+  // The rate of a copy within the device's memory. Bytes read and bytes written both count.
   double copy_bytes_per_second = 0;
 };
 DeviceSummary summarize_device();

@@ -49,7 +49,7 @@ class PlaneCarrier {
     left_ = left < 0 ? 0 : left > extent ? extent : int(left);
   }
 
-  // Starts copies of the next `depth` values of k to `to`. Elements outside the matrix become zero.
+  // Starts to copy the next `depth` values of k to `to`. Elements outside the matrix become zero.
   __device__ void fetch(float* to) {
     const bool whole = k_ + depth <= k_end_, inside = first_ + extent <= operand_.extent;
     const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;

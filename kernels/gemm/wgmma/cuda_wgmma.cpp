@@ -46,7 +46,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double area = double(tile.rows) * tile.columns;
   const int taps = depth_taps(tile);
   const double columns = tile.taps > taps ? 64 : double(tile.columns) * taps / tile.cluster;
-  // TMA needs 8 more cycles for each row of 128 bytes that lies outside the tensor.
+  // TMA takes 8 more cycles for each row of 128 bytes that lies outside the tensor.
   const double outside =
       tile.taps > taps ? 0 : columns - columns * double(problem.n) / (schedule.n_tiles() * tile.columns);
   const double load = (windows ? 2.06 : 1.57) * (tile.rows + columns) + 8 * outside;
@@ -68,7 +68,7 @@ struct Operand {
   bool mn_major = false;  // in what the kernel reads, m or n is contiguous, and not k
   bool repacked = false;
   bool transposed = false;                        // repacking transposes it
-  std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of what the kernel reads
+  std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of the matrix that the kernel reads
 };
 
 Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {

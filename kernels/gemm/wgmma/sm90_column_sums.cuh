@@ -59,7 +59,7 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // Only this lane adds to the element. It uses an atomic operation because it then need not
+        // No other lane adds to this element. The operation is atomic only because it then need not
         // wait for the old value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
@@ -85,9 +85,9 @@ class ColumnSums {
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // Adds up a box of bf16 on tensor cores, by a matrix product. The rows of its left factor are
-  // columns of the other box, and rows of ones. Its right factor is the box. So the sums of
-  // products are on the diagonal of the result, and the plain sums in its last rows.
+  // Adds up a box of bf16 on tensor cores, by one matrix product. The right factor is the box. The
+  // rows of the left factor are columns of the second box, and then rows of ones. So the sums of
+  // products are on the diagonal of the result, and the plain sums are in its last rows.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -118,13 +118,14 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }
-  // Returns a mask for a word with elements of rows `row` and `row` + 1: ones for rows that count.
+  // Returns a mask for a word that holds elements of rows `row` and `row` + 1. Its bits are ones
+  // for rows that count.
   __device__ Word rows_that_count(int row) const {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // Adds up a box of f32. Four lanes share a column, and each takes two of every eight rows, which
-  // avoids bank conflicts.
+  // Adds up a box of f32. Four lanes add up a column together. Each lane reads two of every eight
+  // rows, which avoids bank conflicts.
   template <bool squares, bool all_count>
   __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     const int unit = warp_ * 2 + lane_ % 8 / 4;

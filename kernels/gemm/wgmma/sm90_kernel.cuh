@@ -26,7 +26,7 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // Values of k in a stage: one row of the 128-byte swizzle.
+  // How many values of k a stage has: as many as fill a row of 128 bytes (TMA's 128-byte swizzle).
   static constexpr int depth = 128 / element_bytes;
   static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
@@ -54,13 +54,13 @@ struct TileConfig {
                        b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
-  // A staged box is a TMA box of C in shared memory, before it is stored: 64 rows of 128 bytes.
+  // A staged box is a TMA box of C (64 rows of 128 bytes) in shared memory, before TMA stores it.
   static constexpr int staging_bytes = 64 * 128;
   static constexpr int box_columns = 128 / element_bytes;
   // Each consumer warpgroup has two staged boxes.
   static constexpr int store_bytes = 2 * 2 * staging_bytes;
   static constexpr int barrier_bytes = 256;
-  // A block may have 227 KiB of shared memory. Aligning the stages takes up to 1024 bytes of it.
+  // A block may have 227 KiB of shared memory, of which aligning the stages takes up to 1024 bytes.
   static constexpr int limit = 227 * 1024 - 1024;
   static constexpr int room = limit - store_bytes - barrier_bytes;
   static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
@@ -80,7 +80,7 @@ struct TileConfig {
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
-// A position in the ring of pipeline stages.
+// Where in the ring of pipeline stages a producer or consumer is. `parity` changes on each round.
 template <int stages>
 struct RingPosition {
   int stage = 0;
@@ -113,8 +113,8 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  // Two barriers for each stage. `full` completes when the stage's bytes have come. `empty`
-  // completes when all warps have read the stage.
+  // Two barriers for each stage. A phase of `full` ends when the stage's bytes have arrived. A
+  // phase of `empty` ends when all warps have read the stage.
   std::uint64_t *full, *empty;
   RingPosition<count> position;
 
@@ -127,12 +127,14 @@ struct StageRing {
   }
   __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
-  // The producer calls this to wait until the stage is free, and to announce the bytes to come.
+  // The producer calls this: it waits until the stage is free, and announces how many bytes will
+  // arrive.
   __device__ void claim(int bytes) const {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // A consumer calls wait() for the bytes of the stage, and release() when its warp has read them.
+  // A consumer calls wait() until the bytes of the stage have arrived, and release() when its warp
+  // has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
@@ -311,7 +313,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
-  // In ping_pong, the two consumer warpgroups take turns by these barriers.
+  // In ping_pong, these barriers make the two consumer warpgroups alternate.
   std::uint64_t* turns = ring.empty + Config::stages;
   TapRing<Config> taps{
       {of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},

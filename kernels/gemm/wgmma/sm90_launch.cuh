@@ -58,8 +58,8 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
   }
 }
 
-// Calls start() with the tile's number as a compile-time constant. `tiles` is kSm90Tiles or
-// kMnMajorTiles.
+// Calls start() with `number` as a compile-time constant. `number` is an index in `tiles`, which is
+// kSm90Tiles or kMnMajorTiles.
 template <const auto& tiles, class Start>
 void with_tile(int number, const Start& start) {
   [&]<int... tile>(std::integer_sequence<int, tile...>) {

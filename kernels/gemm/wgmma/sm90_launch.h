@@ -97,7 +97,7 @@ class Schedule {
 
   int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
   cuda::Divider tiles_, band_tiles_, band_, last_height_;
-  // The first longer_splits_ splits have one more block of k than the others.
+  // The first longer_splits_ splits have one block of k more than the other splits.
   int split_blocks_ = 0, longer_splits_ = 0;
 };
 

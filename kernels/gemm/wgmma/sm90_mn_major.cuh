@@ -3,9 +3,9 @@
 // side x and a shorter side y. TMA loads stages of 32 values of k. Two warps transpose the boxes of
 // y in place. Two warpgroups read x into registers and multiply. Device code, sm_90a only.
 //
-// A sum may take its values of k in any order, if x and y have them in the same order. The orders
-// are chosen so that accesses to shared memory are wide and have no bank conflicts, and so that a
-// lane has neighbours of a row of C.
+// The values of k may be summed in any order, as long as x and y have the same order. The order is
+// chosen so that accesses to shared memory are wide and have no bank conflicts, and so that a lane
+// gets neighbouring elements of a row of C.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -21,7 +21,7 @@ struct MnMajorConfig {
                        y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
   static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
   static constexpr int turners = 2, consumer_warps = 8;
-  // For the loaders, x is A, even if it is B of the product.
+  // The loaders load x as their A, even if x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
   // How many blocks of 64 rows of x a consumer warpgroup multiplies.
@@ -87,7 +87,7 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Makes the compiler believe that the registers change here, so that it does not reuse them while a
+// Makes the compiler assume that these registers change here. Otherwise it might reuse them while a
 // product still reads them.
 template <int row_blocks>
 __device__ inline void keep(Fragments<row_blocks>& words) {

@@ -21,7 +21,7 @@ inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
 constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
 // Returns whether the plans of a problem use these tiles. Rows of the operands must start at
-// multiples of 16 bytes; else both operands are transposed first and use kSm90Tiles.
+// multiples of 16 bytes. Otherwise both operands are transposed first, for tiles of kSm90Tiles.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }
@@ -32,7 +32,7 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
 // Stores the results of a plain product: Whole stores elements of C, and Partial stores raw sums.
-// Each has a kernel of its own, because one kernel for both took 15 microseconds longer.
+// Each is compiled into a separate kernel, because one kernel for both took 15 microseconds longer.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;

@@ -61,7 +61,7 @@ class TileStore {
         column_sums_(moved(parameters.sum_slots), block, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
-  // Returns how many pipeline stages of tensors this Store reads per work item: none.
+  // Returns how many pipeline stages per work item this Store reads tensors from: none.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p, int member) {
     sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others, member));
@@ -100,10 +100,10 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
-  // Threads, not TMA, store the box.
+  // True if threads, and not TMA, store the box.
   static constexpr bool copied = with_mask || Placement::has_gaps;
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
-  using Mask = uint4[4];  // a thread's part of the mask of a box
+  using Mask = uint4[4];  // the words of a box's mask that one thread reads
 
   // Translates an address in the memory of member 0 to the memory of the member that this Store
   // computes (Members, kernels/device/kernel.h).
@@ -152,17 +152,17 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // With A and B exchanged, a warp's sums are 16 columns of all 64 rows of the row block,
-        // whatever the chunk. So alpha, bias and ReLU are applied to all of them once, in the first
-        // chunk.
+        // With A and B exchanged, the sums of a warp are 16 columns of all 64 rows, and the chunk
+        // only selects what is staged. So alpha, bias and ReLU are applied to all sums at once, in
+        // the first chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // This buffer is free, because thread 0 has waited before the last barrier until TMA had
-        // read it.
+        // Nothing uses this buffer any more, because thread 0 has waited before the last barrier
+        // until TMA had read it.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -191,7 +191,7 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
+        // Each warp sums 16 columns of the box. In half a box, warps 2 and 3 have no columns.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }

@@ -22,10 +22,10 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// Describes a tile of 128-byte rows in TMA's 128-byte swizzle, in boxes at multiples of 1024 bytes.
-// If k is contiguous, `stride_bytes` is the distance between groups of 8 rows. Else it is the
-// distance between groups of 8 values of k, and `leading_bytes` is the distance between groups of
-// 64 rows or columns.
+// Describes a tile of 128-byte rows in TMA's 128-byte swizzle. Boxes of the tile begin at multiples
+// of 1024 bytes. If k is contiguous, `stride_bytes` is the distance between groups of 8 rows.
+// Otherwise it is the distance between groups of 8 values of k, and `leading_bytes` is the distance
+// between groups of 64 rows or columns.
 __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
                                                   std::uint32_t stride_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
@@ -36,8 +36,8 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-// The accumulators, n / 2 in each lane: CONVOY_PLACES_… are their placeholders in the text of the
-// instruction, and CONVOY_ACC_… are the operands.
+// An instruction has n / 2 accumulators in each lane. CONVOY_PLACES_… are their placeholders in the
+// text of the instruction, and CONVOY_ACC_… are the operands.
 #define CONVOY_PLACES_32                                                 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
