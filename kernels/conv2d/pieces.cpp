@@ -91,7 +91,7 @@ class Pieces {
   bool continues_;
   Kernel whole_, last_;               // for a piece of piece_ samples, and for a smaller last piece
   std::vector<Kernel> add_;           // for each output: adds a piece's gradient to the sum so far
-  std::vector<std::size_t> part_at_;  // for each output: its offset in the workspace
+  std::vector<std::size_t> part_at_;  // for each output: offset of a piece's gradient in the workspace
   std::size_t bytes_ = 0;             // where the workspace of a piece's kernel begins
   std::array<std::size_t, 2> sample_bytes_{};
 };

@@ -90,11 +90,11 @@ void require_shape(std::string_view operation, std::string_view operand, const T
 void require_dtype(std::string_view operation, std::string_view operand, const TensorDesc& desc,
                    DType expected);
 
-// Sets the operand's layout if it is open. Throws if the operand has another layout.
+// If the operand's layout is open, sets it to `layout`. Throws if the operand has another layout.
 void require_layout(std::string_view operation, TensorDesc& desc, Layout layout);
 // Requires every operand of the request to be row_major, the reference backend's only layout.
 void require_row_major(std::string_view operation, KernelRequest& request);
-// Sets the operand's layout to that of `other` if it is open. Throws if the operand has another
+// If the operand's layout is open, sets it to that of `other`. Throws if the operand has another
 // layout.
 void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
 

@@ -15,7 +15,7 @@ struct Run {
   Planes planes;
   std::int64_t first;  // index of the element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // number of the run's first pixel; its moments are moments[row] and moments[rows + row]
+  std::int64_t row;  // number of the run's first pixel, counted over all samples
 };
 
 // Calls visit(element, position, channel) for the run's elements in one block of channels, except

@@ -1,4 +1,4 @@
-// How a thread of depthwise_strips.h moves: it slides down the image and computes a strip of output
+// Lets a thread of depthwise_strips.h slide down the image while it computes a strip of output
 // columns. Device code.
 #pragma once
 

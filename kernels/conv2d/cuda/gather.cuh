@@ -217,8 +217,8 @@ struct WindowOperand {
   Window window;
 };
 
-// Copies the im2col matrix to shared memory for register_tiles. There, m or n must be contiguous,
-// and never k.
+// Copies the im2col matrix to shared memory for the register_tiles kernel, which requires m or n,
+// and not k, to be contiguous in shared memory.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:

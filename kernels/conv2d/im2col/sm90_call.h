@@ -94,7 +94,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
-  MemberMap half;              // for transposed_filters: dy, read in boxes half as wide
+  MemberMap half;              // for transposed_filters: dy in boxes of half the width
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;

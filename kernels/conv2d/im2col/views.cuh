@@ -17,7 +17,7 @@ struct View {
   Im2colMap map;
   int taps[2] = {1, 1}, reach[2] = {1, 1};
   FilterTaps filter_taps{};
-  // For backward_data: the offset in dx of the first pixel with this view's residues.
+  // For backward_data: the offset in dx of the first pixel that this view computes.
   std::int64_t out_offset = 0;
 
   std::int64_t rows() const { return map.n * map.down * map.across; }

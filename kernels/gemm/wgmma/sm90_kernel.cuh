@@ -133,8 +133,8 @@ struct StageRing {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // A consumer calls wait() until the bytes of the stage have arrived, and release() when its warp
-  // has read them.
+  // wait() waits until the bytes of the stage have arrived. A consumer calls release() when its
+  // warp has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
