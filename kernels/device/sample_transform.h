@@ -20,8 +20,8 @@ namespace convoy::kernels {
 // in pixels of the region, where pixel i covers the interval from i to i + 1.
 struct AxisMap {
   double start = 0, scale = 1;  // scale: pixels of the region per output pixel
-  // How many outputs are computed for the resized region but left out at its beginning, as in a
-  // centre crop.
+  // The number of outputs of the resized region that are left out at its beginning, as in a centre
+  // crop.
   std::int32_t skipped = 0;
   std::int32_t extent = 0;  // the region's size in pixels; positions beyond it are clamped
   std::int32_t first = 0;   // the position of the cut's first pixel in the region

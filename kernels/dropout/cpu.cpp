@@ -93,8 +93,8 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
-  // How many elements a thread computes at a time: a range of a row-major sample, or a block of
-  // channels.
+  // The number of elements that a thread computes at a time: a range of a row-major sample, or a
+  // block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
   const auto body = [=](const BoundOperands& operands) {

@@ -1,5 +1,5 @@
-// What happens to each finished sum before it is stored as an element of C: alpha, beta, bias, ReLU
-// and mask. Device code.
+// The epilogue turns each finished sum into an element of C: it applies alpha, beta, bias, ReLU and
+// mask, and stores the result. Device code.
 #pragma once
 
 #include <cuda_bf16.h>

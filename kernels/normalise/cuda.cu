@@ -8,8 +8,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// How many pixels of a sample a thread computes. It reads the sample's transform only once for all
-// of them.
+// The number of pixels of a sample that a thread computes. It reads the sample's transform only
+// once for all of them.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {

@@ -213,7 +213,7 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // How many 16-byte units of a box a thread handles: one in every 16th row.
+  // The number of 16-byte units of a box that a thread handles: one in every 16th row.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;

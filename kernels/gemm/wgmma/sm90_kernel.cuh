@@ -26,7 +26,7 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // How many values of k a stage has: as many as fill a row of 128 bytes (TMA's 128-byte swizzle).
+  // A stage has as many values of k as fill a row of 128 bytes (TMA's 128-byte swizzle).
   static constexpr int depth = 128 / element_bytes;
   static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
@@ -36,7 +36,7 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // How many TMA boxes B has if n is contiguous. The last box may be only half used.
+  // The number of TMA boxes of B if n is contiguous. The last box may be only half used.
   static constexpr int column_boxes = (columns + 63) / 64;
   // Several taps of a filter's row may share one TMA box of pixels (Sm90Tile::taps). Each tap then
   // reads the box from one row further on than the tap before it. In gradients of weights these
@@ -80,7 +80,7 @@ struct TileConfig {
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
-// Where in the ring of pipeline stages a producer or consumer is. `parity` changes on each round.
+// A position in the ring of pipeline stages. `parity` changes on each round.
 template <int stages>
 struct RingPosition {
   int stage = 0;

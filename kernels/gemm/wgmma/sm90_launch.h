@@ -20,7 +20,7 @@ struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  // How many taps of a filter's row share the pixels of a pipeline stage.
+  // The number of taps of a filter's row that share the pixels of a pipeline stage.
   int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {

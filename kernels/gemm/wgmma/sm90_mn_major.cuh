@@ -24,7 +24,7 @@ struct MnMajorConfig {
   // The loaders load x as their A, even if x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  // How many blocks of 64 rows of x a consumer warpgroup multiplies.
+  // The number of 64-row blocks of x that a consumer warpgroup multiplies.
   static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // how many neighbouring rows of x a lane holds
   static constexpr int warp_x = 8 * run;

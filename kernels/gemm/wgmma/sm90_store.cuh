@@ -207,7 +207,7 @@ class TileStore {
   // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // How many 16-byte words of a row a warp has staged.
+    // The number of 16-byte words of each row that a warp has staged.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
