@@ -9,8 +9,8 @@ namespace convoy::kernels::conv::tiles {
 
 inline constexpr int kLanes = kChannels / 2;  // threads of a patch; each computes two channels
 
-// Copies a tile's input to shared memory, [images][input_rows][input_columns][kChannels]. Its first
-// pixel is (row, column). Pixels outside the image become zero.
+// Copies a tile's input, whose first pixel is (row, column), to shared memory. The layout there is
+// [images][input_rows][input_columns][kChannels]. Pixels outside the image become zero.
 template <int bytes, typename T>
 __device__ __forceinline__ void stage_lines(const Call& call, int sample, int row, int column, int channel,
                                             T* to) {

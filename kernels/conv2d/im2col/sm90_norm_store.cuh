@@ -10,7 +10,8 @@
 
 namespace convoy::kernels::conv {
 
-// Says where tiles without gap rows are stored. Tiles with gap rows use GapPlacement.
+// Says where the results of a tile belong in the tensor, for tiles without gap rows (GapPlacement
+// is for tiles with gap rows, which belong to no output).
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
