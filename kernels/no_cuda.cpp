@@ -1,4 +1,4 @@
-// Stands in for the CUDA sources of kernels/ in builds without CUDA.
+// In builds without CUDA, replaces the CUDA sources of kernels/.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

@@ -1,5 +1,4 @@
-// Adds up the gradients of a batch's parts on the host. The threads divide the buffers among
-// themselves.
+// Adds up the gradients of a batch's parts on the host. Each thread adds a range of the elements.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"

@@ -1,5 +1,5 @@
-// Adds up the gradients of a batch's parts on the device. A thread adds one pack (16 bytes) of
-// elements.
+// Adds up the gradients of a batch's parts on the device. A thread adds four elements (16 bytes),
+// or one if the number of elements is no multiple of four.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/host_kernel.h"

@@ -1,4 +1,5 @@
-// Adds whole buffers, in pieces that stay in the cache from one input to the next.
+// Adds tensors piece by piece. A piece of the result stays in the cache until all inputs are added
+// to it.
 #include <algorithm>
 
 #include "kernels/add/add.h"

@@ -1,31 +1,31 @@
-// Adds tensors on the device. One pass adds up to eight tensors, and may also compute batch norm's
-// sums of the result.
+// Adds tensors on the device. One launch adds up to eight tensors, and may also compute batch
+// norm's sums of the result.
 #include "kernels/add/add.h"
 #include "kernels/batch_norm/cuda_statistics.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMost = 8;  // the most tensors that one pass adds
+constexpr int kMost = 8;  // the most tensors that one launch adds
 
-// The sum of the operands, which it computes and stores V elements at a time. It is a Source
-// (cuda_statistics.cuh), so that statistics() can make it and add up its columns in one pass.
+// Loads V elements of each operand, adds them and stores the sums. This struct is a Source
+// (cuda_statistics.cuh), so the kernel statistics() can compute batch norm's sums of the result in
+// the same pass.
 template <typename T, int V>
 struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    // The first two tensors' elements are both loaded before the addition, so that the two loads
-    // overlap.
+    // Both packs are loaded before the addition, so that the two loads overlap.
     Pack<T, V> first, second;
   };
   const void* of[kMost];
   int count;
   T* y;
 
-  // The Sum of another member (Members, kernels/device/kernel.h): it refers to the Sum of member 0
-  // and adds an offset to its pointers. A copy with other pointers in `of` would lie in slow local
-  // memory, because `of` is indexed at run time.
+  // The same sum in the memory of another member (Members, kernels/device/kernel.h). Refers to the
+  // Sum of member 0 and adds an offset to its pointers. A copy with changed pointers in `of` would
+  // lie in slow local memory, because `of` is indexed at run time.
   struct Moved;
   __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
     return {*this, member_stride * static_cast<std::ptrdiff_t>(blockIdx.z) / std::ptrdiff_t{sizeof(T)}};
@@ -94,7 +94,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
     with_packing(type, {problem.statistics ? grid.columns : elements}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Sum<typename P::Type, P::kWidth>;
-      // A pass adds at most eight tensors. Each later pass takes the sum so far as its first
+      // A launch adds at most eight tensors. Each later launch takes the sum so far as its first
       // tensor.
       for (std::size_t next = 0; next < operands.inputs.size();) {
         Source source{{}, 0, operands.out<typename P::Type>(0)};

@@ -1,4 +1,3 @@
-// Checks that the flags of a batch norm may be combined.
 #include "kernels/batch_norm/batch_norm.h"
 
 #include <fmt/format.h>

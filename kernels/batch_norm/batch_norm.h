@@ -1,6 +1,7 @@
 // Batch normalisation over (N, H, W) per channel (Ioffe, Szegedy, ICML 2015). To normalise over
-// several ranks, all-reduce sums before forward, and dsums before backward. An operand in brackets
-// exists only if the condition after its colon holds; without it, later operands move up.
+// several ranks, all-reduce `sums` before forward and `dsums` before backward. An operand in
+// brackets exists only if the condition after its colon holds. If it does not exist, the operands
+// after it move up by one position.
 //   batch_norm_statistics       {x} -> {sums}
 //   batch_norm_forward          {x, sums, gamma, beta, running_mean, running_var,
 //                                [residual: residual]}
@@ -19,17 +20,17 @@
 // dsums is f64 [2, C]: sum g, sum g xhat. mask says which elements the ReLU passes on. Only
 // backward_reduce reads it, and each backend chooses its type and shape.
 //
-// Sums run over the first control->valid samples. The number of their terms, the count, is
-// (synchronised ? global_valid : valid) * H * W.
+// Sums run over the first control->valid samples. The number of values in a sum is
+// count = (synchronised ? global_valid : valid) * H * W.
 //   y = [relu or activation]((x - mean) invstd gamma + beta [+ residual])
 //   xhat = (x - mean) invstd
-//   g = (dy [+ dy2]) times the derivative of the ReLU or activation; 0 in samples that are invalid
-//   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2]; 0 in such samples
+//   g = (dy [+ dy2]) times the derivative of the ReLU or activation; 0 in invalid samples
+//   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2]; 0 in invalid samples
 // The gradient of the residual is g. dgamma and dbeta are sums over this rank's samples only.
 //
 // forward also updates the running statistics in place, as PyTorch does: new = (1 - momentum) old +
-// momentum batch, with the unbiased variance. If the count is 0, it leaves them alone and uses mean
-// = 0, variance = 1.
+// momentum batch, with the unbiased variance. If `count` is 0, forward does not change them and
+// normalises with mean 0 and variance 1.
 #pragma once
 
 #include <optional>
@@ -43,30 +44,32 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
-  // A function that takes the place of the ReLU. It cannot be combined with relu or residual.
+  // An activation function in place of the ReLU. It cannot be combined with relu or residual.
   std::optional<ActivationProblem> activation = std::nullopt;
   bool residual = false;         // forward adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks
   bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
-  // Makes g an output. Required with second_gradient, and with relu and residual together.
+  // backward_reduce also outputs g, the gradient before the ReLU or activation (formula above).
+  // Required with second_gradient, and with relu and residual together.
   bool write_gradient = false;
-  // x has a second consumer. backward adds dx2, the gradient of that consumer, to dx.
+  // x is also read by a second operation. backward adds dx2, the gradient from that operation, to
+  // dx.
   bool second_input_gradient = false;
-  // Inference takes mean and beta as 0, so that y is linear in x. It then also computes its own
-  // gradient: dx = gamma invstd dy.
+  // Inference takes mean and beta as 0, so that y is linear in x. The same operation then also
+  // turns dy into the gradient dx = gamma invstd dy.
   bool linear = false;
-  // forward writes a mask, which backward_reduce reads in place of y. Needs relu and residual; the
-  // reference and CUDA backends only.
+  // forward writes a mask, which backward_reduce reads in place of y. Requires relu and residual,
+  // and the reference or CUDA backend.
   bool relu_mask = false;
 };
 
-// Throws std::invalid_argument if flags exclude each other, or if backward could not know g because
-// write_gradient is missing.
+// Throws std::invalid_argument if flags exclude each other, or if other flags need write_gradient
+// and it is not set.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
 
-// Returns whether batch_norm_backward must apply the derivative of the ReLU or activation. It need
-// not if there is neither, or if it gets g, to which backward_reduce has applied the derivative.
+// Returns whether batch_norm_backward must multiply by the derivative of the ReLU or activation.
+// With write_gradient, backward_reduce has already done so.
 inline bool differentiates_again(const BatchNormProblem& problem) {
   return (problem.relu || problem.activation) && !problem.write_gradient;
 }

@@ -13,8 +13,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The samples are divided into this many pieces, each of which is summed on its own, whatever the
-// number of threads is. So the bits of the sums do not depend on the number of threads.
+// The samples are divided into this many pieces, for every number of threads, and each piece is
+// summed separately. So the bits of the sums do not depend on the number of threads.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {
@@ -75,8 +75,8 @@ std::size_t partial_bytes(const Geometry& at) {
 // `factors` is scratch memory with one float per element of the part.
 template <typename Task>
 void for_each_part(const Pass& pass, int block, const Task& task) {
-  // A part has a whole number of the runs of kRun pixels (cpu_passes.cpp) that are summed in float.
-  // So dividing a pass into parts does not change its sums.
+  // The number of pixels in a part is a multiple of kRun (cpu_passes.cpp), the number of pixels
+  // that are summed in float. So dividing a pass into parts does not change its sums.
   constexpr std::int64_t kElements = 4096;
   alignas(64) float factors[kElements];
   const std::int64_t size = kElements / block;
@@ -84,7 +84,7 @@ void for_each_part(const Pass& pass, int block, const Task& task) {
     task(pass.part(begin, std::min(size, pass.pixels - begin), block), factors);
 }
 
-// Writes the activation's derivative at each normalised pixel to `to`.
+// Writes to `to` the activation's derivative at the normalised value of each element.
 void differentiate_pixels(const ActivationProblem& activation, const Pass& pass, int block,
                           std::int64_t channel, float* to) {
   Pass normalised = pass;

@@ -124,8 +124,8 @@ template <int B, Mask kMask>
 
 }  // namespace
 
-// Each of the following tasks handles all pixels of one channel block of one sample. The compiler
-// makes a version for each set of vector instructions (CONVOY_VECTORISED, parallel.h).
+// Each function below handles all pixels of one channel block of one sample. The compiler makes a
+// version for each set of vector instructions (CONVOY_VECTORISED, parallel.h).
 
 #define CONVOY_FOR_BLOCK(block, call) \
   switch (block) {                    \

@@ -1,5 +1,5 @@
-// The passes of batch_norm/cpu.cpp over one channel block of one sample. They are compiled for each
-// set of vector instructions (CONVOY_VECTORISED, parallel.h).
+// Loops of batch_norm/cpu.cpp over one channel block of one sample. They are compiled for each set
+// of vector instructions (CONVOY_VECTORISED, parallel.h).
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace convoy::kernels::cpu {
 
-// Describes every layout as [n][blocks][pixels][block], where `block` is the number of channels in
-// a block (1 in row_major). Lanes beyond `channels` are padding.
+// Describes a tensor of any layout as [n][blocks][pixels][block]. `block` is the number of channels
+// in a block (1 in row_major). In the last block, lanes beyond `channels` are padding.
 struct Geometry {
   std::int64_t n, channels, blocks, pixels;
   int block;
@@ -28,8 +28,8 @@ struct Geometry {
   }
 };
 
-// The constants of the channels, with one element per channel, 0 in padding lanes, so that padding
-// stays 0. They give y = (x - mean) scale + shift and dx = scale g + slope (x - mean) + offset.
+// Per-channel constants of y = (x - mean) scale + shift and of dx = scale g + slope (x - mean) +
+// offset. All constants are 0 in padding lanes, so that padding stays 0.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -45,8 +45,8 @@ struct Coefficients {
   }
 };
 
-// Says from where backward finds the zeros of the ReLU: from x or from y. With an activation,
-// `factors` are its derivatives.
+// Tells backward where the ReLU's output is 0: from_x computes the output again from x, and from_y
+// reads it. `factors` multiplies by the derivatives of an activation in place of a ReLU.
 enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
@@ -57,9 +57,9 @@ struct Pass {
   float* out;
   Coefficients with;
   std::int64_t pixels;
-  const float* factors = nullptr;  // the activation's derivatives, if Mask is `factors`
+  const float* factors = nullptr;  // for Mask::factors: the derivatives of the activation
 
-  // Returns the same pass over only `count` of its pixels, from pixel `begin` on.
+  // Returns the pass over `count` of the pixels, from pixel `begin` on.
   Pass part(std::int64_t begin, std::int64_t count, int block) const {
     Pass part = *this;
     for (const float* Pass::*operand : {&Pass::x, &Pass::other, &Pass::dy, &Pass::dy2})
@@ -70,11 +70,12 @@ struct Pass {
   }
 };
 
-// Adds the elements of x to `sum` and their squares to `squares`, which have `block` values each.
+// Adds the elements of x to `sum` and their squares to `squares`. Both have one value per channel
+// of the block.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
-// Adds the sums of g and of g (x - mean) to `sum` and `product`. Writes g to `out` if `second`
-// (there is a dy2) or `write` is set.
+// Adds g to `sum` and g (x - mean) to `product`, per channel of the block. Writes g to `out` if
+// `second` is set (there is a dy2) or `write` is set.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
 void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second);

@@ -32,8 +32,8 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-// Computes the constants that normalise each column of a block. In forward, the blocks of the first
-// rows also update the running statistics.
+// Computes the constants that normalise each column of a thread block. In forward, the blocks that
+// compute the first rows also update the running statistics.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
                                               const ColumnGrid& grid, const Place& place,
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  // dx2 is the gradient of a second consumer of x, or null.
+  // dx2 is the gradient from a second operation that reads x, or null.
   const void *x, *dy, *dx2;
   void* dx;
   const double *sums, *dsums;
@@ -120,8 +120,8 @@ struct BackwardOperands {
   }
 };
 
-// The constants of dx = scale g + slope (x - mean) + offset. Here slope = -scale invstd mean(g
-// xhat) and offset = -scale mean(g).
+// Per-channel constants of dx = scale g + slope (x - mean) + offset, with slope = -scale invstd
+// mean(g xhat) and offset = -scale mean(g).
 template <typename T>
 struct Gradient {
   Affine<T> affine;
@@ -137,7 +137,7 @@ struct Gradient {
     return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
             static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
   }
-  // Returns dx for one element. With `masks`, g is first multiplied by the derivative of the ReLU.
+  // Returns dx for one element. With `masks`, multiplies g by the derivative of the ReLU first.
   template <int kActivation>
   __device__ __forceinline__ float of_input(const ActivationProblem& activation, float x, float g,
                                             bool masks) const {
@@ -149,8 +149,8 @@ struct Gradient {
   }
 };
 
-// Computes dx. With kSecond, x has a second consumer, and dx2, the gradient of that consumer, is
-// added to dx. kSecond is a template argument, because a test at run time would delay the loads.
+// Computes dx. With kSecond, a second operation reads x, and dx2, the gradient from it, is added to
+// dx. kSecond is a template argument, because a test at run time would delay the loads.
 template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands of_first,
@@ -203,8 +203,8 @@ void require_vector(const char* operation, TensorDesc& desc, DType type, const S
   require_shape(operation, "a per-channel operand", desc, shape);
 }
 
-// `sums_at` is the position of the input `sums` in forward, which is 1. Inference has no sums and
-// passes 0, so that later inputs move up.
+// `sums_at` is the position of the input `sums`: 1 in forward, and 0 in inference, which has no
+// such input.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   require_batch_norm_activation(operation, problem);

@@ -1,7 +1,7 @@
-// Code that the kernels of batch normalisation on the device share. They see an image as a matrix,
-// whose row is a pixel and whose column is a channel. If a pixel does not fill whole packs of 16
-// bytes, a row is several pixels. For example, with rows of four pixels of 58 channels, column i of
-// 232 belongs to channel i % 58.
+// Code that the CUDA kernels of batch normalisation share. They treat an activation as a matrix,
+// with pixels as rows and channels as columns. If the channels of a pixel do not fill whole packs
+// of 16 bytes, several pixels are joined to one row. For example, if rows are four pixels of 58
+// channels, column i of 232 belongs to channel i % 58.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,22 @@
 
 namespace convoy::kernels::cuda {
 
-// The greatest width of a block in packs. Eight packs of 16 bytes are one cache line.
+// The greatest width of a thread block, in packs. Eight packs of 16 bytes are one cache line.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
-  int columns, packs;    // elements of a row, and packs of a row
+  int columns, packs;    // elements in a row, and packs in a row
   int channels;          // elements of a pixel; fewer than `columns` if pixels are joined
-  int tile, tile_shift;  // packs in the width of a block, a power of two, and its logarithm
-  int tiles, height;     // tiles: blocks side by side; height: rows that a block reads at a time
-  int row_blocks;        // how many blocks divide the rows among themselves
+  int tile, tile_shift;  // width of a block in packs, which is a power of two, and its logarithm
+  int tiles, height;     // tiles: blocks across a row; height: rows that a block reads at a time
+  int row_blocks;        // how many thread blocks divide the rows among themselves
   std::int64_t rows, sample_rows, pixels;  // sample_rows, pixels: the rows and pixels of one sample
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
   __host__ __device__ bool joins_pixels() const { return columns != channels; }
   // Returns the number of partial sums: two per row block and column.
   __host__ __device__ std::int64_t partials() const { return 2 * std::int64_t{columns} * row_blocks; }
-  // Returns how many tickets (cuda_resident.h) finish_sums() needs for one member.
+  // Returns how many tickets (counters, cuda_resident.h) finish_sums() needs for one member.
   __host__ __device__ int tickets() const { return tiles + (joins_pixels() ? 1 : 0); }
   __device__ int channel_of(int column) const {
     while (column >= channels) column -= channels;
@@ -37,12 +37,12 @@ struct ColumnGrid {
   }
 };
 
-// Returns how many pixels of an image a row of the matrix has.
+// Returns how many pixels are joined to one row of the matrix.
 inline int joined_pixels(const ImageExtents& e, DType type) { return joined_pixels(type, e.pixels(), {e.c}); }
 
 // Divides the rows among blocks of `threads` threads, so that a thread has at most `rows_a_thread`
-// rows. If that takes more than `most_blocks` blocks, and `most_blocks` is not 0, makes only
-// `most_blocks` blocks.
+// rows. `most_blocks`, unless it is 0, limits the number of blocks; threads may then have more
+// rows.
 inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, int rows_a_thread,
                               int most_blocks = 0) {
   const int joined = joined_pixels(e, type),
@@ -66,7 +66,8 @@ inline ColumnGrid column_grid(const ImageExtents& e, DType type, int threads, in
   return grid;
 }
 
-// Describes the mask of a ReLU: one byte per pack of the activation, one bit per element.
+// Describes the mask of a ReLU, which has one byte per pack of the activation and one bit per
+// element.
 inline TensorDesc relu_mask_of(const TensorDesc& y) {
   TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
   const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
@@ -74,7 +75,7 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
   // There is one byte per pack if whole packs fill a row of the matrix, else one byte per element.
-  // The kernels use the same packs.
+  // The kernels divide rows into packs by the same rule.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }
@@ -88,7 +89,8 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
   return static_cast<std::uint8_t>(bits);
 }
 
-// The rows and columns of the matrix that a thread computes.
+// The part of the matrix that the calling thread computes. tx and ty say where the thread is in its
+// block, which is `tile` threads wide.
 struct Place {
   int tx, ty;
   int row_block, first;  // first: the first column of the block
@@ -97,8 +99,8 @@ struct Place {
   bool active;
 };
 
-// Returns the calling thread's place. With `from_end`, the first blocks to run take the last rows,
-// which the previous pass has left in the L2 cache.
+// Returns which part of the matrix the calling thread computes. With `from_end`, the blocks that
+// start first compute the last rows, which the previous pass has left in the L2 cache.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -144,8 +146,8 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
   }
 }
 
-// Adds up the partial sums of both kinds over all row blocks. Writes them to `shared`, [2, columns
-// of the block].
+// Adds up what store_partials() has written, over all row blocks. Writes the sums to `shared`, [2,
+// columns of the block].
 template <int V, int threads>
 __device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
                                              const Place& place, double* shared) {
@@ -175,7 +177,7 @@ __device__ __forceinline__ void add_partials(const float* partials, const Column
   __syncthreads();
 }
 
-// The constants that normalise a channel.
+// The statistics that normalise a channel. invstd is 1 / sqrt(variance + epsilon).
 struct Moments {
   double mean, invstd, variance;
 };
@@ -187,8 +189,8 @@ __device__ __forceinline__ double inverse_root(double value) {
   return root * (1.5 - 0.5 * value * root * root);
 }
 
-// Returns the moments of a channel. `inverse_count` is 1 / the number of values. If there are no
-// values it is 0, and the moments are mean 0 and variance 1.
+// Returns the statistics of a channel. `inverse_count` is 1 / the number of values. If there are no
+// values, it is 0, and the result has mean 0 and variance 1.
 __device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel,
                                               double inverse_count, double epsilon) {
   if (inverse_count == 0) return {0.0, inverse_root(1.0 + epsilon), 1.0};
@@ -206,11 +208,11 @@ __device__ __forceinline__ double count_of(const StepControl* control, bool sync
          static_cast<double>(pixels);
 }
 
-// The template argument kActivation of a batch norm without an activation, or with a ReLU. Else it
-// is an ActivationKind.
+// The kernels have a template argument kActivation. It is an ActivationKind, or this number if the
+// batch norm has no activation. (A ReLU is a flag of its own.)
 inline constexpr int kNoActivation = -1;
 
-// Calls visit(integral_constant<int, the kind of the activation or kNoActivation>).
+// Calls visit() with the template argument kActivation for this problem, as an integral_constant.
 template <typename Visit>
 void with_activation(const BatchNormProblem& problem, Visit visit) {
   if (!problem.activation) return visit(std::integral_constant<int, kNoActivation>{});
@@ -221,9 +223,9 @@ inline ActivationProblem activation_of(const BatchNormProblem& problem) {
   return problem.activation.value_or(ActivationProblem{});
 }
 
-// Maps a channel's values before the ReLU. Forward and backward use the same expression, so that
-// both find the same zeros. For f32 the mean is subtracted first, which is precise even if it is
-// large. For bf16 it is part of `shift`, which saves a constant.
+// Computes (x - mean) scale + shift for one channel. Forward and backward use the same expression,
+// so that both find the same zeros of the ReLU. For f32 the mean is subtracted first, which is
+// precise even if the mean is large. For bf16 `shift` includes the mean, which saves a register.
 template <typename T>
 struct Affine {
   static constexpr bool kCentred = sizeof(T) == 4;

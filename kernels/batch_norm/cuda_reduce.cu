@@ -5,7 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A Source for statistics() (cuda_statistics.cuh) that reads a matrix from memory.
+// A Source for the kernel statistics() (cuda_statistics.cuh) that reads the matrix from memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -18,12 +18,14 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// Says from where backward finds the zeros of the ReLU: from x, from y, or from the bits of the
-// mask. With an activation, backward computes its derivative from x.
+// Tells backward where the ReLU's output is 0: from_x computes the output again from x, from_y
+// reads it, and from_bits reads the ReLU's mask. `activation` computes the derivative of another
+// activation from x.
 enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
-  // y is null unless the mask is from_y. dy2 is the gradient of a second consumer of y, or null.
+  // y is null unless the mask is from_y. dy2 is the gradient from a second operation that reads y,
+  // or null.
   const void *x, *dy, *y, *dy2;
   const std::uint8_t* bits;  // the bits of the ReLU's mask, or null
   const double* sums;
@@ -48,14 +50,14 @@ struct Channel {
   double invstd;
 };
 
-// Returns how many rows a thread loads at once: fewer if it reads more tensors, to save registers.
-// `second` says whether it reads dy2, the gradient of a second consumer of y.
+// Returns how many rows a thread loads at once. A thread that reads more tensors loads fewer rows,
+// to save registers. `second` says whether it reads dy2, the gradient of a second consumer of y.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }
 
-// Calls visit(mask, second, kind of the activation) with compile-time constants, because tests at
-// run time would delay the loads.
+// Calls visit(mask, second, kind of the activation) with compile-time constants, because branches
+// on run-time values would delay the loads.
 template <typename Visit>
 void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   constexpr std::integral_constant<int, kNoActivation> kNone{};
@@ -82,7 +84,8 @@ void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
   }
 }
 
-// Computes dsums, dgamma and dbeta (batch_norm.h): adds up g and g (x - mean) of each column.
+// Computes dsums, dgamma and dbeta (batch_norm.h) from the sums of g and of g (x - mean) over each
+// column.
 template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands of_first, bool synchronised, float epsilon,

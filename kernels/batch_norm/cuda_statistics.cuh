@@ -1,5 +1,5 @@
-// Computes batch norm's sums over the columns of a matrix with one launch, while it reads the
-// matrix from memory or makes it.
+// Computes the sums that batch norm needs (of each column of a matrix, and of its squares) in one
+// launch. The same launch may also compute the matrix, if it is not in memory yet.
 #pragma once
 
 #include "kernels/batch_norm/cuda.cuh"
@@ -11,9 +11,10 @@ inline constexpr int kReduceThreads = 512;
 // The most shared memory that store_partials() and add_partials() need, in bytes.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Adds up the two sums that each thread has for each of its columns, over all threads, blocks and
-// joined pixels, in an order that depends on the shape only. Then calls store(channel, first sum,
-// second sum). Before that, scaled(i, sum) may change the second sum of the block's column i.
+// Adds up two sums per column over all threads, blocks and joined pixels. Each thread passes its
+// own sums of its columns. The order of additions depends only on the shape. Then calls
+// store(channel, first sum, second sum). Before that, scaled(i, sum) may change the second sum of
+// the block's column i.
 template <int N, typename Scaled, typename Store>
 __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& grid, const Place& place,
                                             char* shared, float* partials, unsigned* tickets, Scaled scaled,
@@ -46,9 +47,9 @@ __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& g
 // Adds up the values and their squares of each column over the valid rows. A Source supplies the
 // matrix:
 //   moved(stride)         returns the Source of the member (kernel.h) that the block computes
-//   load(offset)          starts reading kWidth elements; a thread has kRows loads under way
+//   load(offset)          starts reading kWidth elements; a thread starts kRows loads at once
 //   pack(loaded, offset)  returns these elements; if kWrites is set, also stores them
-// A Source with kWrites gets all rows, not only the valid ones.
+// With kWrites, load() and pack() are called for all rows and not only for the valid ones.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
     statistics(const __grid_constant__ Source of_first, const StepControl* control,
@@ -96,7 +97,7 @@ inline std::size_t partial_bytes(const ColumnGrid& grid) {
   return sizeof(float) * static_cast<std::size_t>(grid.partials()) + sizeof(double) * of_columns;
 }
 
-// Returns the grid of statistics(), which has two blocks per multiprocessor.
+// Returns the grid of statistics(), with at most two blocks per multiprocessor.
 inline ColumnGrid statistics_grid(const ImageExtents& e, DType type, int rows_a_thread) {
   return column_grid(e, type, kReduceThreads, rows_a_thread, 2 * kMultiprocessors);
 }

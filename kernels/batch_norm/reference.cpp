@@ -17,7 +17,7 @@ void for_each_element(const ImageExtents& e, std::int64_t first, std::int64_t la
   for (std::int64_t i = first * sample; i < last * sample; ++i) visit(i, i / e.pixels() % e.c);
 }
 
-// The constants of all channels, with xhat = (x - mean) invstd.
+// Per-channel statistics, with which xhat = (x - mean) invstd.
 struct Moments {
   std::vector<double> mean, variance, invstd;
   double count = 0;

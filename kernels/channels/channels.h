@@ -1,5 +1,5 @@
-// Slices and permutations of channels. To split a tensor into parts that make up the whole, use
-// concat_backward; its gradient is concat_forward (kernels/concat).
+// Slices and permutations of channels. To split a tensor into parts without remainder, use
+// concat_backward, whose gradient is concat_forward (kernels/concat).
 //   slice_forward    {x} -> {y}     y has the channels of x from `begin` on
 //   slice_backward   {dy} -> {dx}   dx is zero in the channels that forward left out
 //   channel_shuffle  {x} -> {y}     channel j groups + i of y is channel i (C / groups) + j of x
@@ -23,12 +23,12 @@ CONVOY_KERNEL(slice_forward, SliceProblem);
 CONVOY_KERNEL(slice_backward, SliceProblem);
 CONVOY_KERNEL(channel_shuffle, ShuffleProblem);
 
-// Says which channel of the input each channel of the output copies.
+// For each channel of the output, says which channel of the input it copies.
 struct ChannelMap {
   std::int64_t in, out;      // how many channels the input and the output have
-  std::int64_t first, last;  // output channels in [first, last) copy a channel, the others are zero
+  std::int64_t first, last;  // output channels in [first, last) are copied; the others are zero
   std::int64_t shift;        // in a slice: the input channel minus the output channel
-  std::int64_t groups;       // the groups of a shuffle, 1 for a slice
+  std::int64_t groups;       // the number of groups of a shuffle; 1 for a slice
 
   std::int64_t source(std::int64_t c) const {
     if (c < first || c >= last) return -1;

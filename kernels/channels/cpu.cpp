@@ -1,13 +1,13 @@
-// Copies channels of row_major and blocked tensors. If an output block of channels is a whole block
-// of the input, it is copied at once, else channel by channel.
+// Copies channels of row_major and blocked tensors. A block of output channels is copied at once if
+// it equals one block of the input, else channel by channel.
 #include "kernels/channels/channels.h"
 #include "kernels/device/planes.h"
 
 namespace convoy::kernels::cpu {
 namespace {
 
-// Returns whether the output's block is a whole block of the input. Lanes that are padding in both
-// blocks count as equal.
+// Returns whether output block `block` equals one block of the input. Two lanes that are both
+// padding count as equal.
 template <int kLanes>
 bool stays_together(const ChannelMap& map, std::int64_t block) {
   const std::int64_t first = map.source(block * kLanes);

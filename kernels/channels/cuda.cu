@@ -1,5 +1,5 @@
-// Copies channels on the device. It writes packs of 16 bytes, and reads them in the widest words
-// that the ChannelMap keeps together.
+// Copies channels on the device. A thread writes 16 bytes. It reads them in words as wide as the
+// number of channels that stay next to each other allows.
 #include <numeric>
 
 #include "kernels/channels/channels.h"
@@ -9,7 +9,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A ChannelMap whose numbers have 32 bits and which divides by a Divider.
+// A ChannelMap for device code: its numbers have 32 bits, and a Divider divides by the number of
+// groups.
 struct Map {
   int in, first, last, shift, group;  // group: the number of channels in a group
   Divider groups;
@@ -22,8 +23,8 @@ struct Map {
   }
 };
 
-// A thread writes V neighbouring elements, which may belong to several pixels. It reads them as
-// words of W elements, because the map keeps the W channels of a word together.
+// A thread writes V neighbouring elements, which may belong to several pixels. It reads them in
+// words of W elements: W neighbouring output channels come from W neighbouring input channels.
 template <typename T, int V, int W>
 __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider words,
                               std::int64_t items, std::ptrdiff_t member_stride) {
@@ -51,8 +52,8 @@ __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map,
   }
 }
 
-// Calls visit(packing, word width). Packs are 16 bytes; words are the widest that divide
-// `together`. If y has no whole packs, packs and words are single elements.
+// Calls visit(packing, word width). A thread writes a pack of 16 bytes, in words of the greatest
+// width that divides `together`. If y has no whole packs, packs and words are single elements.
 template <typename T, typename Visit>
 void with_words(std::int64_t elements, std::int64_t together, Visit visit) {
   constexpr int V = kPackWidth<T>;
@@ -74,7 +75,7 @@ Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request
   const Map on_device{
       static_cast<int>(map.in),    static_cast<int>(map.first),           static_cast<int>(map.last),
       static_cast<int>(map.shift), static_cast<int>(map.in / map.groups), Divider(map.groups)};
-  // Neighbouring channels stay together in words of any width that divides this number.
+  // Output channels can be copied in words of w channels, for every w that divides this number.
   const std::int64_t together = map.groups > 1 ? 1
                                                : std::gcd(std::gcd(map.in, map.out),
                                                           std::gcd(std::gcd(map.first, map.last), map.shift));

@@ -1,6 +1,6 @@
-// Concatenates row_major and blocked tensors. If all parts but the last fill their channel blocks,
-// a sample of a part is one range of the whole tensor and is copied at once. Otherwise channels are
-// copied one by one.
+// Concatenates row_major and blocked tensors. If the channels of every part but the last fill whole
+// channel blocks, a sample of a part is a contiguous range of the result and is copied at once.
+// Otherwise channels are copied one by one.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"

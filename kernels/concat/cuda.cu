@@ -1,5 +1,6 @@
 // Concatenates the rows of channels_last images on the device. A row is the channels of one pixel.
-// Rows are copied in pieces that are as wide as the channel counts allow, whatever the type is.
+// Rows are copied in pieces of 2, 4, 8 or 16 bytes: the largest size that divides the rows of all
+// parts.
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -7,8 +8,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMost = 16;        // the most parts that one launch copies
-constexpr int kPieceBytes = 16;  // the bytes of the widest pieces
+constexpr int kMost = 16;        // the most tensors that one launch concatenates
+constexpr int kPieceBytes = 16;  // bytes of the largest piece
 
 struct Parts {
   void* address[kMost];
@@ -18,8 +19,8 @@ struct Parts {
   int count;
 };
 
-// Copies the columns [first[0], first[count]) of the whole tensor from the parts (`join`) or to
-// them. A thread copies kPieceBytes bytes at a time, which may be several pieces.
+// Copies the columns [first[0], first[count]) from the parts to the whole tensor (with `join`) or
+// back. A thread copies kPieceBytes bytes at a time, which may be several pieces.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {
@@ -95,7 +96,7 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
       some.address[some.count++] = parts[next];
       some.first[some.count] = first;
     }
-    // Divider takes numbers below 2^31 only, so larger tensors are copied in bands of rows.
+    // Divider takes numbers below 2^31 only, so larger tensors are copied in several launches.
     const std::int64_t columns = first - some.first[0];
     const std::int64_t band = ((std::int64_t{1} << 31) - 1) / columns;
     for (std::int64_t row = 0; row < plan.rows; row += band) {

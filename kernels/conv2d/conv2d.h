@@ -9,8 +9,8 @@
 //                            -> {dweights, [dbias]}
 // x and dx are [N, C, H, W], weights and dweights [K, C / groups, R, S], bias and dbias [K], y and
 // dy [N, K, P, Q]. dweights is written in the layout of the weights, which the request names. If
-// forward fuses the ReLU, dy is the gradient before the ReLU: run relu_backward on y first, or use
-// input_relu in the next convolution.
+// forward fuses the ReLU, dy is the gradient before the ReLU: either run relu_backward on y first,
+// or set input_relu in the next convolution.
 //
 // On CUDA x, y, dy and dx are channels_last, and all f32 or all bf16. weights are channels_last (in
 // memory K, R, S, C / groups) and of the same type. bias, dweights and dbias are f32. Tensor cores
@@ -35,35 +35,35 @@ struct Conv2dProblem {
   // forward also writes sums, f64 [2, K]. They are the batch_norm_statistics of y over the first
   // control->valid samples.
   bool statistics = false;  // only the reference and CUDA support it
-  // Set if forward runs again in a step that recomputes activations, and its sums are already
-  // known. The request then has no output for sums. The kernel is the same, so y has the same bits.
+  // Set if forward runs again in a step that recomputes activations. `sums` is then known already,
+  // and is not an output of the request. The kernel is the same, so y has the same bits.
   bool sums_known = false;
   // backward_data gives the gradient before a ReLU whose output is x: dx is 0 wherever x is not
   // above 0.
   bool input_relu = false;  // only the reference and CUDA support it
-  // x is the output of a batch norm with ReLU and mask, and backward_data also does the work of its
-  // batch_norm_backward_reduce. In place of dx it writes g = (dx + dy2) * mask and the sums of g.
-  // The operands from norm_x on are those of the batch norm. Only the reference and CUDA support
-  // it.
+  // x is the output of a batch norm with ReLU and mask, and backward_data also does the work of
+  // that norm's batch_norm_backward_reduce. In place of dx it writes g = (dx + dy2) * mask, and the
+  // sums of g. The operands from norm_x on are those of the batch norm. Only the reference and CUDA
+  // support it.
   std::optional<BatchNormProblem> input_norm = std::nullopt;
   bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
-  // If not 0, backward_weights sums over pieces of so many samples, and then adds up the pieces
-  // from the first to the last. The last piece may be smaller. A slice of the batch that consists
-  // of whole pieces then has a part of the same sums (pieces.h).
+  // If not 0, backward_weights sums each piece of so many samples on its own and then adds up the
+  // pieces from the first to the last. The last piece may be smaller. So a batch gives the same
+  // bits when it is computed in slices of whole pieces (`continues`).
   std::int64_t piece = 0;
-  // Used with `piece`: the sums of earlier pieces are inputs, to which backward_weights adds. An
-  // output may be its input.
+  // Used with `piece`: backward_weights adds to the sums of earlier pieces, which are inputs. An
+  // output may have the buffer of the corresponding input.
   bool continues = false;
-  // If not 0, x and y are a slice of a batch of so many samples. forward and backward_data then run
-  // as for the whole batch, so that every sample has the same bits.
+  // If not 0, x and y are a slice of a batch of so many samples. forward and backward_data then use
+  // the kernel chosen for the whole batch, so that every sample has the same bits.
   std::int64_t batch = 0;
 };
 
 // Returns whether forward has sums among its outputs.
 constexpr bool writes_sums(const Conv2dProblem& problem) { return problem.statistics && !problem.sums_known; }
 
-// Returns [N, K, P, Q]. Throws if `groups` does not divide the channels, or if the filter does not
-// fit.
+// Returns [N, K, P, Q]. Throws std::invalid_argument if `groups` does not divide the channels, or
+// if the filter does not fit.
 Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Shape& weights);
 
 CONVOY_KERNEL(conv2d_forward, Conv2dProblem);
@@ -71,7 +71,7 @@ CONVOY_KERNEL(conv2d_backward_data, Conv2dProblem);
 CONVOY_KERNEL(conv2d_backward_weights, Conv2dProblem);
 
 // Returns whether backward_data fuses input_norm on the current device (in bf16 and tf32). If not,
-// a separate pass does the work of the batch norm.
+// a separate pass over dx does the work of the batch norm.
 bool conv2d_fuses_input_norm(Backend backend);
 namespace cuda {
 bool conv2d_fuses_input_norm();

@@ -36,16 +36,16 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Geometry& at,
       at.dilations, at.padding, at.padding);
 }
 
-// Returns the descriptor of forward that oneDNN wants as a hint for backward's descriptors. All of
-// its layouts are open, because backward chooses its own.
+// Returns the forward descriptor that oneDNN requires as a hint for backward's descriptors. It
+// fixes no layouts, because backward chooses its own.
 dnnl::convolution_forward::primitive_desc hint(const Geometry& at, const TensorDesc& x,
                                                const TensorDesc& weights, const TensorDesc& y) {
   return forward_descriptor(at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},
                             onednn::any_desc(y));
 }
 
-// Adds a ReLU of ours after the kernel. oneDNN's ReLU turns NaN into 0, which would hide that a run
-// diverges.
+// Applies our own ReLU after the kernel. oneDNN's ReLU turns NaN into 0, which would hide that a
+// training diverges.
 Kernel rectified(Kernel kernel, std::int64_t count) {
   kernel.bind = [bind = std::move(kernel.bind), count](const Operands& operands) -> Launch {
     return [launch = bind(operands), y = static_cast<float*>(operands.outputs[0]), count](Stream stream) {

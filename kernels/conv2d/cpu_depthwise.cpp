@@ -19,13 +19,13 @@ struct VectorOf {
   using Type [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
 };
 
-// Multiplies a row of dy by the row of x that lies under one row of the filter. Adds the products
-// of each tap to sums[kFilter][kLanes].
+// Multiplies a row of dy by the row of x under one row of the filter. Adds the products of each tap
+// to sums[kFilter][kLanes].
 template <int kLanes, int kFilter>
 CONVOY_VECTORISED void add_line(const Geometry& g, const float* x, const float* dy, double* sums) {
   using Vector = typename VectorOf<kLanes>::Type;
-  // At the ends of a row the filter reaches beyond the image, and `edge` takes the products. In
-  // between, the loop over s is unrolled, and `inner` stays in registers.
+  // `edge` sums positions where the filter reaches beyond the image, with a test for each tap.
+  // `inner` sums the other positions; its loop is unrolled, so that it stays in registers.
   Vector inner[kFilter] = {}, edge[kFilter] = {};
   for (std::int64_t q = 0; q < g.q; ++q) {
     const Vector gradient = *reinterpret_cast<const Vector*>(dy + q * kLanes);
@@ -51,7 +51,7 @@ CONVOY_VECTORISED void add_bias(const float* dy, std::int64_t pixels, double* su
       pixels, [=](std::int64_t i, int) __attribute__((always_inline)) { return dy[i]; }, sums);
 }
 
-// Adds the products of a plane of one sample to sums[taps][kLanes].
+// Adds one sample's products for a block of kLanes channels to sums[taps][kLanes].
 template <int kLanes>
 void add_plane(const Geometry& g, const float* x, const float* dy, double* sums) {
   const auto add = g.filter == 5 ? add_line<kLanes, 5> : add_line<kLanes, 7>;
@@ -63,14 +63,14 @@ void add_plane(const Geometry& g, const float* x, const float* dy, double* sums)
     }
 }
 
-// The batch is summed in this many pieces, whatever the number of threads is, so that the bits of
-// the sums do not depend on the threads.
+// The batch is summed in this many pieces for every number of threads, so that the bits of the sums
+// do not depend on that number.
 constexpr std::int64_t kPieces = 8;
 
 template <int kLanes>
 Kernel make(const Geometry& g, bool bias, const TensorDesc& dweights) {
-  // The workspace has the sums of the pieces, [kPieces][blocks of channels][taps, and the
-  // bias][kLanes], and then dweights in row_major.
+  // The workspace has the sums of the pieces, [kPieces][blocks of channels][rows][kLanes], and then
+  // dweights in row_major. The rows are the taps and, with `bias`, the bias.
   const std::int64_t rows = g.taps() + bias, all = kPieces * g.x.blocks * rows * kLanes;
   const auto body = [=](const BoundOperands& b) {
     auto* const sums = b.scratch<double>();

@@ -1,5 +1,5 @@
 // Computes gradients of large depthwise filters on the host. oneDNN has no direct algorithm for
-// them, and its fallback takes 25 times as long.
+// them, and its fallback takes 25 times as long as this code.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace convoy::kernels::cpu {
 
-// Returns the kernel, or nothing if oneDNN should compute the gradient: if the layer is not
-// depthwise, the filter is at most 3x3, or x and dy do not have the same blocked layout.
+// Returns the kernel, or nothing if oneDNN should compute the gradient. That is the case if the
+// layer is not depthwise, the filter is at most 3x3, or x and dy do not have the same blocked
+// layout.
 std::optional<Kernel> depthwise_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 
 }  // namespace convoy::kernels::cpu

@@ -1,6 +1,6 @@
-// The interface of the engines. An engine is a way in which a convolution can run on the GPU. The
-// interface says which tasks an engine supports, with which plans, and how a plan is bound to
-// buffers. CUDA builds only.
+// The interface of the engines. An engine is one way to run a convolution on the GPU. The interface
+// says which tasks an engine supports, by which plans, and how a plan is bound to buffers. CUDA
+// builds only.
 //
 // A convolution is a matrix product in which im2col() reads the images through the filter's
 // windows:
@@ -22,15 +22,15 @@ namespace convoy::kernels::conv {
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 enum class Engine : std::uint8_t {
-  direct,  // a thread computes one element; for groups that no other engine supports
-  // A product whose operand im2col(x) is read from the images as it is needed, by mma_sync or
-  // register_tiles kernels. It serves nearly all tasks, on any chip from sm_80 on.
+  direct,  // a thread computes one element; for grouped convolutions that no other engine supports
+  // A matrix product by mma_sync or register_tiles kernels, which read im2col(x) from the images as
+  // they need it. It supports nearly all tasks, on any chip from sm_80 on.
   gathered,
   matrix,  // for 1x1 filters, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  // Like gathered, but by Hopper's wgmma instructions, and TMA reads the windows.
+  // Like gathered, but with Hopper's wgmma instructions, and with TMA to read the windows.
   im2col,
   folded,     // like im2col, after space_to_depth of the images; for few channels
-  depthwise,  // for as many groups as channels: no product, sums in registers
+  depthwise,  // for as many groups as channels: no matrix product, sums in registers
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix,
                                       Engine::im2col, Engine::folded,   Engine::depthwise};
@@ -63,8 +63,8 @@ struct Task {
   bool input_relu = false;  // backward_data makes dx zero wherever x is not above zero
   // backward_data fuses a batch norm's backward_reduce (Conv2dProblem::input_norm).
   bool input_norm = false;
-  // The groups are neighbouring pixels of a 1x1 convolution, which all have the same filters. Only
-  // the im2col engine makes such tasks (joined_pixels.h).
+  // The groups are neighbouring pixels of a 1x1 convolution, and all have the same filters. Only
+  // the im2col engine makes such tasks, and only for itself (joined_pixels.h).
   bool joined = false;
 
   // Returns whether there is work in addition to the product, its bias and its ReLU.
@@ -73,25 +73,26 @@ struct Task {
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // Returns the equivalent matrix product.
   gemm::Problem product() const;
-  // Returns the number of operations, which is the same in all directions.
+  // Returns the number of arithmetic operations, which is the same in all directions.
   double operations() const;
   double bytes() const;  // the bytes to move if each operand is moved once
   std::string to_string() const;
 };
 
 // Says how an engine runs a task. `product` has the kernel family, the tile shape and the number of
-// splits.
+// splits of k.
 struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
-  // True if the kernel that writes the result also does the work of has_extra(). Otherwise a
-  // separate pass does it.
+  // True if the kernel that writes the result also does the extra work (Task::has_extra). Otherwise
+  // a separate pass over the result does it.
   bool fuses_extra = false;
   std::string to_string() const;  // for example "im2col wgmma 128x128p"
 };
 
-// The operands of Conv2dProblem::input_norm. x is the norm's input; the result is g in place of dx.
+// The operands of Conv2dProblem::input_norm. x is the norm's input. The convolution writes the
+// norm's g in place of dx.
 struct InputNorm {
   const void *x = nullptr, *dy2 = nullptr;
   const std::uint8_t* mask = nullptr;
@@ -122,11 +123,11 @@ bool supports(Engine engine, const Task& task);
 constexpr bool is_fallback(Engine engine) { return engine == Engine::direct || engine == Engine::gathered; }
 // Returns all plans that are worth timing. The plan that is expected to be the fastest comes first.
 std::vector<Plan> candidates(Engine engine, const Task& task);
-// Returns the plans of all engines. The plan that is expected to be the fastest comes first. There
-// is always at least one.
+// Returns the plans of all engines, at least one. The plan that is expected to be the fastest comes
+// first.
 std::vector<Plan> candidates(const Task& task);
-// Returns the first few plans of each engine. Fallbacks are included only if no other engine
-// supports the task.
+// Returns the first `of_each_engine` plans of each engine. Fallbacks are included only if they may
+// be the fastest.
 std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
 // Returns the tuning file's plan. If the file has none, returns the fastest plan if measuring is
 // allowed (kernels/device/tuning.h), else the plan that is expected to be the fastest. Do not call
@@ -136,7 +137,8 @@ Plan chosen(const Task& task);
 // nothing. It can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 
-// The functions of an engine. Their launches leave the gradient of the bias to bind().
+// The functions of an engine. The launches do not compute the gradient of the bias; bind() above
+// adds that.
 struct EngineEntry {
   bool (*supports)(const Task&);
   std::vector<Plan> (*candidates)(const Task&);

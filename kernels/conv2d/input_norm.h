@@ -1,5 +1,5 @@
-// Runs backward_data with input_norm on backends and shapes that do not fuse the two: the
-// convolution, then the batch norm's backward_reduce over dx in place.
+// Runs backward_data with input_norm (Conv2dProblem) where no kernel fuses the two: first the
+// convolution, and then the batch norm's backward_reduce, in place on dx.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +10,7 @@
 
 namespace convoy::kernels {
 
-// The positions of operands in the request.
+// The positions in the request of the operands of input_norm.
 enum InputNormInput : int {
   norm_x_at = 2,
   norm_sums_at,

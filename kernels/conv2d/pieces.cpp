@@ -9,7 +9,7 @@
 namespace convoy::kernels {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // of buffers in the workspace
+constexpr std::size_t kAlignment = 256;  // alignment of buffers in the workspace, in bytes
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -48,8 +48,8 @@ class Pieces {
   }
 
  private:
-  // Makes the kernel of a piece of `count` samples, and gives the request the layouts that it
-  // chose.
+  // Makes the kernel of a piece of `count` samples. Stores the layouts that its maker chose in the
+  // request.
   static Kernel piece_of(Conv2dMaker* maker, const Conv2dProblem& problem, KernelRequest& request,
                          std::int64_t count) {
     KernelRequest part{{request.inputs[0], request.inputs[1]}, request.outputs};
@@ -89,10 +89,10 @@ class Pieces {
 
   std::int64_t samples_, piece_;
   bool continues_;
-  Kernel whole_, last_;               // for a piece of piece_ samples, and for a smaller piece at the end
-  std::vector<Kernel> add_;           // by output: adds a piece to the sum so far
-  std::vector<std::size_t> part_at_;  // by output: where a piece's gradient is in the workspace
-  std::size_t bytes_ = 0;             // bytes of the workspace before those of a piece's kernel
+  Kernel whole_, last_;               // for a piece of piece_ samples, and for a smaller last piece
+  std::vector<Kernel> add_;           // for each output: adds a piece's gradient to the sum so far
+  std::vector<std::size_t> part_at_;  // for each output: offset of a piece's gradient in the workspace
+  std::size_t bytes_ = 0;             // where the workspace of a piece's kernel begins
   std::array<std::size_t, 2> sample_bytes_{};
 };
 

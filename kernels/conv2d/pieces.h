@@ -1,5 +1,6 @@
-// The gradient of a convolution's weights as a sum over pieces of the batch, in a fixed order. A
-// slice of the batch can then add its pieces to those of the slices before it, with the same bits.
+// Computes the gradient of a convolution's weights as a sum over pieces of the batch, in a fixed
+// order. A batch may also be computed in slices of whole pieces: each slice adds its pieces to the
+// sum of the slices before it. The result has the same bits.
 #pragma once
 
 #include "kernels/conv2d/conv2d.h"
@@ -8,7 +9,8 @@ namespace convoy::kernels {
 
 using Conv2dMaker = Kernel(const Conv2dProblem& problem, KernelRequest& request);
 
-// Makes conv2d_backward_weights with problem.piece. `maker` makes the kernel of one piece.
+// Makes the kernel of conv2d_backward_weights with problem.piece. `maker` makes the kernel of one
+// piece.
 Kernel backward_weights_in_pieces(Backend backend, Conv2dMaker* maker, const Conv2dProblem& problem,
                                   KernelRequest& request);
 

@@ -1,5 +1,5 @@
-// Names engines and directions. Computes, for a convolution's task, the equivalent matrix product
-// and the numbers of operations and bytes. Needs no GPU. engines.h has the interface.
+// Names engines and directions. For a task (engines.h), computes the equivalent matrix product and
+// the numbers of operations and bytes. Needs no GPU.
 #include <fmt/format.h>
 
 #include "kernels/conv2d/engines.h"

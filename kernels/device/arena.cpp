@@ -24,8 +24,7 @@ Arena::Arena(Backend backend, std::size_t bytes)
   if (mapped == MAP_FAILED)
     throw OutOfMemory(fmt::format("cannot reserve {} MiB of memory: {}", bytes >> 20, std::strerror(errno)),
                       bytes);
-  // Large pages cause fewer TLB misses. If the operating system refuses the advice, only speed is
-  // lost.
+  // Large pages cause fewer TLB misses. If the operating system refuses, the memory is only slower.
   ::madvise(mapped, bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(mapped);
 }

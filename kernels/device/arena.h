@@ -14,8 +14,8 @@ class Arena {
   Arena() = default;
   // Reserves zeroed, page-aligned memory. Throws OutOfMemory (errors.h).
   Arena(Backend backend, std::size_t bytes);
-  // Reserves host memory for copies to and from a backend's memory at the full rate. On CUDA it is
-  // page-locked. Its content is undefined. Throws OutOfMemory.
+  // Reserves host memory. Copies between it and a backend's memory run at the full rate, because on
+  // CUDA it is page-locked. Its content is undefined. Throws OutOfMemory.
   static Arena for_copies(Backend backend, std::size_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;

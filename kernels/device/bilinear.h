@@ -1,8 +1,8 @@
 // Bilinear resampling with antialiasing. Its results on 8-bit images have the same bits as Pillow's
-// (Resample.c, BILINEAR). The filter is a triangle over the source, widened by the scale if the
-// image is reduced. Weights are integers in units of 2^-kWeightBits. The horizontal pass comes
-// first and rounds to 8 bits, then the vertical pass. Host and device use these functions, so that
-// their results agree.
+// (Resample.c, BILINEAR). The filter is a triangle over the source. If the image is reduced, the
+// triangle is widened by the scale. Weights are integers in units of 2^-kWeightBits. The horizontal
+// pass comes first and rounds to 8 bits, then the vertical pass. Host and device use these
+// functions, so that their results agree.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace convoy::kernels {
 inline constexpr int kWeightBits = 22;
 inline constexpr std::int32_t kHalfWeight = 1 << (kWeightBits - 1);
 
-// Returns a product that no compiler fuses with an addition, because a fused result has other bits.
+// Returns a * b. No compiler fuses this product with an addition, which would change the bits.
 CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -32,11 +32,11 @@ CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #endif
 }
 
-// The source pixels of one output along one axis: `count` pixels of the region from pixel `first`
-// on.
+// Along one axis, the pixels of the source region that contribute to one output: `count` pixels
+// from pixel `first` on.
 struct BilinearTaps {
   std::int32_t first, count;
-  double centre, inverse_support, sum;  // sum: the weights' sum before they are normalised
+  double centre, inverse_support, sum;  // sum: the sum of the unnormalised weights
 };
 
 CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, std::int32_t tap) {
@@ -46,7 +46,7 @@ CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, s
   return magnitude < 1 ? 1 - magnitude : 0;
 }
 
-// Returns the taps of an output with their `sum` left at 0; bilinear_taps() computes it.
+// Returns the taps of an output, but with `sum` 0. bilinear_taps() also computes the sum.
 CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::int32_t output) {
   const double support = axis.scale < 1 ? 1 : axis.scale;
   const double place = unfused_product(static_cast<double>(axis.skipped + output) + 0.5, axis.scale);
@@ -68,20 +68,20 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_taps(const AxisMap& axis, std::i
   return taps;
 }
 
-// Returns a normalised weight in units of 2^-kWeightBits.
+// Returns the weight of a tap in units of 2^-kWeightBits. The weights of an output add up to 1.
 CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps, std::int32_t tap) {
   const double weight = unnormalised_weight(taps, tap);
   return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));
 }
 
-// Converts a sum of weighted pixels to a pixel. The sum must start at kHalfWeight, so that it is
-// rounded. The limit is needed because rounded weights may add up to a little more than 1.
+// Converts a weighted sum of pixels to a pixel. The sum must include kHalfWeight, which rounds it.
+// Values above 255 are possible because rounded weights may add up to a little more than 1.
 CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
   const std::int32_t value = sum >> kWeightBits;
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
 
-// Returns whether every output is an unchanged pixel of the region, so that callers need not
+// Returns whether every output is a pixel of the source without change. Callers then need not
 // compute weighted sums.
 CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
   return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));

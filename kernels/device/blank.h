@@ -1,4 +1,4 @@
-// Tells which outputs of a sample are 0, which is the mean colour, whatever the image's pixels are.
+// Tells which pixels of a transformed sample are 0 (the mean colour) for every image.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace convoy::kernels {
 
-// Returns whether an output is in an area that the transform erases, or in padding that no image
-// operation can have moved. `width` is the width of the output image.
+// Returns whether an output pixel is in an area that the transform erases, or in padding. If the
+// transform has image operations, which could move padding, no padding counts. `width` is the width
+// of the output image.
 CONVOY_HOST_DEVICE inline bool is_blank(const SampleTransform& transform, std::int32_t y, std::int32_t x,
                                         std::int32_t width) {
   for (const ErasedRectangle& erased : transform.erased)

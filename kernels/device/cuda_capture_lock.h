@@ -1,4 +1,4 @@
-// Keeps calls that wait for the whole device apart from captures of graphs. If any thread of the
+// Prevents calls that wait for the whole device while a graph is captured. If any thread of the
 // process captures work during such a call, the call fails and the capture becomes invalid. CUDA
 // builds only.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace convoy::kernels {
 
-// Returns the lock. A thread that captures holds it shared; a thread that waits for the device
-// holds it alone.
+// Returns the lock. Lock it shared for a capture, and exclusively for a call that waits for the
+// whole device.
 std::shared_mutex& capture_lock();
 
 }  // namespace convoy::kernels

@@ -1,7 +1,7 @@
-// Adds up the rows of a matrix, so that each column (channel) gets one sum. In a first launch,
-// blocks write partial sums to the workspace; a second launch adds them. The order depends on the
-// shape only, so the bits are always the same. The pass over the matrix may also write a result per
-// element.
+// Adds up the rows of a matrix, so that each column (channel) gets one sum. A first launch writes
+// one partial sum per block to the workspace. A second launch adds these. The order of additions
+// depends on the shape only, so results always have the same bits. While it reads the matrix, the
+// first launch may also write a result for each element.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,15 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int kMostSumLanes = 32;
 
 // The grid for `segments` matrices of `rows` x `channels`, one after the other in memory. Each
-// matrix (segment) has its own sums.
+// matrix (segment) gets sums of its own.
 struct SumGrid {
   std::int64_t segments, rows;
   int channels;
   // lanes: how many packs of a row one block reads, a power of two. shift: its logarithm.
   int lanes, shift;
-  int tiles;       // blocks side by side that cover all channels
+  int tiles;       // blocks that cover all channels of a row
   int height;      // rows that a block reads at the same time
-  int row_blocks;  // blocks that share the rows of one segment
+  int row_blocks;  // blocks that divide the rows of one segment
 
   unsigned blocks() const { return static_cast<unsigned>(segments * row_blocks * tiles); }
   std::int64_t partials(int sums) const { return segments * row_blocks * sums * channels; }
@@ -31,8 +31,8 @@ struct SumGrid {
   }
 };
 
-// Returns the grid for packs of `width` channels. `width` is 1 if the channels do not fill whole
-// packs.
+// Returns the grid for threads that read packs of `width` channels. `width` is 1 if the channels do
+// not fill whole packs.
 inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t channels, int width) {
   constexpr int kRowsAThread = 4, kMostBlocks = 8 * kMultiprocessors;
   SumGrid grid{segments, rows, static_cast<int>(channels), 1, 0, 0, 0, 0};
@@ -74,7 +74,8 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
 //   visit(loaded, segment, row, at, channel, sums)
 //                    adds the contributions of these elements to sums[kSums][kWidth]
 //   each_pointer()   lists its pointers (cuda_members.cuh)
-// A thread has kRowsInFlight loads under way. If a segment has only one block, its sums are final.
+// A thread starts kRowsInFlight loads at once. If a segment has only one block, the kernel writes
+// final sums to `out` and not to `partials`.
 template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
     column_sums(const __grid_constant__ Source source_of_first, const __grid_constant__ SumGrid grid,
@@ -129,8 +130,8 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// The kernel of the second launch: adds up the partial sums. A block has `columns` channels of one
-// segment. kSumThreads / columns threads share the partial sums of a channel.
+// The kernel of the second launch: adds up the partial sums. A block computes `columns` channels of
+// one segment. kSumThreads / columns threads divide the partial sums of a channel among themselves.
 template <typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
     finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,
@@ -161,8 +162,8 @@ __global__ void __launch_bounds__(kSumThreads)
       store_sum(of_member(out.to[s], member_stride) + segment * channels + channel, shared[s][x] * factor);
 }
 
-// Launches the second kernel. It adds partial sums, [segments, parts, kSums, channels], over the
-// parts and multiplies the results by `factor`.
+// Launches the second kernel. It adds up the partial sums, [segments, parts, kSums, channels], over
+// the parts, and multiplies each total by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {

@@ -68,7 +68,7 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   }
   synchronize(backend);
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  // A copy from pageable memory may return before its last part has arrived. So wait for it.
+  // A copy from pageable memory may return before all of it has arrived, so wait.
   synchronize(backend);
 }
 

@@ -11,8 +11,8 @@
 
 namespace convoy::kernels {
 
-// Returns a function of the driver with its signature in CUDA 12.0. `Function` is the type of a
-// pointer to it, such as the PFN_… type that cudaTypedefs.h has for `name`.
+// Returns the driver function `name`, with the signature that it has in CUDA 12.0. `Function` is
+// its pointer type, such as the PFN_… type in cudaTypedefs.h.
 template <typename Function>
 Function driver_function(const char* name) {
   void* found = nullptr;

@@ -60,8 +60,7 @@ template <int V>
 __device__ __forceinline__ void unpack(const Pack<bf16, V>& pack, float (&to)[V]) {
   if constexpr (V == 1) {
     to[0] = __bfloat162float(pack.value[0]);
-    // A bf16 value is the upper half of a float. So a shift and a mask turn a word into its two
-    // elements.
+    // A bf16 value is the upper half of a float, so a shift and a mask give a word's two elements.
   } else {
     const auto* words = reinterpret_cast<const std::uint32_t*>(pack.value);
 #pragma unroll

@@ -1,4 +1,4 @@
-// Host code that cuda.cu files share. It makes a Kernel from a function that enqueues work, checks
+// Host code that the cuda.cu files share: makes a Kernel from a function that enqueues work, checks
 // layouts and element types of activations, and computes grid sizes.
 #pragma once
 
@@ -32,10 +32,10 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// Makes a kernel for launches in which the last block to finish does additional work. A block finds
-// out by a ticket (cuda_resident.h) whether it is the last. The launch calls body(const
-// BoundOperands&, unsigned* tickets, Stream). `tickets` points to as many tickets per member as the
-// argument `tickets` says, one member after the other.
+// Makes a kernel for launches in which the last block to finish does additional work. Blocks draw
+// tickets (cuda_resident.h) to find out which is the last. The launch calls body(const
+// BoundOperands&, unsigned* tickets, Stream). The argument `tickets` is the number of tickets per
+// member; the body gets those of member 0, followed by those of the other members.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
@@ -53,15 +53,15 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
   return kernel;
 }
 
-// Gives an operand whose layout is open channels_last if it has four extents, else row_major.
-// Throws std::invalid_argument if it has another layout.
+// If the operand's layout is open, sets it to channels_last (for four extents) or row_major. Throws
+// std::invalid_argument if the operand has another layout.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
-// Returns the element type, f32 or bf16, that all operands must share. Throws std::invalid_argument
-// if they do not.
+// Returns the element type of all operands, f32 or bf16. Throws std::invalid_argument if they do
+// not all have the same.
 DType common_dtype(std::string_view operation, const std::vector<const TensorDesc*>& descs);
 
-// Throws std::invalid_argument for counts of 2^31 and more, because kernels count in 31 bits.
+// Throws std::invalid_argument if `count` is 2^31 or more, because kernels count in 31 bits.
 void require_below_2g(std::string_view operation, std::int64_t count);
 
 // The number of multiprocessors of the reference GPU. It is a constant, so that the order of a sum
@@ -69,9 +69,9 @@ void require_below_2g(std::string_view operation, std::int64_t count);
 inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
-// Returns the smallest number of neighbouring pixels of a channels_last image that together fill
-// whole packs of 16 bytes, for each of these channel counts. The number is a power of two that
-// divides `pixels`. Returns 1 if there is none, or if a single pixel fills whole packs.
+// Returns how many neighbouring pixels of a channels_last image should be joined, so that the
+// joined channels fill whole packs of 16 bytes for each of these channel counts. The number is a
+// power of two that divides `pixels`. Returns 1 if no number suits, or if no joining is needed.
 inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<std::int64_t> channels) {
   const int wide = 16 / static_cast<int>(bytes_of(type));
   for (int joined = 1; joined <= wide && pixels % joined == 0; joined *= 2)
@@ -82,14 +82,14 @@ inline int joined_pixels(DType type, std::int64_t pixels, std::initializer_list<
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Returns the number of blocks of a loop over `items` with one thread per item, up to the largest
+// Returns how many blocks a loop over `items` needs if each item has a thread, up to the largest
 // grid. In loops that memory bandwidth limits, many short blocks are 8 % faster than few long ones.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// Returns a number of blocks that the device can run all at once. Use it if each block writes a
-// partial sum, or if threads have much to set up.
+// Returns a number of blocks that can all run at the same time. Use it if each block writes a
+// partial sum, or if the set-up of a thread is expensive.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

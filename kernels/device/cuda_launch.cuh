@@ -1,5 +1,5 @@
-// Launches device code from cuda.cu files, with a check after every launch. with_packing chooses
-// the template's element type and width at run time.
+// Launches kernels from cuda.cu files, and checks for an error after every launch. with_packing()
+// turns an element type and a width that are known at run time into template arguments.
 #pragma once
 
 #include <stdexcept>
@@ -12,8 +12,8 @@
 
 namespace convoy::kernels::cuda {
 
-// Launches a kernel that knows no members (Members, kernel.h). cuda_members.cuh has the launch of a
-// kernel for all members.
+// Launches a kernel whose parameters have no member stride, for one training. cuda_members.cuh has
+// a launch() that computes all members (Members, kernel.h).
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, Stream stream, Arguments&&... arguments) {
   kernel<<<grid, threads, 0, stream.get()>>>(std::forward<Arguments>(arguments)...);

@@ -5,9 +5,9 @@
 
 namespace convoy::kernels::cuda {
 
-// Draws a ticket for the calling block, and returns true in all its threads if it is the last of
-// `blocks` tickets. All earlier writes of the other blocks are then visible to this block. The last
-// ticket resets the counter to zero.
+// Draws a ticket for the calling block. Returns true, in all threads of the block, if it is the
+// last of `blocks` tickets. All earlier writes of the other blocks are then visible to this block.
+// Drawing the last ticket resets the counter to zero.
 __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
@@ -18,8 +18,8 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// block_sums() returns the sums of `count` values over the block's threads. The sums are valid in
-// thread 0 only. `shared` has one Values per warp.
+// block_sums() returns the sums of `count` values over the block's threads. Only thread 0 gets the
+// right sums. `shared` has one Values per warp.
 template <int count, typename T>
 struct Values {
   T value[count];

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kPool = 1 << 20;
 
-// Hands out the tickets of one device; a request gets the first gap that is large enough. A Pool
-// lives until the process ends.
+// Hands out the tickets of one device (cuda_resident.h). A request gets the first gap that is large
+// enough. The pools live until the process ends.
 class Pool {
  public:
   Pool() {

@@ -1,5 +1,5 @@
-// Small device memory outside the arena that kernels keep from launch to launch: tickets and
-// constant tables. It is reserved when a kernel is bound, never while a step runs.
+// Small device memory that kernels keep from launch to launch: tickets and constant tables. It is
+// reserved when a kernel is bound, never while a step runs, and is not part of the arena.
 #pragma once
 
 #include <cstddef>

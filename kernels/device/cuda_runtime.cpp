@@ -80,8 +80,8 @@ StreamPool::StreamPool(int compute_lanes, CudaStream::Priority priority) {
 
 namespace {
 
-// The streams given to join_later() in this thread's capture that no other stream waits for yet.
-// Null if the thread captures nothing.
+// While this thread captures a graph: the streams that it gave to join_later() and that no other
+// stream waits for yet. Otherwise null.
 thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace
@@ -110,8 +110,8 @@ std::shared_mutex& capture_lock() {
 
 CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record) {
   const std::shared_lock lock(capture_lock());
-  // In ThreadLocal mode, most calls that are forbidden during a capture fail only if the capturing
-  // thread makes them. capture_lock() keeps away the calls that no thread may make.
+  // In ThreadLocal mode, most calls that are forbidden during a capture fail only in the capturing
+  // thread. The lock excludes the calls that no thread may make during a capture.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
   try {

@@ -1,7 +1,8 @@
-// Owners of objects of the CUDA runtime: device memory, pinned memory, streams, events and captured
-// graphs. Destructors free and never throw. Functions that do not own take plain handles (Stream,
-// cudaStream_t, cudaEvent_t, pointers). An object belongs to the device that is current when it is
-// made. A failed call throws CudaError or OutOfMemory. CUDA builds only.
+// Classes that own objects of the CUDA runtime: device memory, pinned memory, streams, events and
+// captured graphs. Destructors free the object and never throw. Functions that take no ownership
+// take plain handles (Stream, cudaStream_t, cudaEvent_t, pointers). An object belongs to the device
+// that is current when the object is made. A failed call throws CudaError or OutOfMemory. CUDA
+// builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -87,7 +88,7 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
-  // Call it in a capture. The graph then records the event each time it reaches this point.
+  // For use in a capture: the graph records the event each time it reaches this point.
   void record_in_graph(cudaStream_t stream) const;
   void make_wait(cudaStream_t stream) const;  // orders later work on `stream` after the record
   void synchronize() const;
@@ -98,8 +99,8 @@ class CudaEvent {
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device: one per compute lane, and one for the copies of each direction.
-// Kernels of different lanes may run at the same time. The streams are made once. Communication has
+// The streams of one device: one for each of `compute_lanes` lanes of computation, and one for the
+// copies of each direction. Kernels of different lanes may run at the same time. Communication has
 // streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
@@ -117,13 +118,13 @@ class StreamPool {
 using CudaGraph = std::unique_ptr<CUgraph_st, detail::DestroyGraph>;
 
 // Captures the work that `record` enqueues on `stream`, without running it. `record` must neither
-// synchronise nor allocate. If it throws, the capture ends and the exception goes on.
+// synchronise nor allocate. If it throws, the capture ends and the exception is passed on.
 CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& record);
 
 // Work that is captured once and launched as one unit. The function `record` enqueues the work on
-// the stream that it gets. It may use other streams only after they wait for an event of this
-// stream, and must join them again by an event or by join_later(). It must neither synchronise nor
-// allocate.
+// the stream that is passed to it. Other streams may only be used after they wait for an event of
+// this stream. This stream must wait for them at the end, by an event or by join_later(). `record`
+// must neither synchronise nor allocate.
 class CapturedGraph {
  public:
   CapturedGraph() = default;
@@ -131,10 +132,11 @@ class CapturedGraph {
   // priority of the stream on which it was captured.
   static CapturedGraph capture(const std::function<void(Stream)>& record,
                                CudaStream::Priority priority = CudaStream::Priority::normal);
-  // Makes the graph's end wait for `stream`, for which nothing else in the graph waits. Call it in
+  // Makes the end of the graph wait for `stream`, unless join() does so earlier. Call this in
   // `record`. Returns false, and does nothing, if this thread captures nothing.
   static bool join_later(cudaStream_t stream);
-  // Orders `stream` after all streams given to join_later() so far. Call it in `record`.
+  // Makes `stream` wait for all streams that were given to join_later() so far. Call this in
+  // `record`.
   static void join(cudaStream_t stream);
   void launch(cudaStream_t stream) const;
   std::size_t nodes() const { return nodes_; }

@@ -16,9 +16,9 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Memory barriers (mbarriers). A phase ends when `count` arrivals and all announced bytes have
-// come. Phases have the parities 0, 1, 0 and so on. A first wait for parity 1 returns at once, so a
-// producer does not wait for stages that were never filled.
+// Memory barriers (mbarriers). A phase of a barrier ends after `count` arrivals, when all announced
+// bytes have been copied. Phases have the parities 0, 1, 0 and so on. A wait for parity 1 returns
+// at once if no phase has ended yet, so a producer does not wait for stages that were never filled.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -34,7 +34,7 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. The instruction keeps its default
+// Arrives at the same barrier in block `rank` of the cluster. The instruction has its default
 // scope, because cluster scope would flush L1 and halve the rate of the wgmma kernels.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
@@ -67,13 +67,13 @@ __device__ inline void cluster_sync() {
 }
 
 // Programmatic dependent launch. A kernel launched with this attribute may start when all blocks of
-// the kernel before it have called launch_dependents. It sees their results after
-// wait_for_prerequisites.
+// the preceding kernel have called launch_dependents. After wait_for_prerequisites, it sees the
+// results of that kernel.
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Waits at barrier `id` until `threads` threads of the block are there. __syncthreads uses barrier
-// 0.
+// Waits at barrier `id` until `threads` threads of the block have arrived. __syncthreads() uses
+// barrier 0.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -120,7 +120,7 @@ __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::
       : "memory");
 }
 // Loads a column of pixels through an im2col map of an NHWC tensor. (c, w, h, n) are the
-// coordinates of the first pixel; (s, r) is the tap's offset inside the filter, in width and
+// coordinates of the first pixel. (s, r) is the offset of the tap in the filter, in width and
 // height.
 __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w,
                                    int h, int n, std::uint16_t s, std::uint16_t r) {
@@ -154,8 +154,8 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until TMA has read the sources of all store groups but the last `pending`, so that they may
-// be overwritten.
+// Waits until TMA has read the sources of all groups of stores except the last `pending` groups.
+// The sources may then be overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
@@ -163,7 +163,7 @@ __device__ inline void store_wait_read() {
 // Orders ordinary writes to shared memory before later reads by TMA and by tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Change the number of registers of each thread of a warpgroup. All its threads must call them.
+// Change the number of registers per thread. All threads of a warpgroup must call them.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
@@ -173,7 +173,7 @@ __device__ inline void registers_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Stores four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane gives the
+// Stores four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane passes the
 // address of one row or, if transposed, of one column.
 template <bool transposed>
 __device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t r0, std::uint32_t r1,

@@ -19,7 +19,7 @@ DeviceStamps::DeviceStamps(int count)
     : count_(count), times_(static_cast<std::size_t>(count) * sizeof(unsigned long long)) {
   if (count == 0) return;
   CONVOY_CUDA(cudaMemset(times_.data(), 0, times_.bytes()));
-  // Wait until the zeros are written, because another stream could write a stamp before.
+  // Wait for the zeros. They could otherwise overwrite a stamp of another stream.
   synchronize(Backend::cuda);
 }
 

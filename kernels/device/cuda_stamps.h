@@ -1,6 +1,6 @@
-// Takes time stamps with the device's own clock and without the host, in captured graphs too. A
-// kernel takes each stamp in parallel with the measured work, on a branch of the graph for which
-// only the graph's end waits. CUDA builds only.
+// Records time stamps with the device's own clock and without the host, also in captured graphs.
+// Each stamp is a small kernel on a branch of the graph for which only the graph's end waits, so it
+// runs in parallel with the measured work. CUDA builds only.
 #pragma once
 
 #include "kernels/device/cuda_runtime.h"

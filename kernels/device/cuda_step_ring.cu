@@ -12,13 +12,13 @@ namespace convoy::kernels {
 namespace {
 
 constexpr int kRingThreads = 512;
-// How many loads of a thread are under way over the bus at the same time.
+// The number of loads over the bus that a thread starts before it uses their results.
 constexpr int kInFlight = 8;
 
 struct Piece {
   std::uint64_t* device;
-  // offset: the field's place in the slot, in bytes. words: the 8-byte words of the field in one
-  // member (Members, kernel.h).
+  // offset: the byte of the slot at which the field begins. words: how many 8-byte words the field
+  // has for one member (Members, kernel.h).
   std::size_t offset, words;
 };
 struct Pieces {
@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(kRingThreads)
   }
 }
 
-// How many threads publish a slot of at most kFewWords words, such as a step's metrics.
+// The number of threads that publish a short slot (at most kFewWords words), such as metrics.
 constexpr int kFewThreads = 32;
-constexpr std::size_t kFewWords = 1024;  // the most words that kFewThreads threads publish
+constexpr std::size_t kFewWords = 1024;  // the most words of a short slot
 
 __global__ void __launch_bounds__(kRingThreads)
     publish_slot(std::byte* ring, std::size_t slot_bytes, int slots, unsigned long long* number,

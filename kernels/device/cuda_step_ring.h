@@ -1,6 +1,6 @@
-// A ring of slots in page-locked host memory. It passes values to a captured step and results back,
-// so that a step needs no CUDA call but its launch. Two kernels of the step access the slots over
-// the bus.
+// A ring of slots in page-locked host memory. It passes values from the host to a captured step,
+// and results back, so that a step needs no CUDA call except its launch. Two kernels of the step
+// access the slots over the bus.
 //
 // The host fills slot `number % slots` and launches the step. The fetch kernel copies the slot to
 // the addresses from which the step's kernels read. The publish kernel copies the results to the
@@ -30,7 +30,7 @@ class StepRing {
   void publish(Stream stream) const;
 
   // The host calls the functions below. Step `number` counts launches from 0. A slot may be filled
-  // again when the step that used it last has finished.
+  // again when the previous step that used it has finished.
   std::byte* input(std::int64_t number, int field, int member = 0) const;
   bool finished(std::int64_t number) const;
   const std::byte* output(std::int64_t number, int field,
@@ -45,12 +45,12 @@ class StepRing {
   int slots_;
   Members members_;
   std::vector<Field> fetched_, published_;
-  // The offset of each field in a slot. A field has the values of all members, one after the other.
-  // After the fields, at mark_at_, comes the mark of a finished step.
+  // For each field, its offset in a slot. A field has the values of all members, one after the
+  // other. After the fields, at mark_at_, a slot has a mark that says which step has finished.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;
-  DeviceBuffer number_;  // the number of the step, which the device counts
+  DeviceBuffer number_;  // the number of the current step, which the kernels count up
 };
 
 }  // namespace convoy::kernels

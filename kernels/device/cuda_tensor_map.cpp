@@ -41,8 +41,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// Returns how far the last position lies beyond the tensor's last pixel along one axis, which is
-// negative if it lies before it. The descriptor needs this distance.
+// Returns, along one axis, the last position minus the tensor's last pixel. TMA's descriptor has a
+// field for this distance, which may be negative.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

@@ -14,18 +14,18 @@
 
 namespace convoy::kernels {
 
-// Maps a strided tensor in boxes, which have the 128-byte swizzle in shared memory. `extents` and
-// `box` start with the innermost dimension. `pitches` are the elements from one index to the next
-// of dimensions 1, 2 and so on. Elements outside the tensor read as zero and are not written.
-// Addresses and pitches must be multiples of 16 bytes. Throws std::runtime_error if the driver
-// refuses.
+// Returns the map of a strided tensor. Boxes have the 128-byte swizzle in shared memory. `extents`
+// and `box` start with the innermost dimension. `pitches` are distances in elements: pitches[0]
+// between neighbours in dimension 1, pitches[1] in dimension 2 and so on. Elements outside the
+// tensor are read as zero and are not written. Addresses and pitches must be multiples of 16 bytes.
+// Throws std::runtime_error if the driver refuses.
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
-// An NHWC tensor as TMA reads it for an im2col matrix, in boxes of `pixels` positions by `channels`
-// channels with the 128-byte swizzle. Along each axis, positions run from `first` on in steps of
-// `step`. There are `across` positions in a row of an image, and `down` such rows. Positions
-// outside the tensor read as zeros.
+// An NHWC tensor, as TMA reads it for an im2col matrix. A box has `pixels` positions by `channels`
+// channels, with the 128-byte swizzle. Along each axis, positions begin at `first` and have a
+// distance of `step`. A row of an image has `across` positions, and an image has `down` rows of
+// positions. Positions outside the tensor are read as zeros.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;
@@ -34,7 +34,7 @@ struct Im2colMap {
   int first[2] = {0, 0}, step[2] = {1, 1};             // in height and width
   int down = 0, across = 0;
   int pixels = 0, channels = 0;
-  // Returns whether the fields of TMA's descriptor are large enough for these positions.
+  // Returns whether TMA's descriptor can describe these positions; its fields have few bits.
   bool encodable() const;
   CUtensorMap encode() const;
 };
@@ -46,7 +46,7 @@ struct MemberMap {
   const CUtensorMap* others = nullptr;
 };
 
-// Makes the maps of a launch. Releasing held() frees the device memory of the maps.
+// Makes the tensor maps of a launch. The device memory of the maps lives as long as held().
 class MapMaker {
  public:
   explicit MapMaker(Members members);
@@ -56,7 +56,7 @@ class MapMaker {
   std::shared_ptr<const void> held() const { return tables_; }
 
  private:
-  // Makes the map of each member. `encode` makes one map, from the address of the tensor.
+  // Makes one map per member. `encode` makes a map, given the address of the member's tensor.
   MemberMap make(const void* data, const std::function<CUtensorMap(const void*)>& encode) const;
 
   Members members_;

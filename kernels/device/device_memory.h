@@ -36,10 +36,10 @@ std::int64_t free_gpu_memory();
 // and return when the copy is done, so use them for set-up and results, not in steps.
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes);
-// Repeats the first `block` bytes until `bytes` are filled. On CUDA it waits as copy_in() does.
+// Repeats the first `block` bytes until `bytes` are filled. On CUDA, waits as copy_in() does.
 void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes);
-// Copies within a backend's memory, or between it and memory of Arena::for_copies(). The copy is
-// ordered on the stream.
+// Copies within a backend's memory, or between that memory and memory of Arena::for_copies(). The
+// copy is ordered on the stream.
 void copy(Backend backend, void* to, const void* from, std::size_t bytes, Stream stream);
 // Fills memory with zeros, ordered on the stream.
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream);

@@ -1,5 +1,5 @@
-// Divides by a number that is used many times, with one multiplication and one shift. The GPU's
-// own division takes about 40 dependent instructions.
+// Divides by a number that is used many times. A division takes one multiplication and one shift;
+// the GPU's own division takes about 40 dependent instructions.
 #pragma once
 
 #include <cuda_runtime_api.h>

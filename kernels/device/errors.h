@@ -1,5 +1,5 @@
 // Errors of devices that callers must tell apart. Both classes derive from std::runtime_error. This
-// header includes no header of CUDA.
+// header does not include CUDA's headers.
 #pragma once
 
 #include <cstddef>

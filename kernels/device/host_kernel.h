@@ -1,5 +1,5 @@
 // Code that reference.cpp and cpu.cpp files share: checks of requests, and a Kernel made of a host
-// function. The CUDA makers also use the checks and followed_by.
+// function. The CUDA makers also use the checks and followed_by().
 #pragma once
 
 #include <algorithm>
@@ -90,23 +90,23 @@ void require_shape(std::string_view operation, std::string_view operand, const T
 void require_dtype(std::string_view operation, std::string_view operand, const TensorDesc& desc,
                    DType expected);
 
-// Gives an operand whose layout is open this layout. Throws if the operand has another layout.
+// If the operand's layout is open, sets it to `layout`. Throws if the operand has another layout.
 void require_layout(std::string_view operation, TensorDesc& desc, Layout layout);
-// Requires row_major, the only layout of the reference backend, of every operand of the request.
+// Requires every operand of the request to be row_major, the reference backend's only layout.
 void require_row_major(std::string_view operation, KernelRequest& request);
-// Gives an operand whose layout is open the layout of `other`. Throws if the operand has another
+// If the operand's layout is open, sets it to that of `other`. Throws if the operand has another
 // layout.
 void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
 
-// The extents of a tensor that is read as images. A tensor [N, C] counts as [N, C, 1, 1].
+// The extents of a tensor as images. A matrix [N, C] counts as images [N, C, 1, 1].
 struct ImageExtents {
   std::int64_t n, c, h, w;
   std::int64_t pixels() const { return h * w; }
 };
 ImageExtents image_extents(const Shape& shape);
 
-// Returns how many channels of a pixel are neighbours in memory: 16 or 8 in a blocked layout, 1 in
-// row_major. Throws for other layouts.
+// Returns how many channels of a pixel lie next to each other in memory: 16 or 8 in a blocked
+// layout, 1 in row_major. Throws for other layouts.
 std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc);
 // Sets the padding channels of a blocked f32 buffer to zero. Does nothing for other layouts.
 void clear_channel_padding(const TensorDesc& desc, float* data);

@@ -1,5 +1,5 @@
-// One change of an image's pixels, as Pillow makes it. The host draws the kind and the numbers of
-// the change. Host and device apply it with the same bits (pixel_ops.h). Plain data.
+// One change of an image's pixels, as Pillow makes it. The host chooses the kind and the numbers at
+// random. Host and device apply the change with the same bits (pixel_ops.h). Plain data.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@ namespace convoy::kernels {
 
 enum class ImageOpKind : std::int32_t {
   none,  // no change; also ends a list of operations
-  // Output pixel (x, y) is the input pixel to which `matrix` maps it, black outside the image.
+  // Moves pixels: output pixel (x, y) is the input pixel to which `matrix` maps it, or black if
+  // that lies outside the image.
   affine,
   brightness,  // value: the factor, 1 for no change
   contrast,    // value: the factor, 1 for no change
   saturation,  // value: the factor; images of one channel do not change
-  // value: the number added to the hue; 256 is a whole turn. Images of one channel do not
+  // value: the number added to the hue, in 1/256 of a full turn. Images of one channel do not
   // change.
   hue,
   sharpness,     // value: the factor, 1 for no change
@@ -32,8 +33,8 @@ struct ImageOp {
   bool operator==(const ImageOp&) const = default;
 };
 
-// The largest height and width of images with operations, because products with `matrix` use 31
-// bits.
+// The largest height and width of images with operations. Within this limit, results of `matrix`
+// fit into 31 bits.
 inline constexpr int kMostImageOpExtent = 8192;
 
 }  // namespace convoy::kernels

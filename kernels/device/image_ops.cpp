@@ -136,7 +136,7 @@ void ImageOps::move(const ImageOp& op, std::uint8_t* image) {
     }
 }
 
-// Sharpens all pixels but those at the border, which lack some neighbours.
+// Sharpens all pixels except those at the border, where neighbours are missing.
 void ImageOps::sharpen(float factor, std::uint8_t* image) {
   std::copy_n(image, before_.size(), before_.data());
   const int pitch = width_ * channels_;

@@ -9,8 +9,8 @@
 
 namespace convoy::kernels {
 
-// Changes images of one shape. Use one object per thread, because it keeps scratch memory. It
-// allocates nothing after construction.
+// Applies operations to images of one shape. An object keeps scratch memory, so each thread needs
+// its own. Allocates nothing after construction.
 class ImageOps {
  public:
   // Throws std::invalid_argument unless there are 1 or 3 channels and 1 to kMostImageOpExtent rows

@@ -1,7 +1,7 @@
 // The interface of every kernel. A maker makes a kernel for given tensors: it chooses the layouts
-// that are still open and says how much workspace the kernel needs. When the memory plan has given
-// every tensor an address, the kernel is bound once. Binding returns the launch, which runs in
-// every step. A launch allocates nothing and decides nothing.
+// that are still open, and says how much workspace the kernel needs. When the memory plan has given
+// an address to every tensor, the kernel is bound to these addresses, once. Binding returns a
+// Launch, a function that runs in every step. A Launch allocates nothing and makes no choices.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ enum class Backend : std::uint8_t { reference, cpu, cuda };
 const char* name_of(Backend backend);
 [[noreturn]] void throw_no_backend(Backend backend);
 
-// The numbers of a training's update rule and loss. They are data of the step and not constants of
-// its kernels, so that trainings that share a compiled step may differ in them.
+// The numbers of a training's update rule and loss. Kernels read them from memory, because
+// trainings that share a compiled step may have different numbers.
 struct Hyperparameters {
   float momentum = 0.9f;
   float weight_decay = 0;
@@ -33,14 +33,14 @@ struct Hyperparameters {
   float label_smoothing = 0;
   std::int32_t nesterov = 0;   // 1: Nesterov momentum; 0: plain momentum
   double average_decay = 0.9;  // in (0, 1), the decay of the moving averages
-  // Clipping leaves a gradient up to this Euclidean norm unchanged.
+  // Clipping scales a gradient down to this Euclidean norm if its norm is larger.
   double largest_norm = 1;
 };
 
 // The few scalars that change from step to step. They lie in memory that the kernels can read
-// (device memory on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity`
-// samples, of which the first `valid` are real. The others are zero images with label -1, and add
-// nothing to losses, statistics or gradients.
+// (device memory on CUDA), so that a captured step never has to be captured again. Only the first
+// `valid` samples of a batch are real. The others are zero images with label -1, and add nothing to
+// losses, statistics or gradients.
 struct StepControl {
   std::int32_t valid = 0;         // the real samples of this rank's batch
   std::int32_t global_valid = 0;  // the real samples of all ranks' batches, more than 0
@@ -50,11 +50,11 @@ struct StepControl {
   std::uint64_t first_sample = 0;
   float learning_rate = 0;
   float gradient_scale = 1;  // set by gradient clipping, applied by the optimizer
-  // If a step's batch is computed in parts, `part` is the number of this part, and `share` is the
-  // part's share of the step's real samples.
+  // If a step's batch is computed in parts, one after the other: `part` is the number of the
+  // current part, and `share` is its number of real samples divided by the step's.
   std::int32_t part = 0;
   float share = 1;
-  Hyperparameters hyperparameters;  // the same in all steps
+  Hyperparameters hyperparameters;  // the same in all steps of a training
 };
 
 struct KernelRequest {
@@ -62,8 +62,9 @@ struct KernelRequest {
   std::vector<TensorDesc> outputs;
 };
 
-// Members are trainings of one compiled step that run together. Their memories have one layout. The
-// operands, the workspace and the control of member m lie m * stride bytes after those of member 0.
+// Members are trainings that share a compiled step and run in the same launches. All members have
+// the same layout of memory: operands, workspace and control of member m lie m * stride bytes after
+// those of member 0.
 struct Members {
   int count = 1;
   std::ptrdiff_t stride = 0;  // in bytes, a multiple of 256
@@ -83,16 +84,16 @@ using Launch = std::function<void(Stream)>;
 struct Kernel {
   std::function<Launch(const Operands&)> bind;
   std::size_t workspace_bytes = 0;
-  // Pairs (input, output). The output of a pair may have the buffer of the input and overwrite it.
+  // Pairs (input, output). In each pair, the output may be in the buffer of the input.
   std::vector<std::pair<int, int>> in_place;
   // True if one launch can compute all members. Each member's results have the same bits as in a
   // launch for this member alone.
   bool takes_members = false;
 };
 
-// Picks a backend's maker. Throws std::runtime_error if this build has no maker for the backend.
-// The maker writes the layouts that it chose into the caller's `request`. Operands that have a
-// layout keep it.
+// Returns the maker of a backend. Throws std::runtime_error if this build has no maker for the
+// backend. When a maker is called, it writes the layouts that it chose into `request`. It never
+// changes a layout that the caller has set.
 template <typename Maker>
 Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cpu,
               std::type_identity_t<Maker>* cuda) {
@@ -101,14 +102,15 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   return maker;
 }
 
-// Builds without CUDA set this macro in no_cuda_makers.cpp, which CMake writes, and so define the
-// makers of the CUDA backend there.
+// The macro CONVOY_KERNEL below declares the makers of the CUDA backend. Only in builds without
+// CUDA, and only in no_cuda_makers.cpp (which CMake writes), this macro gives them a body that
+// throws.
 #ifndef CONVOY_CUDA_MAKER_BODY
 #define CONVOY_CUDA_MAKER_BODY ;
 #endif
 
-// Declares the makers of an operation, one in the namespace of each backend. In builds without CUDA
-// that backend's maker throws. Use these macros in namespace convoy::kernels.
+// Declares the makers of an operation, one in the namespace of each backend. In builds without
+// CUDA, cuda::name throws. Use these macros in namespace convoy::kernels.
 #define CONVOY_MAKERS(name, Problem)                           \
   namespace cpu {                                              \
   Kernel name(const Problem& problem, KernelRequest& request); \
@@ -124,15 +126,16 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   }                                                                  \
   static_assert(true, "takes the semicolon")
 
-// Declares the makers of an operation and name(backend, problem, request), which picks one of them.
+// Declares the makers of an operation, and name(backend, problem, request), which calls one of
+// them.
 #define CONVOY_KERNEL(name, Problem)                           \
   namespace cpu {                                              \
   Kernel name(const Problem& problem, KernelRequest& request); \
   }                                                            \
   CONVOY_KERNEL_WITH_CPU(name, Problem, cpu::name)
 
-// The same for an operation without a CPU maker of its own. The CPU backend uses `cpu_maker`, or
-// has no maker if this is nullptr.
+// Does the same as CONVOY_KERNEL, for an operation that has no cpu::name. The CPU backend uses the
+// function `cpu_maker`, or has no maker if this is nullptr.
 #define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                \
   CONVOY_MAKERS_WITHOUT_CPU(name, Problem);                                             \
   inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) { \

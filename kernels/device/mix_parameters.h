@@ -1,5 +1,5 @@
-// Says how the samples of a batch are mixed with one another in one step, by mixup (Zhang et al.,
-// ICLR 2018) or cutmix (Yun et al., ICCV 2019). Plain data. Kernels read it from an i32 tensor of
+// Says how each sample of a batch is mixed with another one in a step, by mixup (Zhang et al., ICLR
+// 2018) or cutmix (Yun et al., ICCV 2019). Plain data, which kernels read from an i32 tensor of
 // kMixWords elements.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace convoy::kernels {
 
-// Outside the rectangle, a sample becomes pixel_share times itself plus (1 - pixel_share) times its
-// partner. Inside the rectangle it becomes its partner. Its loss is label_share times the loss for
-// its own label plus (1 - label_share) times the loss for its partner's label. The default mixes
-// nothing.
+// Each sample has a partner, mix_partner(). Outside the rectangle, a pixel becomes pixel_share
+// times itself plus (1 - pixel_share) times the partner's pixel. Inside the rectangle, the
+// partner's pixel replaces it. The sample's loss is label_share times the loss for its own label
+// plus (1 - label_share) times the loss for the partner's label. The default mixes nothing.
 struct MixParameters {
   float pixel_share = 1, label_share = 1;
   std::int32_t y = 0, x = 0, height = 0, width = 0;
@@ -22,7 +22,7 @@ struct MixParameters {
 static_assert(std::is_trivially_copyable_v<MixParameters>);
 inline constexpr int kMixWords = sizeof(MixParameters) / sizeof(std::int32_t);
 
-// Returns the partner of a valid sample: the next sample, or the first one for the last sample.
+// Returns the partner of a valid sample: the next sample, or the first sample for the last one.
 CONVOY_HOST_DEVICE constexpr std::int32_t mix_partner(std::int32_t sample, std::int32_t valid) {
   return sample + 1 < valid ? sample + 1 : 0;
 }

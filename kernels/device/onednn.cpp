@@ -35,7 +35,7 @@ memory::format_tag tag_of(Layout layout, std::size_t rank) {
   throw std::logic_error("a layout that has no oneDNN tag");
 }
 
-// A layout that oneDNN chose and that is none of those that Layout names.
+// A layout that oneDNN chose and for which the enumeration Layout has no name.
 class ChosenLayout final : public OpaqueLayout {
  public:
   explicit ChosenLayout(memory::desc desc) : desc_(std::move(desc)) {}
@@ -144,8 +144,8 @@ void require_layout(TensorDesc& tensor, const memory::desc& chosen) {
   for (const Layout layout :
        {Layout::row_major, Layout::channels_last, Layout::blocked16, Layout::blocked8}) {
     if (chosen != memory::desc(dims, type_of(tensor.dtype), tag_of(layout, dims.size()))) continue;
-    // If oneDNN sees other extents than the tensor's, such as groups, its blocked layouts order the
-    // bytes in another way than ours.
+    // If oneDNN sees other extents than the tensor has (for example, separate groups), its blocked
+    // layouts order the bytes differently from ours.
     if (layout != Layout::row_major && dims != dims_of(tensor.shape)) break;
     tensor.layout = layout;
     return;

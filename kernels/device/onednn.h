@@ -1,5 +1,5 @@
-// Lets cpu.cpp files use oneDNN: describes our tensors, keeps oneDNN's weight layouts as opaque
-// layouts, and binds primitives to addresses once.
+// Lets cpu.cpp files use oneDNN. Describes our tensors to oneDNN, keeps the layouts that oneDNN
+// chooses for weights as opaque layouts, and binds primitives to addresses once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_version.h>
@@ -15,12 +15,12 @@ namespace convoy::kernels::onednn {
 const dnnl::engine& engine();
 const dnnl::stream& stream();
 
-// Returns attributes by which a primitive takes its scratchpad from the kernel's workspace. Pass
-// them to every primitive descriptor.
+// Returns attributes that make a primitive use the kernel's workspace as its scratchpad. Pass them
+// to every primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// oneDNN's versions 2 and 3 differ in how descriptors of primitives are made and how a descriptor's
-// extents are read. The following functions hide the difference.
+// oneDNN's versions 2 and 3 differ in how primitive descriptors are made, and in how the extents of
+// a descriptor are read. The functions below hide the difference.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
@@ -46,9 +46,10 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.
 dnnl::memory::data_type type_of(DType type);
 dnnl::memory::dims dims_of(const Shape& shape);
 
-// Returns the descriptor of a tensor that has a layout.
+// Returns the descriptor of a tensor whose layout is not open.
 dnnl::memory::desc desc_of(const TensorDesc& tensor);
-// Describes the same bytes with other extents, such as [G, K / G, ...] for grouped weights.
+// Describes the tensor with other extents over the same bytes, such as [G, K / G, ...] for grouped
+// weights.
 dnnl::memory::desc desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
 // Returns a descriptor that leaves the layout to oneDNN.
 dnnl::memory::desc any_desc(const TensorDesc& tensor, const dnnl::memory::dims& dims);
@@ -60,12 +61,12 @@ dnnl::memory::desc open_desc_of(const TensorDesc& tensor, const dnnl::memory::di
 inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
   return open_desc_of(tensor, dims_of(tensor.shape));
 }
-// Gives a tensor whose layout is open the layout that oneDNN chose: one that Layout names if
-// possible, else an opaque one.
+// If the tensor's layout is open, sets it to the layout that oneDNN chose: to an enumerator of
+// Layout if one fits, else to an opaque layout.
 void require_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen);
-// Gives an image whose layout is open the layout that oneDNN chose. If Layout has no name for it,
-// such as blocks of four channels, the image gets the layout of `other`, because other kernels read
-// images and cannot read an opaque layout.
+// If the image's layout is open, sets it to the layout that oneDNN chose. If no enumerator of
+// Layout fits (for example, for blocks of four channels), uses the layout of `other` instead.
+// Images never get an opaque layout, because other kernels could not read it.
 void choose_image_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
 
 // A buffer that is an operand of the kernel or lies in its workspace.
@@ -88,17 +89,17 @@ class Sequence {
   using Arguments = std::vector<std::pair<int, Buffer>>;  // maps DNNL_ARG_... to a buffer
 
   Buffer temporary(const dnnl::memory::desc& desc);
-  // Returns `target` if it has the wanted layout, else a temporary buffer, which the caller copies
-  // to `target` later.
+  // Returns `target` if it has the wanted layout, else a temporary buffer in this layout. The
+  // caller must then copy the buffer to `target`.
   Buffer same_or_temporary(const Buffer& target, const dnnl::memory::desc& wanted);
-  // Adds a primitive, whose scratchpad becomes one of the arguments.
+  // Adds a primitive to the sequence. The function itself adds the scratchpad to the arguments.
   void add(const dnnl::primitive_desc_base& primitive, Arguments arguments);
   void reorder(const Buffer& from, const Buffer& to);
-  // Returns `buffer` if it has the wanted layout, else a temporary buffer with a copy of its
-  // content.
+  // Returns `buffer` if it has the wanted layout, else a temporary buffer into which a copy in this
+  // layout is made.
   Buffer in_layout(const Buffer& buffer, const dnnl::memory::desc& wanted);
-  // Adds a primitive whose argument `role` is its result, in layout `wanted`. If `target` has
-  // another layout, also adds a copy of the result into it.
+  // Adds a primitive. `role` is the DNNL_ARG_... of its result, which has the layout `wanted`. If
+  // `target` has another layout, also adds a copy of the result to `target`.
   void add_writing(const dnnl::primitive_desc_base& primitive, Arguments arguments, int role,
                    const dnnl::memory::desc& wanted, const Buffer& target);
   Kernel kernel(std::vector<std::pair<int, int>> in_place = {}) const;

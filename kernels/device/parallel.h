@@ -1,13 +1,13 @@
-// Loops over all cores for cpu.cpp files, and a macro that compiles functions for several sets of
-// vector instructions.
+// Parallel loops for cpu.cpp files, and a macro that compiles functions for several sets of vector
+// instructions.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-// Compiles a function for AVX-512, AVX2 and the baseline. The dynamic linker picks the version that
-// the processor supports. Builds with sanitizers have the baseline only, because sanitizers are not
-// yet initialised when the linker picks.
+// Compiles a function for AVX-512, for AVX2 and for the baseline. The dynamic linker picks the
+// version that suits the processor. Builds with sanitizers have only the baseline, because the
+// linker picks before the sanitizers are initialised.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CONVOY_VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -32,8 +32,8 @@ void parallel_pieces(std::int64_t count, std::int64_t piece, const Body& body) {
                [&](std::int64_t i) { body(i * piece, std::min(count, (i + 1) * piece)); });
 }
 
-// How many elements a range of an element-wise loop should have. The range is long enough to hide
-// the cost of starting it, and short enough for the cache.
+// The number of elements in a range of an element-wise loop: enough to make the cost of starting a
+// range negligible, and few enough for the cache.
 inline constexpr std::int64_t kPiece = 16 * 1024;
 
 }  // namespace convoy::kernels

@@ -1,6 +1,6 @@
 // Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3" (SC 2011). The same key and counter give the same four words on every machine and
-// device, so random numbers do not depend on where and in which order samples are processed. For
+// device. So random numbers do not depend on where, and in which order, samples are processed. For
 // host and device code.
 #pragma once
 
@@ -19,8 +19,9 @@ struct Philox4 {
   std::uint32_t word[4];
 };
 
-// Returns four random words. `key` selects a stream of numbers; callers derive it from the seed and
-// a purpose. `low` and `high` are the counter, the position in this stream.
+// Returns four random words. `key` selects a stream of numbers; callers compute it from the seed
+// and the purpose of the numbers. `low` and `high` are the counter, which is the position in this
+// stream.
 CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, std::uint64_t high = 0) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(low), c1 = static_cast<std::uint32_t>(low >> 32);
@@ -39,7 +40,7 @@ CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, s
   return {{c0, c1, c2, c3}};
 }
 
-// Returns a uniform number in [0, 1) with 24 random bits.
+// Converts a random word to a uniform number in [0, 1), from its upper 24 bits.
 CONVOY_HOST_DEVICE inline float uniform(std::uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1p-24f;
 }

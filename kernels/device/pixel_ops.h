@@ -10,7 +10,7 @@
 
 namespace convoy::kernels::pixel {
 
-// Returns a product that no compiler fuses with an addition.
+// Returns a * b. No compiler fuses this product with an addition, which would change the result.
 CONVOY_HOST_DEVICE inline float product(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);
@@ -30,8 +30,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t clipped(float value) {
   return static_cast<std::uint8_t>(value <= 0 ? 0.0f : value >= 255 ? 255.0f : value);
 }
 
-// Computes Pillow's Image.blend: a linear function of `factor` that is `degenerate` at factor 0 and
-// `level` at factor 1.
+// Computes Pillow's Image.blend: the result is `degenerate` at factor 0 and `level` at factor 1,
+// and in between and beyond it is linear in `factor`.
 CONVOY_HOST_DEVICE inline std::uint8_t blend(int degenerate, int level, float factor) {
   return clipped(static_cast<float>(degenerate) + product(factor, static_cast<float>(level - degenerate)));
 }
@@ -47,8 +47,8 @@ CONVOY_HOST_DEVICE inline int mean_level(std::uint64_t sum, std::uint64_t count)
 }
 
 // Computes Pillow's ImageFilter.SMOOTH. `nine_and_four` is the sum of a pixel and its eight
-// neighbours plus four times the pixel. The result is this sum divided by 13 and rounded. It never
-// lies halfway between two integers, because 13 is odd.
+// neighbours plus four times the pixel. The result is this sum divided by 13 and rounded. The
+// quotient never lies halfway between two integers, because 13 is odd.
 CONVOY_HOST_DEVICE inline int smooth(int nine_and_four) { return (2 * nine_and_four + 13) / 26; }
 
 // Computes Pillow's ImageOps.autocontrast for a channel whose levels go from `low` to `high`.
@@ -59,8 +59,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t stretched(int level, int low, int high) {
   return static_cast<std::uint8_t>(stretched < 0 ? 0 : stretched > 255 ? 255 : stretched);
 }
 
-// Computes Pillow's ImageOps.equalize. `below` is how many pixels of the channel have a lower
-// level. `step` is 1/255 of the pixels that are below the highest level of the channel.
+// Computes Pillow's ImageOps.equalize. `below` is the number of the channel's pixels whose level is
+// lower than `level`. `step` is 1/255 of the number of pixels below the channel's highest level.
 CONVOY_HOST_DEVICE inline std::uint8_t equalized(int level, std::uint32_t below, std::uint32_t step) {
   if (step == 0) return static_cast<std::uint8_t>(level);
   const std::uint32_t equalized = (step / 2 + below) / step;
@@ -72,8 +72,8 @@ struct Range {
   int low = 255, high = 0;
 };
 
-// Returns the level to which an operation changes `level`. It serves the operations that change
-// equal levels of a channel equally, except equalize.
+// Returns the level to which an operation changes `level`. Supports the operations that map equal
+// levels of a channel to equal levels, except equalize.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:
@@ -100,8 +100,8 @@ CONVOY_HOST_DEVICE inline Rgb saturated(Rgb from, float factor) {
   return {blend(level, from.red, factor), blend(level, from.green, factor), blend(level, from.blue, factor)};
 }
 
-// Converts to HSV as Pillow's Image.convert does, turns the hue, and converts back. Hue, saturation
-// and value are rounded to bytes on the way.
+// Converts to HSV as Pillow's Image.convert does, adds `turn` to the hue, and converts back. Hue,
+// saturation and value are rounded to bytes in between.
 CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int r = from.red, g = from.green, b = from.blue;
   const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
@@ -124,7 +124,7 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int whole = static_cast<int>(sectors);  // from 0 to 6
   const auto part = static_cast<float>(sectors - whole);
   const auto saturation = static_cast<float>(saturation_byte / 255.0);
-  // Rounds half up. For the values below, the result is the same as that of round().
+  // Rounds half up. For the values below, the result equals that of Python's round().
   const auto rounded = [&](double share) {
     return static_cast<std::uint8_t>(product(static_cast<double>(value), share) + 0.5);
   };
@@ -148,12 +148,12 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   }
 }
 
-// The input pixel that an affine operation puts at output pixel (x, y).
+// The input pixel that an affine operation copies to output pixel (x, y).
 struct Place {
   int x, y;
 };
 CONVOY_HOST_DEVICE inline Place mapped(const std::int32_t (&matrix)[6], int x, int y) {
-  // The intermediate products and sums may wrap in 32 bits, but the final result fits and is right.
+  // The products and sums may wrap in 32 bits; the final sum fits, so it is right all the same.
   const auto at = [&](int row) {
     const auto sum = static_cast<std::uint32_t>(matrix[row]) * static_cast<std::uint32_t>(x) +
                      static_cast<std::uint32_t>(matrix[row + 1]) * static_cast<std::uint32_t>(y) +

@@ -1,5 +1,5 @@
 // Reads images on the host as planes. A plane holds all pixels of one channel (row_major), or of
-// one block of channels whose lanes are neighbours in memory (blocked layouts).
+// one block of 8 or 16 channels that are neighbours in memory (blocked layouts).
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ void for_each_plane(const Planes& planes, const Body& body) {
   });
 }
 
-// Calls visit(integral_constant<int, lanes>), so that the compiler knows the number of lanes in its
-// loops.
+// Calls visit(integral_constant<int, lanes>), so that the compiler knows the number of lanes in the
+// loops of `visit`.
 template <typename Visit>
 auto with_lanes(std::int64_t lanes, Visit visit) {
   if (lanes == 16) return visit(std::integral_constant<int, 16>{});
@@ -45,11 +45,11 @@ auto with_lanes(std::int64_t lanes, Visit visit) {
   return visit(std::integral_constant<int, 1>{});
 }
 
-// Adds term(element, lane), over a plane's elements, to sums[kLanes]. Adds up short runs in float,
-// and the sums of the runs in double. Use it inside CONVOY_VECTORISED functions.
+// Adds term(element, lane) to sums[lane] for all elements of a plane. Adds up runs of some hundred
+// terms in float, and the sums of the runs in double. Use this in CONVOY_VECTORISED functions.
 template <int kLanes, typename Term>
 [[gnu::always_inline]] inline void sum_plane(std::int64_t pixels, const Term& term, double* sums) {
-  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // independent sums
+  constexpr int kWidth = kLanes == 1 ? 16 : kLanes;  // number of sums that are added up independently
   constexpr std::int64_t kRun = 256 * kWidth;
   const std::int64_t count = pixels * kLanes;
   for (std::int64_t begin = 0; begin < count; begin += kRun) {
@@ -63,8 +63,8 @@ template <int kLanes, typename Term>
   }
 }
 
-// Adds up the planes' sums, [samples, blocks * lanes], over the samples. Writes the results to
-// `to`, [channels].
+// `sums`, [samples, blocks * lanes], has a sum for each plane. Adds them up over the samples, and
+// writes the results to `to`, [channels].
 inline void add_samples(const Planes& planes, const double* sums, float* to) {
   for (std::int64_t c = 0; c < planes.channels; ++c) {
     double sum = 0;

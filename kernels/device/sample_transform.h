@@ -1,10 +1,11 @@
-// Says how one stored image becomes one image of a batch. The host draws the values. Host and
-// device apply them with the same bits. Plain data, copied to the device as bytes.
+// Says how one stored image becomes one image of a batch. The host chooses the values, some of them
+// at random. Host and device apply them with the same bits. Plain data, copied to the device as
+// bytes.
 //
 // A sample has a region: the part of the image that may be read. For example, a random resized crop
-// reads nothing outside its window. The batch's bytes hold only a cut of the region: the pixels
-// that resampling needs. If JPEG's scaled decoding is used, "the image" is the reduced image
-// throughout.
+// reads nothing outside its window. A batch holds the bytes of only a part of the region, called
+// the cut: the pixels that resampling needs. If JPEG's scaled decoding is used, "the image" always
+// means the reduced image.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ namespace convoy::kernels {
 // in pixels of the region, where pixel i covers the interval from i to i + 1.
 struct AxisMap {
   double start = 0, scale = 1;  // scale: pixels of the region per output pixel
-  // How many outputs of the resized region come before the first one that is wanted, as in a centre
+  // The number of outputs of the resized region that are left out at its beginning, as in a centre
   // crop.
   std::int32_t skipped = 0;
   std::int32_t extent = 0;  // the region's size in pixels; positions beyond it are clamped
-  std::int32_t first = 0;   // the region's pixel at which the cut starts
-  std::int32_t size = 0;    // the cut's size in pixels; 0 if no output has a pixel
-  // The range of outputs, before mirroring, that have pixels. The others are padding.
+  std::int32_t first = 0;   // the position of the cut's first pixel in the region
+  std::int32_t size = 0;    // the cut's size in pixels; 0 if all outputs are padding
+  // The range of outputs, before mirroring, that are pixels of the image. The others are padding.
   std::int32_t begin = 0, end = 0;
   bool operator==(const AxisMap&) const = default;
 };
@@ -41,18 +42,18 @@ inline constexpr int kMostErasedRectangles = 2;  // one for cutout, one for rand
 inline constexpr int kMostImageOps = 8;          // four for colour jitter, the rest for RandAugment
 
 struct SampleTransform {
-  // The byte, in the batch's bytes, at which the cut begins.
+  // The cut's first byte in the bytes of the batch.
   std::int64_t offset = 0;
   std::int32_t pitch = 0;  // pixels from one row of the cut to the next, at least columns.size
   std::int32_t flip = 0;   // 1: the image is mirrored left to right after resampling
   AxisMap rows, columns;
-  // These areas are 0, which is the mean colour, after normalisation.
+  // Output pixels in these areas are 0 after normalisation, which is the mean colour.
   ErasedRectangle erased[kMostErasedRectangles];
   ImageOp ops[kMostImageOps];  // applied in this order, up to the first of kind none
   bool operator==(const SampleTransform&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<SampleTransform> && std::is_standard_layout_v<SampleTransform>);
-// The elements of an array are then aligned for vector loads.
+// So the elements of an array of SampleTransform are aligned for vector loads.
 static_assert(sizeof(SampleTransform) % 16 == 0);
 
 }  // namespace convoy::kernels

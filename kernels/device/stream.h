@@ -1,5 +1,5 @@
-// A queue of ordered work: a view of a cudaStream_t, which a CudaStream owns. Host backends run in
-// the calling thread and ignore the stream.
+// A queue of ordered work. A Stream does not own its cudaStream_t; a CudaStream does. Host backends
+// run in the calling thread and ignore the stream.
 #pragma once
 
 struct CUstream_st;

@@ -57,7 +57,7 @@ void store(DType type, void* base, std::int64_t index, float value) {
   }
 }
 
-// Calls visit(row-major index, index in the buffer) for every element of the logical shape.
+// Calls visit(row-major index, index in the buffer) for every element, except padding.
 template <typename Visit>
 void for_each_element(const TensorDesc& desc, Visit visit) {
   if (desc.layout == Layout::any) throw std::logic_error("tensor without a layout");

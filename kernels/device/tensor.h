@@ -35,16 +35,16 @@ class Shape {
 // The order of a tensor's elements in memory, for the logical shape [N, C, H, W]. Tensors of lower
 // rank are row_major.
 enum class Layout : std::uint8_t {
-  any,            // open: the first kernel maker that touches the tensor decides
+  any,            // open: the first kernel maker that uses the tensor chooses
   row_major,      // NCHW
   channels_last,  // NHWC
   blocked16,      // [N, ceil(C/16), H, W, 16], padding channels are zero
   blocked8,       // [N, ceil(C/8), H, W, 8], padding channels are zero
-  opaque,         // known only to the backend that chose it, through OpaqueLayout
+  opaque,         // only the backend that chose it can read it, through OpaqueLayout
 };
 
-// A layout that only one backend understands, such as oneDNN's blocked weights. The conversions
-// skip its padding and fill it with zeros.
+// A layout that only one backend can read, such as oneDNN's blocked weights. Its padding is skipped
+// by to_row_major and set to zero by from_row_major.
 class OpaqueLayout {
  public:
   virtual ~OpaqueLayout() = default;
@@ -62,8 +62,9 @@ struct TensorDesc {
   std::size_t bytes() const;  // the bytes of the buffer, padding included
 };
 
-// Convert between a buffer and float32 in row-major order, the form of checkpoints, tests and the
-// reference backend. They take host memory only. from_row_major sets padding to zero.
+// Convert between a buffer and float32 in row-major order, which checkpoints, tests and the
+// reference backend use. Both addresses must be in host memory. from_row_major sets padding to
+// zero.
 void to_row_major(const TensorDesc& desc, const void* from, float* to);
 void from_row_major(const TensorDesc& desc, const float* from, void* to);
 

@@ -45,7 +45,8 @@ Choices read(const std::filesystem::path& file) {
   return choices;
 }
 
-// Writes the whole file or none of it. If `link` is a symbolic link, writes its target.
+// Writes the whole file or, if writing fails, nothing. If `link` is a symbolic link, replaces its
+// target.
 void write(const std::filesystem::path& link, const std::string& text) {
   const auto file = std::filesystem::exists(link) ? std::filesystem::canonical(link) : link;
   const std::string temporary = fmt::format("{}.{}", file.string(), getpid());

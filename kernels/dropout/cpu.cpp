@@ -1,6 +1,6 @@
-// Dropout on the host. One call of the generator gives random words for four elements that are
+// Dropout on the host. One call of the random generator gives words for four elements that are
 // neighbours in row-major order. In blocked layouts the four elements are far apart in memory, so
-// there is a call for each element.
+// each element makes its own call and uses one of the four words.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"
@@ -10,15 +10,15 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups = 256;  // groups (calls of the generator) whose factors are kept at a time
+constexpr std::int64_t kGroups = 256;  // groups of four elements that are computed at a time
 
 struct Mask {
   std::uint64_t key, step;
   float rate, scale;
 };
 
-// Computes the factors of a sample's elements, four elements (a group) per call of the generator,
-// for the groups [first, first + kGroups).
+// Computes the factors of the elements in groups [first, first + kGroups) of a sample. A group has
+// four elements and takes one call of the generator.
 CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
                                          float* factors) {
   const Mask m = mask;
@@ -43,7 +43,7 @@ void drop_row_major(const Mask& mask, std::uint64_t sample, std::int64_t begin, 
   }
 }
 
-// Drops elements in all pixels of one block of `lanes` channels, which starts at `channel`.
+// Applies dropout to all pixels of one block of `lanes` channels, which starts at `channel`.
 CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::int64_t channel,
                                   std::int64_t pixels, std::int64_t lanes, const float* x, float* y) {
   const Mask m = mask;
@@ -65,8 +65,8 @@ CONVOY_VECTORISED void scale_piece(const float* x, float factor, float* y, std::
   for (std::int64_t i = 0; i < count; ++i) y[i] = factor != 0 ? x[i] * factor : 0;
 }
 
-// Keeps or drops each sample as a whole (stochastic depth). Works on whole buffers, so that any
-// layout will do.
+// Keeps or drops whole samples (stochastic depth). Works on whole buffers, so the layout does not
+// matter.
 Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0];
   const std::int64_t sample = buffer_elements(request.inputs[0]) / samples;
@@ -93,7 +93,8 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
-  // The elements of one piece of work: a part of a row-major sample, or a block of channels.
+  // The number of elements that a thread computes at a time: a range of a row-major sample, or a
+  // block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
   const auto body = [=](const BoundOperands& operands) {

@@ -1,5 +1,5 @@
-// Dropout on the device. One call of the generator serves four elements that are neighbours in
-// row-major order: channels of a matrix, pixels of an image.
+// Dropout on the device. One call of the random generator gives words for four elements that are
+// neighbours in row-major order (channels of a matrix, or pixels of an image).
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/dropout/dropout.h"
@@ -22,7 +22,8 @@ struct Mask {
   }
 };
 
-// Applies the mask to samples in row-major order. `packs` is the number of packs in a sample.
+// Applies the mask to samples in row-major order. A pack is 16 bytes of elements, and `packs`
+// divides by the number of packs in a sample.
 template <typename T, int V>
 __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
                           std::ptrdiff_t member_stride) {
@@ -44,8 +45,8 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// Applies the mask to channels_last images with a multiple of four pixels. A thread has one pack of
-// channels of four pixels.
+// Applies the mask to channels_last images with a multiple of four pixels. A thread computes the
+// same pack of channels in four neighbouring pixels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
                            Divider quads, std::int64_t items, std::ptrdiff_t member_stride) {
@@ -74,7 +75,7 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
   }
 }
 
-// Applies the mask to all other shapes. A thread has one element.
+// Applies the mask to images that drop_quads() does not support. A thread computes one element.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
                               std::int64_t elements, std::ptrdiff_t member_stride) {
@@ -92,7 +93,7 @@ __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::in
   }
 }
 
-// Keeps or drops whole samples of `packs` packs each.
+// Keeps or drops whole samples. `packs` divides by the number of packs in a sample.
 template <typename T, int V>
 __global__ void drop_samples(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
                              std::ptrdiff_t member_stride) {
@@ -150,7 +151,7 @@ Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request
   return device_kernel(body, {{0, 0}});
 }
 
-// Makes forward or backward, which both multiply by the mask.
+// Makes the kernel of dropout_forward or dropout_backward; both multiply by the same mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   TensorDesc& x = request.inputs[0];

@@ -4,8 +4,8 @@
 //   dropout_forward   {x} -> {y}      y may be x
 //   dropout_backward  {dy} -> {dx}    dx may be dy
 // Tensors are [N, ...], of any layout. The mask depends only on the seed, the layer, the step, the
-// sample's position in the global batch and the element's row-major index. So it is the same for
-// any layout and number of ranks, and backward computes it again.
+// sample's position in the global batch and the element's row-major index. So the mask is the same
+// for every layout and number of ranks, and backward can compute it again.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -19,8 +19,8 @@ struct DropoutProblem {
   bool whole_samples = false;
 };
 
-// Returns the key of a layer's masks: SplitMix64's finaliser over seed and layer, which gives
-// neighbouring layers or seeds unrelated keys.
+// Returns the key of a layer's masks. The hash (the finaliser of SplitMix64) gives unrelated keys
+// to neighbouring layers and seeds.
 CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uint32_t layer) {
   std::uint64_t key = seed + 0x9E3779B97F4A7C15ull * (layer + 1ull);
   key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -28,8 +28,8 @@ CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uin
   return key ^ (key >> 31);
 }
 
-// Returns four random words, for elements 4 group to 4 group + 3 of a sample. An element is kept if
-// uniform(word) >= rate.
+// Returns the random words of elements 4 group to 4 group + 3 of a sample. An element is kept if
+// uniform(its word) >= rate.
 CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                                 std::uint32_t group) {
   return philox(key, step, sample << 32 | group);

@@ -5,7 +5,7 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Makes forward or backward, which both multiply by the mask.
+// Makes the kernel of dropout_forward or dropout_backward; both multiply by the same mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_row_major(operation, request);

@@ -11,8 +11,9 @@ using cuda::ceil_div;
 constexpr int kThreads = 256, kMostAcross = 32;
 constexpr int kLoads = 8;  // rows that a thread loads at once
 
-// Divides the matrix among blocks. A block reads `across` packs of columns (a power of two) of
-// `down` rows at a time. `tiles` blocks cover a row, and `slices` blocks share the rows.
+// Divides a matrix among blocks. A pack is 16 bytes of neighbouring columns. A block reads `across`
+// packs (a power of two) in `down` rows at a time. `tiles` blocks cover the columns, and `slices`
+// blocks divide the rows among themselves.
 struct Cut {
   int across, down;
   std::int64_t tiles, slices;
@@ -27,8 +28,8 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
   return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// Adds up the rows of each slice and writes the sums to partial[slice][columns]. Slice s has every
-// gridDim.y-th group of `down` rows, from group s on.
+// Adds up the rows of each slice and writes the sums to partial[slice][columns]. Groups of `down`
+// rows are dealt out to the slices in turn.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial,
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-constexpr int kLanes = 32;  // threads of a column; each adds every 32nd slice
+constexpr int kLanes = 32;  // threads per column; each adds every 32nd slice
 
 __global__ void __launch_bounds__(32 * kLanes)
     add_slices(const float* partial, int slices, std::int64_t columns, float* dbias,

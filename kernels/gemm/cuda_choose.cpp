@@ -1,6 +1,6 @@
-// Chooses the plan of a product: the tuning file's plan; else, if measuring is allowed, the plan
-// that is the fastest when measured here (cuBLAS included); else our own plan that is expected to
-// be the fastest.
+// Chooses the plan of a product. If the tuning file has a plan, uses it. Otherwise, if measuring is
+// allowed, uses the plan that is measured to be the fastest on this device (cuBLAS included).
+// Otherwise uses the plan of our own kernels that is expected to be the fastest.
 #include <fmt/format.h>
 
 #include <algorithm>

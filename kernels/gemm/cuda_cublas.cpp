@@ -1,5 +1,5 @@
-// Runs products with cuBLAS through the interface of our own kernel families, for comparison and as
-// a candidate for plain products.
+// Runs products by cuBLAS behind the same interface as our own kernel families. cuBLAS serves as a
+// comparison, and plans may choose it for plain products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's recommendation for Hopper
 
 void check(cublasStatus_t status, const char* expression) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -23,13 +23,13 @@ void check(cublasStatus_t status, const char* expression) {
 }
 #define CONVOY_CUBLAS(expression) check(expression, #expression)
 
-// Makes the calling thread's handle when its first plan is bound, because cuBLAS cannot be started
-// inside a capture. A handle has one stream, so threads that capture at the same time need handles
-// of their own.
+// Returns the handle of the calling thread. The handle is made when the thread binds its first
+// plan, because cuBLAS cannot be initialised inside a capture. A handle has one stream, so threads
+// that capture at the same time need separate handles.
 cublasHandle_t handle() {
   struct Destroy {
     void operator()(cublasContext* handle) const {
-      // cuBLAS waits for the whole device here, which would spoil another thread's capture.
+      // cuBLAS waits for the whole device here, which would invalidate another thread's capture.
       const std::unique_lock lock(capture_lock());
       cublasDestroy(handle);
     }
@@ -53,8 +53,7 @@ std::vector<Plan> cublas_candidates(const Problem& problem) {
   return {{Rung::cublas, 0, 1, kWorkspaceBytes + sums}};
 }
 
-// Binds a product to cuBLAS. cuBLAS is column-major, so its C is our C transposed, and A and B swap
-// places.
+// Binds a product to cuBLAS. cuBLAS is column-major, so it computes our C transposed, as B^T A^T.
 Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) {
   return [=, library = handle(), epilogue = epilogue_of(problem, buffers)](Stream on) {
     const cudaStream_t stream = on.get();

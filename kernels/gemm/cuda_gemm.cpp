@@ -1,5 +1,5 @@
-// Calls the kernel families of the GEMM (rungs.h): picks a family by the problem or plan, and keeps
-// the facts about the device.
+// Calls the kernel families of the GEMM (rungs.h): selects the family of a problem or plan, and
+// keeps the facts about the device.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// The work on each finished sum (alpha, bias, ReLU and so on) before it is stored as an element of
-// C. Device code.
+// The epilogue turns each finished sum into an element of C: it applies alpha, beta, bias, ReLU and
+// mask, and stores the result. Device code.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,15 +19,15 @@ struct Epilogue {
   // If not null, a mask of C's type and pitch. C is 0 wherever the mask is not above 0.
   const void* mask = nullptr;
   bool bf16 = false;         // C is bf16, else f32
-  float* partial = nullptr;  // if not null, raw sums go to partial[split][m][n], not to C
+  float* partial = nullptr;  // if not null, raw sums go to partial[split][m][n] and not to C
 
   template <typename Visit>
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  // Returns the element of C for a sum. If the pointers are those of member 0 (Members,
-  // kernels/device/kernel.h), `offset` is the distance in bytes from them to the memory of the
-  // block's member.
+  // Returns the element of C for a sum. The pointers may be those of member 0 (Members,
+  // kernels/device/kernel.h). Then `offset` is the distance in bytes from that member's memory to
+  // the memory of the block's member.
   __device__ float finish(float value, std::int64_t row, std::int64_t column,
                           std::ptrdiff_t offset = 0) const {
     value *= alpha;
@@ -48,16 +48,16 @@ struct Epilogue {
     else
       static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
-  // Stores two or four neighbouring elements of a row, but none from column n on. One wide access
-  // stores them if the type and the address allow it.
+  // Stores two or four neighbouring elements of a row, except those from column n on. One wide
+  // store is used if the type and the address allow it.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n, std::ptrdiff_t offset = 0) const {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        // The low bits of the address tell whether it is aligned. A remainder would cost a
-        // division.
+        // The low bits of the address tell whether it is aligned. Computing a remainder would cost
+        // a division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
       return;
@@ -80,7 +80,8 @@ struct Epilogue {
   }
 };
 
-// Returns `epilogue` if k is not split, else one that stores the raw sums of split `split`.
+// If k is split, returns an epilogue that stores the raw sums of split `split`. Otherwise returns
+// `epilogue`.
 __device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;

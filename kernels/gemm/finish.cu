@@ -1,4 +1,4 @@
-// Kernels that run before and after products: they repack operands, add the splits of k, and sum
+// Kernels that run before and after products: they repack operands, add up the splits of k, and sum
 // columns. Memory bandwidth limits them.
 #include <algorithm>
 #include <type_traits>
@@ -11,9 +11,9 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// Adds up the splits of k and applies the epilogue. `slices` threads share the splits of four
-// neighbouring elements. One of these threads adds up the sums of all, in the same order in every
-// run.
+// Adds up the splits of k and applies the epilogue. A group of `slices` threads computes four
+// neighbouring elements: each thread adds up some of the splits, and then one thread adds up the
+// threads' sums. The order is the same in every run.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -77,8 +77,9 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// Adds up the slots of column sums (rungs.h), 32 columns per block. With kJoined, a row of C is
-// several joined rows, whose sums are added up, too, by a loop that costs 2 us.
+// Adds up the slots of column sums (rungs.h). A block computes 32 columns. With kJoined, a row of C
+// is several joined rows, which are added up, too. That loop costs 2 us, so there is a version
+// without it.
 template <bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
@@ -103,7 +104,8 @@ __global__ void __launch_bounds__(1024)
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  // After this exchange through shared memory a warp has one column, and adds it up by shuffles.
+  // After this exchange through shared memory, a warp has all sums of one column and adds them up
+  // by shuffles.
   sum = shared[threadIdx.x][threadIdx.y];
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
@@ -137,8 +139,8 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
   }
 }
 
-// Copies rows of 2-byte elements to rows whose pitch is a multiple of 8 elements, as TMA needs. A
-// thread reads aligned words, and shifts them if the row starts inside a word.
+// Copies rows of 2-byte elements to rows whose pitch is a multiple of 8 elements, which TMA
+// requires. A thread reads aligned words. If a row starts inside a word, it shifts them.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
                                   std::int64_t out_pitch, std::int64_t rows, std::int64_t columns,
                                   std::ptrdiff_t member_stride) {
@@ -183,8 +185,8 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
     cuda::launch(sum_partials_kernel<slices>, unsigned(blocks), 256, Stream(stream), members, epilogue,
                  partial, splits, m, n, pitch);
   };
-  // If there are few elements, one thread per element would leave most of the GPU idle, so 16
-  // threads share the splits of an element.
+  // With few elements, one thread per four elements would leave most of the GPU idle. So 16 threads
+  // divide the splits of four elements among themselves.
   if (splits >= 16 && quads < 64 * 1024)
     launch(std::integral_constant<int, 16>{});
   else

@@ -1,5 +1,5 @@
-// Code that the kernel families mma_sync and register_tiles share, which copy operands by cp.async:
-// the copies, the order of tiles, and the choice of plans on the host.
+// Code that mma_sync and register_tiles share. These kernel families copy operands by cp.async.
+// Here are the copies, the order of tiles, and the choice of plans on the host.
 #pragma once
 
 #include <algorithm>
@@ -39,14 +39,14 @@ __device__ inline void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// The order in which blocks take tiles. A band is a few rows of tiles. Blocks go through a band
-// column by column, so that blocks that run at the same time share operands in L2. All tiles of one
-// split of k come before those of the next split.
+// The order in which blocks compute tiles. A band is a few rows of tiles. Blocks walk through a
+// band column by column, so that blocks that run at the same time share operands in L2. All tiles
+// of one split of k come before those of the next split.
 struct TileOrder {
   static constexpr int kBand = 8;
   std::int64_t tile_rows, tile_columns;
   int splits;
-  std::int64_t piece;  // values of k in a split, a multiple of the depth of a stage
+  std::int64_t piece;  // how many values of k a split has, a multiple of the depth of a stage
   std::int64_t partial_pitch;
 
   struct Position {
@@ -74,8 +74,8 @@ inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, 
           partial_pitch(p)};
 }
 
-// Returns plans, sorted by `cost`(tile, splits), which is the expected time in microseconds. For
-// each tile shape there are plans with the three numbers of splits that cost the least.
+// Returns plans, sorted by cost(tile, splits), the expected time in microseconds. For each tile
+// shape, there are plans with the three cheapest numbers of splits.
 inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p, int least_k,
                                          const std::function<double(int, int)>& cost,
                                          const std::function<std::int64_t(int)>& tiles,
@@ -98,8 +98,8 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   return plans;
 }
 
-// The workspace of a plan: partial sums if k is split, and slots of column sums (rungs.h). With a
-// null base only `bytes` is meaningful.
+// The workspace of a plan: partial sums if k is split, and slots of column sums (rungs.h). If
+// `base` is null, the pointers mean nothing, but `bytes` is right.
 struct TileWorkspace {
   float *partial, *slots;
   std::size_t bytes;

@@ -1,5 +1,5 @@
-// The interface between cuda_gemm.cpp, which chooses a kernel family (rung), and the families. It
-// also has code that several families need. CUDA builds only.
+// The interface between cuda_gemm.cpp, which selects a kernel family (rung), and the families. Also
+// has code that several families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -39,7 +39,7 @@ inline std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 Epilogue epilogue_of(const Problem& problem, const Buffers& buffers);
 
-// Hands out ranges of a workspace, each aligned to 256 bytes. If the base is null, only counts the
+// Hands out ranges of a workspace, each aligned to 256 bytes. If `base` is null, only counts the
 // bytes.
 class Carver {
  public:
@@ -57,18 +57,18 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-// Returns the pitch of partial sums, [splits][m][pitch], a multiple of 4.
+// Returns the row pitch of the partial sums, [splits][m][pitch]. It is a multiple of 4 elements.
 inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
 }
-// Adds up the splits in order and applies the epilogue.
+// Adds up the partial sums of the splits of k, in order, and applies the epilogue.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
-// Compute column sums of C and of its squares. First sum_columns(), or the kernel that writes C,
-// fills up to kSumSlots slots of [2][n]. Then sum_slots() adds the slots in double precision. If a
-// row of C is `joined` rows of n elements, slots are [2][n * joined].
+// Compute column sums of C and of its squares. First, sum_columns() or the kernel that writes C
+// fills up to kSumSlots slots of partial sums, [2][n]. Then sum_slots() adds up the slots in double
+// precision. If a row of C is `joined` rows of n elements, a slot is [2][n * joined].
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
@@ -76,7 +76,7 @@ void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
                Members members, int joined = 1);
 
-// Copies a matrix of 2- or 4-byte elements to another pitch or order: out[r][c] is in[r][c] or,
+// Copies a matrix of 2- or 4-byte elements to a matrix of another pitch. out[r][c] is in[r][c] or,
 // with `transpose`, in[c][r].
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,

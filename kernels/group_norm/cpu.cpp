@@ -1,6 +1,6 @@
 // Group normalisation of row_major and blocked tensors. A plane is all pixels of one channel or
-// block of channels (kernels/device/planes.h). Each plane is summed, then the sums of a group's
-// channels are added.
+// block of channels (kernels/device/planes.h). Each plane is summed per channel, and then the sums
+// of a group's channels are added up.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -42,7 +42,7 @@ Lanes<kLanes> lanes_of(const Groups& g, std::int64_t i, const Value& value) {
   return lanes;
 }
 
-// Adds (x - mean)^power over a plane to `sums`, one sum per lane.
+// Adds the sums of (x - mean)^power over a plane to `sums`, which has one sum per lane.
 template <int kLanes, int power>
 CONVOY_VECTORISED void sum_powers(const float* x, const float* mean, std::int64_t pixels, double* sums) {
   sum_plane<kLanes>(
@@ -69,7 +69,8 @@ CONVOY_VECTORISED void scale_plane(const float* x, const float* scale, const flo
   }
 }
 
-// Adds dy (x - mean) invstd over a plane to `with_xhat`, and dy to `alone`, one sum per lane.
+// Adds the sums over a plane of dy (x - mean) invstd to `with_xhat`, and those of dy to `alone`.
+// Both have one sum per lane.
 template <int kLanes>
 CONVOY_VECTORISED void sum_gradients(const float* x, const float* dy, const float* mean, const float* invstd,
                                      std::int64_t pixels, double* with_xhat, double* alone) {

@@ -1,5 +1,5 @@
-// Group normalisation on the device. One launch sums over the pixels per channel and sample, the
-// next adds these sums per group, and the last passes over the elements.
+// Group normalisation on the device. A first launch sums over the pixels, per sample and channel. A
+// second launch adds up these sums per group. A third launch computes the elements of the result.
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/group_norm/group_norm.h"
@@ -11,7 +11,7 @@ struct Groups {
   int samples, channels, groups;
   std::int64_t pixels;
   float epsilon;
-  // For divisions by the packs of a pixel, by the pixels of a sample, and by the channels of a
+  // For divisions by the number of packs in a pixel, of pixels in a sample, and of channels in a
   // group.
   Divider packs, sample, of_group;
 
@@ -81,8 +81,8 @@ struct Gradients {
   }
 };
 
-// Computes the moments of all groups, one group per thread, from sums of x and of x^2: [2, samples,
-// channels].
+// Computes the moments of all groups, one group per thread. `sums` has the sums of x and of x^2,
+// [2, samples, channels].
 __global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, moments);
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -97,9 +97,9 @@ __global__ void find_moments(const double* sums, Groups g, float* moments, std::
   moments[g.all() + group] = static_cast<float>(1 / sqrt(variance + g.epsilon));
 }
 
-// Computes the means that dx needs, one group per thread, and the gradients of gamma and beta, one
-// channel per thread. `sums` has the sums of dy xhat, then of dy, per sample and channel. `means`
-// gets the means of g xhat, then of g, per group, where g = gamma dy (layer_norm.h).
+// Computes the means that dx needs (one group per thread) and the gradients of gamma and beta (one
+// channel per thread). `sums` has the sums of dy xhat per sample and channel, then those of dy.
+// `means` gets the means of g xhat per group, then those of g, where g = gamma dy (layer_norm.h).
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);
@@ -160,7 +160,7 @@ Groups groups_of(const GroupNormProblem& problem, const ImageExtents& e, int wid
           problem.epsilon,       Divider(e.c / width),  Divider(e.pixels()), Divider(e.c / problem.groups)};
 }
 
-// The workspace: sums f64 [2, N, C], means f32 [2, N groups] for backward, and partial sums.
+// The workspace: sums (f64 [2, N, C]), means for backward (f32 [2, N groups]), and partial sums.
 struct Workspace {
   double* sums;
   float *means, *partials;

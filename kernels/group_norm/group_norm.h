@@ -3,8 +3,8 @@
 //   group_norm_forward   {x, gamma, beta} -> {y, moments}                y may be x
 //   group_norm_backward  {x, gamma, dy, moments} -> {dx, dgamma, dbeta}  dx may be x or dy
 // x, y, dy and dx are [N, C, H, W] or [N, C], of one layout. gamma, beta, dgamma and dbeta are f32
-// [C]. moments is f32 [2 N groups]: the means of all groups of all samples, then their inverse
-// deviations. The formulas are those of layer_norm.h, with means over a group.
+// [C]. moments is f32 [2 N groups]: first the mean, then 1 / sqrt(variance + epsilon), each for all
+// groups of all samples. The formulas are those of layer_norm.h, with means over a group.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -19,8 +19,8 @@ struct GroupNormProblem {
 CONVOY_KERNEL(group_norm_forward, GroupNormProblem);
 CONVOY_KERNEL(group_norm_backward, GroupNormProblem);
 
-// Check what all backends require: the number, shapes and types of the operands, and the layouts of
-// the operands that are not images.
+// Check the number, shapes and types of the operands, and the layouts of gamma, beta and other
+// vectors. All backends require these.
 void require_group_norm_forward(const GroupNormProblem& problem, KernelRequest& request);
 void require_group_norm_backward(const GroupNormProblem& problem, KernelRequest& request);
 

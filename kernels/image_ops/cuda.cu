@@ -1,6 +1,6 @@
-// Image operations on the device. A block applies the operations of one sample one after the other.
-// Each operation reads one buffer and writes another, because some operations need the old values
-// of neighbouring pixels. The last operation writes y.
+// Image operations on the device. A block applies all operations of one sample, one after the
+// other. Each operation reads one buffer and writes another, because some operations need the old
+// values of neighbouring pixels. The last operation writes y.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/pixel_ops.h"
 #include "kernels/image_ops/image_ops.h"
@@ -9,8 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-// How many copies of a histogram there are. The warps are spread over the copies, so that fewer of
-// them add to one counter at the same time.
+// A histogram is counted in so many copies. The warps are spread over the copies, so that fewer
+// warps add to the same counter at the same time.
 constexpr int kCopies = 4;
 
 struct Image {
@@ -18,7 +18,7 @@ struct Image {
   __device__ int pixels() const { return height * width; }
 };
 
-// Data that the threads of a block share.
+// The shared memory of a block.
 template <int kChannels>
 struct Shared {
   std::uint8_t table[kChannels][256];  // maps each level (0 to 255) to its new level
@@ -32,8 +32,8 @@ struct Pixel {
   std::uint8_t channel[kChannels];
 };
 
-// The pixels that a thread reads and writes together: four, moved as words, if a row of the image
-// is whole words (kQuads), else one.
+// The pixels that a thread reads and writes at a time: four pixels, as 32-bit words, if a row of
+// the image is a multiple of four pixels (kQuads), else one pixel.
 template <int kChannels, bool kQuads>
 struct Group {
   static constexpr int kPixels = kQuads ? 4 : 1;
@@ -77,7 +77,7 @@ struct Group {
   }
 };
 
-// Calls visit(pixel) for this thread's share of the image.
+// Calls visit(pixel) for the pixels that this thread handles.
 template <int kChannels, bool kQuads, typename Visit>
 __device__ void for_pixels(const std::uint8_t* from, Image image, Visit visit) {
   using G = Group<kChannels, kQuads>;
@@ -153,8 +153,8 @@ __device__ void count_levels(const std::uint8_t* from, Image image, Shared<kChan
   __syncthreads();
 }
 
-// Makes the tables of new levels for ImageOpKind::equalize. A warp makes the table of one channel,
-// and each of its lanes computes eight levels.
+// Makes the tables of new levels for ImageOpKind::equalize. A warp makes the table of one channel.
+// Each lane computes eight levels.
 template <int kChannels>
 __device__ void make_equalizing_table(Image image, Shared<kChannels>& shared) {
   const int c = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -207,8 +207,8 @@ __device__ void change_levels(const ImageOp& op, const std::uint8_t* from, std::
   });
 }
 
-// Applies an affine operation. A warp writes a tile of 8 x 4 groups of pixels. So the pixels that
-// it reads lie in few cache lines, however the image is turned.
+// Applies an affine operation. A warp writes a tile of 8 x 4 groups of pixels. So even if the image
+// is rotated, the pixels that the warp reads lie in few cache lines.
 template <int kChannels, bool kQuads>
 __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* to, Image image) {
   using G = Group<kChannels, kQuads>;
@@ -235,7 +235,7 @@ __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* 
   }
 }
 
-// Sharpens byte by byte: a byte's neighbours are kChannels bytes away, whatever its channel is.
+// Sharpens byte by byte. For every channel, the neighbours of a byte are kChannels bytes away.
 // Pixels at the border stay as they are.
 template <int kChannels, bool kQuads>
 __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to, Image image) {
@@ -251,7 +251,8 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        // Sums over three rows, for the 12 bytes of this word and of the words next to it.
+        // Column by column, sums over three rows: of the 12 bytes of this word and its two
+        // neighbours.
         int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll
@@ -290,7 +291,7 @@ __device__ void copy(const std::uint8_t* from, std::uint8_t* to, Image image) {
   change_pixels<kChannels, kQuads>(from, to, image, [](Pixel<kChannels> pixel) { return pixel; });
 }
 
-// Changes one pixel at a time, because the colour arithmetic of four needs too many registers.
+// Handles one pixel at a time, because the colour arithmetic of four would need too many registers.
 template <typename Change>
 __device__ void change_colours(const std::uint8_t* from, std::uint8_t* to, Image image, Change change) {
   change_pixels<3, false>(from, to, image, [&](const Pixel<3>& pixel) {

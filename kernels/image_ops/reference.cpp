@@ -1,4 +1,4 @@
-// Applies image operations with the code of the host (kernels/device/image_ops.h).
+// Applies image operations by the host code in kernels/device/image_ops.h.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/image_ops.h"
 #include "kernels/image_ops/image_ops.h"

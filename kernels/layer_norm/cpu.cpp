@@ -1,5 +1,5 @@
-// Layer normalisation of row_major and blocked tensors. A thread takes a run of neighbouring pixels
-// with all their channels. Within one block of channels, the elements of a run are neighbours in
+// Layer normalisation of row_major and blocked tensors. A thread computes all channels of a run of
+// neighbouring pixels. Within one block of channels, the elements of a run are neighbours in
 // memory, so loops over them are vectorised.
 #include <cmath>
 
@@ -9,17 +9,18 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr int kRun = 512;  // pixels times lanes are at most as many in a run
+constexpr int kRun = 512;  // the most elements of a run in one block of channels
 
 struct Run {
   Planes planes;
   std::int64_t first;  // index of the element of the run's first pixel and channel
   std::int64_t pixels;
-  std::int64_t row;  // number of the run's first pixel, which is its index in `moments`
+  std::int64_t row;  // number of the run's first pixel, counted over all samples
 };
 
-// Calls visit(element, position, channel) for the run's elements in one block of channels, without
-// padding. `position` counts elements from the run's first element in this block.
+// Calls visit(element, position, channel) for the run's elements in one block of channels, except
+// padding. `element` is the index in the tensor. `position` counts from the run's first element in
+// this block.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();
@@ -35,7 +36,7 @@ template <int kLanes, typename Visit>
   }
 }
 
-// Adds the lanes of each pixel and stores the sum, times `factor`, in all lanes of the pixel.
+// For each pixel, adds up its lanes and stores the sum, times `factor`, in all of its lanes.
 template <int kLanes>
 [[gnu::always_inline]] inline void join_lanes(double (&sums)[kRun], double factor, float* to) {
   for (int pixel = 0; pixel < kRun / kLanes; ++pixel) {
@@ -77,7 +78,8 @@ CONVOY_VECTORISED void forward_run(const Run& run, float epsilon, const float* x
   }
 }
 
-// Writes dx for a run, and adds the run's parts of dgamma and dbeta to `sums`, [2, blocks * lanes].
+// Writes dx for a run, and adds the run's contributions to dgamma and dbeta to `sums`, [2, blocks *
+// lanes].
 template <int kLanes>
 CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float* gamma, const float* dy,
                                     const float* moments, float* dx, double* sums) {
@@ -114,7 +116,7 @@ CONVOY_VECTORISED void backward_run(const Run& run, const float* x, const float*
         });
 }
 
-// The number of runs of one task. Tasks run in parallel.
+// The number of runs that one task computes. Tasks run in parallel.
 constexpr std::int64_t kRunsAPiece = 8;
 std::int64_t pieces_of(const Planes& planes) {
   const std::int64_t piece = kRunsAPiece * kRun / planes.lanes;

@@ -1,5 +1,6 @@
-// Layer normalisation on the device. `lanes` threads of a warp share a pixel and keep its channels
-// in registers. A pixel with more channels than fit is read again, from the L1 cache.
+// Layer normalisation on the device. `lanes` threads of a warp compute a pixel together, and keep
+// its channels in registers. If there are too many channels, they are read several times, from the
+// L1 cache.
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/layer_norm/layer_norm.h"
 
@@ -8,21 +9,21 @@ namespace {
 
 struct Rows {
   std::int64_t rows;
-  int channels, packs;  // the elements and the packs of a row, which is a pixel
-  int lanes;            // threads that share a row, a power of two up to 32
+  int channels, packs;  // the elements and the packs of a row; a row is a pixel
+  int lanes;            // threads that compute a row together; a power of two, at most 32
   float epsilon;
 
   __device__ int groups() const { return kThreads / lanes; }
 };
 
-// Returns the sum of `value` over the threads that share a row. Each of these threads gets the sum.
+// Returns the sum of `value` over the threads of a row. Each of these threads gets the sum.
 __device__ __forceinline__ float row_sum(float value, int lanes) {
   for (int lane = lanes / 2; lane > 0; lane /= 2) value += __shfl_xor_sync(0xffffffffu, value, lane);
   return value;
 }
 
-// A thread's part of a row, in packs. The thread keeps kHeld packs in registers. If kHeld is 0, it
-// reads them from memory each time.
+// The packs (16 bytes) of a row that belong to one thread. The thread keeps kHeld packs in
+// registers. If kHeld is 0, it reads all of its packs from memory each time.
 template <typename T, int V, int kHeld>
 struct RowPart {
   const T* row;
@@ -35,7 +36,7 @@ struct RowPart {
     for (int k = 0; k < kHeld; ++k)
       if (lane + k * lanes < packs) held[k] = load_pack<V>(row + (lane + k * lanes) * V);
   }
-  // Calls visit(values, pack, k) for the thread's packs. k is the number of a pack in registers.
+  // Calls visit(values, pack, k) for each pack of this thread. k is the pack's index in `held`.
   template <typename Visit>
   __device__ __forceinline__ void for_each(Visit visit) const {
     float value[V];
@@ -61,7 +62,7 @@ __global__ void forward(const T* x, const float* gamma, const float* beta, T* y,
   move_to_member(member_stride, x, gamma, beta, y, moments);
   const int lane = static_cast<int>(threadIdx.x) % r.lanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * r.groups() + static_cast<int>(threadIdx.x) / r.lanes;
-  // Threads without a row must not leave, because sums over a row need all threads of the warp.
+  // Threads without a row must not return, because sums over a row need all threads of the warp.
   const bool there = row < r.rows;
   const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
   float sum = 0, squares = 0;
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const RowPart<T, V, kHeld> part(there ? x + row * r.channels : nullptr, lane, r);
     const RowPart<T, V, kHeld> gradient(there ? dy + row * r.channels : nullptr, lane, r);
     const float mean = there ? moments[row] : 0, invstd = there ? moments[r.rows + row] : 0;
-    // Reads the values of dy for a pack of x, from registers or from memory.
+    // Gets the elements of dy for a pack of x, from registers or from memory.
     const auto gradient_of = [&](int pack, int k, float(&to)[V]) {
       if constexpr (kHeld > 0)
         unpack(gradient.held[k], to);
@@ -164,8 +165,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-// The Source of column_sums() (cuda_column_sums.cuh) for dgamma and dbeta, if rows do not fit into
-// registers.
+// The Source of column_sums() (cuda_column_sums.cuh) for dgamma and dbeta. It is used if rows do
+// not fit into registers.
 template <typename T, int V>
 struct ScaleGradient {
   static constexpr int kWidth = V, kSums = 2;
@@ -199,14 +200,14 @@ struct ScaleGradient {
 
 constexpr int kMostHeld = 4;
 
-// Chooses how many threads share a row: the fewest with which each thread has at most three packs,
-// but at most a warp.
+// Chooses how many threads compute a row: the fewest that give each thread at most three packs, but
+// at most a warp.
 Rows rows_of(const ImageExtents& e, int width, float epsilon) {
   Rows r{e.n * e.pixels(), static_cast<int>(e.c), static_cast<int>(e.c) / width, 1, epsilon};
   while (r.lanes < 32 && ceil_div(r.packs, r.lanes) > 3) r.lanes *= 2;
   return r;
 }
-// Returns how many packs a thread keeps in registers, or 0 if they do not fit.
+// Returns how many packs a thread keeps in registers, or 0 if there are too many.
 int held_by(const Rows& r) {
   const auto held = static_cast<int>(ceil_div(r.packs, r.lanes));
   return held <= kMostHeld ? held : 0;
@@ -228,8 +229,9 @@ void with_held(int held, Visit visit) {
   }
 }
 
-// Returns how many blocks to launch. A block adds up its sums once at its end, so blocks should be
-// few: each thread gets several rows, and all blocks run at once.
+// Returns how many blocks to launch. At its end, a block adds up the sums of its threads. Blocks
+// should be few, so that this is rare: each thread computes several rows, and all blocks run at the
+// same time.
 unsigned blocks_for(const Rows& r) {
   constexpr int kRowsAThread = 4;
   return static_cast<unsigned>(

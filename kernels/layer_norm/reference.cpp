@@ -8,8 +8,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Calls visit(row, first) for every pixel: the pixel's number, and the element of its first
-// channel.
+// Calls visit(row, first) for every pixel. `row` is the number of the pixel, and `first` is the
+// index of its first channel in the tensor.
 template <typename Visit>
 void for_each_pixel(const ImageExtents& e, Visit visit) {
   for (std::int64_t n = 0; n < e.n; ++n)

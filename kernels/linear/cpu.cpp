@@ -1,6 +1,6 @@
-// Computes a fully connected layer with oneDNN's inner product. Images that are not row_major are
-// flattened to rows first. Otherwise oneDNN would choose different weight layouts in forward and
-// backward, and copying weights costs more.
+// Computes a fully connected layer by oneDNN's inner product. Images that are not row_major are
+// first flattened to rows. With other images, oneDNN would choose different layouts of the weights
+// in forward and backward, and copying weights costs more than flattening.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/linear/linear.h"
@@ -13,7 +13,7 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-// The layer as oneDNN sees it. Without a bias, `bias` is a zero descriptor.
+// oneDNN's descriptors of the layer's operands. Without a bias, `bias` is a zero descriptor.
 struct Layer {
   memory::desc x, weights, y, bias;
 };
@@ -53,7 +53,7 @@ memory::desc plain_desc(const TensorDesc& x) {
   return onednn::desc_of({x.dtype, x.shape, Layout::row_major, nullptr});
 }
 
-// Returns x as a matrix in the layout that the layer reads.
+// Returns x as a matrix [N, C * H * W], after a copy if x is not row_major.
 onednn::Buffer flat_input(onednn::Sequence& sequence, const TensorDesc& x, const Layer& layer) {
   onednn::Buffer buffer = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), plain_desc(x));
   buffer.desc = layer.x;

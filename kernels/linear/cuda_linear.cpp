@@ -1,6 +1,6 @@
-// Computes a fully connected layer on the device, with one matrix product per pass. Images that
-// have more than one pixel and more than one channel are first reordered to rows in the order C, H,
-// W, which costs less than reordering the weights.
+// Computes a fully connected layer on the device, with one matrix product per pass. The weights
+// expect rows in the order C, H, W. So images with more than one pixel and more than one channel
+// are reordered to such rows first, which costs less than reordering the weights.
 #include "kernels/device/cuda_kernel.h"
 #include "kernels/gemm/bias_gradient.h"
 #include "kernels/gemm/gemm.h"
@@ -13,7 +13,7 @@ namespace {
 
 struct Extents {
   std::int64_t n, in, out;
-  std::int64_t pixels, channels;  // the extents of x
+  std::int64_t pixels, channels;  // the numbers of pixels and channels of x
   DType type;
   gemm::Math math;
 
@@ -48,8 +48,8 @@ gemm::Problem product_of(const Extents& e, DType output, std::int64_t m, std::in
   return product;
 }
 
-// The workspace of a pass: the product's own workspace, x or dx as rows (if they are reordered),
-// and partial sums of the bias's gradient.
+// The workspace of a pass: the workspace of the matrix product, x or dx as rows (if they are
+// reordered), and partial sums of the bias gradient.
 struct Workspace {
   std::uint8_t *product, *rows, *sums;
   std::size_t bytes;

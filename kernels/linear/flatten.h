@@ -1,5 +1,5 @@
-// Reorders NHWC images to rows in the order C, H, W, which a fully connected layer reads, and back.
-// CUDA builds only.
+// Reorders NHWC images to rows in the order C, H, W, which a fully connected layer reads, and
+// reorders such rows to images. CUDA builds only.
 #pragma once
 
 #include <cstdint>

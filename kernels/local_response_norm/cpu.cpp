@@ -1,6 +1,6 @@
-// Local response normalisation of row_major and blocked images. It copies the channels of a pixel
-// into a line with zeros at both ends, and sums windows there. aux holds the scale, k + alpha /
-// size * sum of squares, as f32 in the shape and layout of x.
+// Local response normalisation of row_major and blocked images. The channels of a pixel are copied
+// into a line with zeros at both ends, so that windows at the ends need no special case. aux holds
+// the scale, k + alpha / size * (sum of squares), as f32 in the shape and layout of x.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMargin = 64;       // zeros on each side of a line
 constexpr std::int64_t kChannels = 4096;   // the longest line, in channels
-constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread takes at a time
+constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread computes at a time
 
 // The extents of an image and of its windows. In a sample, channel c of pixel p is the element
 // c / lanes * lanes * pixels + p * lanes + c % lanes.
@@ -42,8 +42,8 @@ template <typename Visit>
   }
 }
 
-// Sets sums[c], for each channel c, to the sum of the line's `size` values from channel c - before
-// on.
+// Sets sums[c], for each channel c, to the sum of the `size` values of the line that begin at
+// channel c - before.
 [[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
                                                float* sums) {
   std::fill_n(sums, g.padded, 0.0f);
@@ -54,13 +54,13 @@ template <typename Visit>
   }
 }
 
-// Sets the padding channels to zero.
+// Sets the line's padding channels to zero.
 [[gnu::always_inline]] inline void clear_padding(const Geometry& g, float* line) {
   std::fill(line + g.channels, line + g.padded, 0.0f);
 }
 
-// Computes power = scale ^ -beta, which is 0 in the padding. For the usual beta, 0.75, square roots
-// suffice and take less time.
+// Computes power = scale ^ -beta, and 0 in padding channels. For the usual beta of 0.75, square
+// roots suffice, which are faster.
 [[gnu::always_inline]] inline void powers(const Geometry& g, const float* scale, float* power) {
   if (g.beta == 0.75f) {
 #pragma omp simd
@@ -103,8 +103,8 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // Channel c gets a gradient from each channel whose window contains c. These channels are c's
-    // own window, mirrored: they begin (size - 1) / 2 channels before c.
+    // Channel c gets a gradient from each channel whose window contains c. These channels are the
+    // mirror image of c's own window: they begin (size - 1) / 2 channels before c.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {
@@ -124,7 +124,7 @@ Geometry geometry_of(const char* operation, const LocalResponseNormProblem& prob
           problem.k,  problem.beta, problem.alpha / static_cast<float>(problem.size)};
 }
 
-// Calls body(sample, first pixel, last pixel + 1) for pieces of the samples, in parallel.
+// Calls body(sample, begin, end) in parallel for ranges [begin, end) of the pixels of each sample.
 template <typename Body>
 void for_each_piece(const Geometry& g, const Body& body) {
   const std::int64_t pieces = (g.pixels + kPixelPiece - 1) / kPixelPiece;

@@ -1,6 +1,7 @@
-// Local response normalisation on the device, for channels_last images. A thread has one pack of
-// channels and reads the neighbouring channels from the cache. Backward computes the scales, k +
-// alpha / size * sum of squares, again from x. This costs less than reading them, so aux is unused.
+// Local response normalisation on the device, for channels_last images. A thread computes 16 bytes
+// of channels and reads the neighbouring channels from the cache. Backward computes the scales, k +
+// alpha / size * (sum of squares), from x once more, because reading them would cost more. So aux
+// is unused.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/local_response_norm/local_response_norm.h"
@@ -23,8 +24,8 @@ __device__ __forceinline__ float inverse_root(float value) {
   return root;
 }
 
-// Holds scale ^ -beta and 1 / scale, which inverse_power() computes. With kUsual, beta is 0.75, for
-// which square roots suffice.
+// The results of inverse_power(): scale ^ -beta and 1 / scale. With kUsual, beta is 0.75, for which
+// square roots suffice.
 struct Power {
   float power, inverse;
 };
@@ -34,8 +35,8 @@ __device__ __forceinline__ Power inverse_power(float scale, float beta) {
   return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
-// Loads V channels from `channel` on of the pixel that begins at `row`, or zeros outside the pixel,
-// so that windows at the edge need no special case.
+// Loads the V channels from `channel` on of the pixel that begins at `row`. Loads zeros outside the
+// pixel, so that windows at the edge need no special case.
 template <int V, typename T>
 __device__ __forceinline__ void load_or_zero(const T* row, int channel, int channels, float* to) {
   float value[V];
@@ -44,8 +45,8 @@ __device__ __forceinline__ void load_or_zero(const T* row, int channel, int chan
   for (int i = 0; i < V; ++i) to[i] = value[i];
 }
 
-// Adds up windows: sums[i] is the sum of value[i + reach + j] for j from -before to after, which
-// are at most `reach`.
+// Adds up windows: sums[i] is the sum of value[i + reach + j] over j from -before to after.
+// `before` and `after` are at most `reach`.
 template <int reach, int count>
 __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * reach], int before, int after,
                                             float (&sums)[count]) {
@@ -58,7 +59,7 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
       for (int i = 0; i < count; ++i) sums[i] += value[i + reach + j];
 }
 
-// Computes y for windows of at most kReach <= V / 2 channels to either side.
+// Computes y, for windows that extend at most kReach <= V / 2 channels to either side.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, y);
@@ -81,14 +82,14 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std
   }
 }
 
-// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum of dy_j x_j s_j^(-beta - 1) over
-// the channels j from c - after to c + before), where s is the scale. These are the channels whose
-// windows contain c.
+// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum of dy_j x_j s_j^(-beta - 1)). s
+// is the scale. The sum runs over the channels j whose windows contain c, which are those from c -
+// after to c + before.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w,
                          std::ptrdiff_t member_stride) {
   move_to_member(member_stride, x, dy, dx);
-  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
+  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales this thread needs
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
@@ -111,7 +112,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
       const int at = V - kReach + i;
       const Power p = inverse_power<kUsual>(fmaf(w.alpha, scales[i], w.k), w.beta);
       const float product = dys[at] * xs[at];
-      // The test keeps 0 * inf from giving NaN if the scale is zero.
+      // If the scale is zero, this test avoids 0 * infinity, which is NaN.
       through[i] = product == 0 ? 0 : product * p.power * p.inverse;
       if (i >= kReach && i < kReach + V) powers[i - kReach] = p.power;
     }
@@ -122,7 +123,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
   }
 }
 
-// The kernels from here on take any window and any number of channels. A thread computes one
+// The kernels below support windows of any size and any number of channels. A thread computes one
 // element.
 template <typename T>
 __device__ float scale_at(const T* row, int channel, const Windows& w) {
@@ -165,11 +166,11 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std
   }
 }
 
-// Says which kernel to launch. The kernel for packs is faster than the kernel for single elements,
-// but needs whole packs and short windows.
+// Says which kernel to launch. The kernel for packs of 16 bytes is faster than the kernel for
+// single elements, but requires whole packs and short windows.
 struct Plan {
   DType type;
-  int reach;  // kReach of the kernel for packs, or 0 for the kernel for single elements
+  int reach;  // kReach of the kernel for packs; 0 selects the kernel for single elements
   Windows windows;
 };
 

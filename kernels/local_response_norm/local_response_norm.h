@@ -1,6 +1,6 @@
-// Local response normalisation across channels (Krizhevsky, Sutskever, Hinton, NIPS 2012), with
-// PyTorch's meaning of alpha: y_c = x_c / (k + alpha / size * sum of x_j^2 over `size` channels
-// around c) ^ beta.
+// Local response normalisation across channels (Krizhevsky, Sutskever, Hinton, NIPS 2012):
+// y_c = x_c / (k + alpha / size * (sum of x_j^2 over `size` channels around c)) ^ beta.
+// alpha is defined as in PyTorch.
 //   local_response_norm_forward   {x} -> {y, aux}
 //   local_response_norm_backward  {x, y, aux, dy} -> {dx}   dx may be dy
 // Tensors are [N, C, H, W]. Only backward reads aux, and each backend chooses its type and shape.

@@ -9,8 +9,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Adds value(index) over the channels [c - before, c + after] of a pixel. c is the channel of
-// `index`.
+// Returns the sum of value(index) over the channels [c - before, c + after] of a pixel, where c is
+// the channel of the argument `index`.
 template <typename Value>
 double sum_channels(const ImageExtents& e, std::int64_t index, std::int64_t before, std::int64_t after,
                     Value value) {
@@ -52,7 +52,7 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
       [problem, e = image_extents(request.inputs[0].shape)](const BoundOperands& operands) {
         const float *x = operands.in(0), *y = operands.in(1), *scale = operands.in(2), *dy = operands.in(3);
         // Channel c gets a gradient from each channel whose window contains c. These are the
-        // channels [c - before, c + after], which is c's own window, mirrored.
+        // channels [c - before, c + after], the mirror image of c's own window.
         const std::int64_t before = (problem.size - 1) / 2, after = problem.size / 2;
         const double factor = 2.0 * problem.alpha * problem.beta / problem.size;
         std::vector<float> dx(e.n * e.c * e.pixels());

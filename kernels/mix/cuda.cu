@@ -1,4 +1,4 @@
-// Mixes samples on the device. A thread has one pack of a pixel's channels.
+// Mixes samples on the device. A thread computes one pack (16 bytes) of a pixel's channels.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/mix/mix.h"

@@ -1,4 +1,5 @@
-// Mixes every sample with its partner, as MixParameters (kernels/device/mix_parameters.h) say.
+// Mixes every sample with its partner, as described by a MixParameters
+// (kernels/device/mix_parameters.h).
 //   mix_forward  {x [N, C, H, W], mix i32 [kMixWords]} -> {y [N, C, H, W]}
 // y has the layout and the element type of x; it is computed in float32. Samples that are not valid
 // are zero in y.
@@ -11,7 +12,7 @@ namespace convoy::kernels {
 
 struct MixProblem {};
 
-// Throws std::invalid_argument unless the operands fit together. Gives y the layout of x.
+// Throws std::invalid_argument unless the operands fit together. Sets y's layout to that of x.
 void check_mix(KernelRequest& request);
 
 CONVOY_KERNEL(mix_forward, MixProblem);

@@ -1,5 +1,5 @@
-// Normalises images on the device. A thread makes whole pixels of y. If the channels of a pixel
-// fill 8 or 16 bytes, it writes the pixel with one store.
+// Normalises images on the device. A thread computes whole pixels of y. If the channels of a pixel
+// fill 8 or 16 bytes, the thread writes the pixel with one store.
 #include "kernels/device/blank.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,18 +8,18 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// How many pixels of a sample a thread makes. It reads the sample's transform only once for all of
-// them.
+// The number of pixels of a sample that a thread computes. It reads the sample's transform only
+// once for all of them.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {
   int channels, padded, width;  // padded: the channels of y, padding included
   std::uint32_t pixels;         // the pixels of an image
   float scale[kMostImageChannels], shift[kMostImageChannels];
-  Divider columns, blocks;  // divide by the columns of an image, and by its thread blocks
+  Divider columns, blocks;  // divide by the columns of an image, and by the thread blocks per image
 };
 
-// Returns only those fields of a transform that is_blank() reads.
+// Copies only those fields of a transform that is_blank() reads.
 __device__ SampleTransform blank_part(const SampleTransform& from) {
   SampleTransform part;
   part.flip = from.flip;
@@ -32,7 +32,7 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
   return part;
 }
 
-// Writes y. kPadded is the number of y's channels if a pixel is written with one store, else 0.
+// Writes y. kPadded is the number of y's channels if one store writes a pixel, else 0.
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,

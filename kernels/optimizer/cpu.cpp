@@ -1,5 +1,5 @@
-// Updates pieces of the flat buffers in parallel. Squares are summed over each piece, and the sums
-// are added in the order of the pieces, so that norms do not depend on the number of threads.
+// Updates pieces of the flat buffers in parallel. Squares are summed over each piece, and these
+// sums are added in the order of the pieces. So norms do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of the update of a piece. `rate` is the learning rate times LARS's trust ratio
+// The constants in the update of a piece. `rate` is the learning rate times LARS's trust ratio
 // times the segment's factor.
 struct Update {
   float rate, scale, decay;
@@ -29,7 +29,7 @@ struct Update {
 CONVOY_VECTORISED void sgd(const Update& u, float* w, const float* gradients, float* velocity,
                            std::int64_t count) {
   const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
-  // One formula serves plain and Nesterov momentum: w -= rate (of_velocity v + of_gradient g).
+  // This formula covers plain and Nesterov momentum: w -= rate (of_velocity v + of_gradient g).
   const float of_velocity = u.nesterov ? momentum : 1, of_gradient = u.nesterov ? 1 : 0;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
@@ -88,7 +88,7 @@ CONVOY_VECTORISED void move_average(float* average, const float* values, std::in
   for (std::int64_t i = 0; i < count; ++i) average[i] += rate * (values[i] - average[i]);
 }
 
-// A range of elements of one segment. Cutting segments into pieces balances the work of the
+// A range of elements of one segment. Dividing segments into pieces balances the work of the
 // threads.
 struct Piece {
   std::int64_t offset, count;
@@ -110,7 +110,7 @@ struct Plan {
 };
 
 // Computes LARS's trust ratio trust[s] for every segment s. `norms` is scratch memory for two sums
-// per piece: the squares of parameters and of gradients.
+// per piece: of the squares of parameters and of gradients.
 void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
   const StepControl& control = *operands.control();
   const auto count = static_cast<std::int64_t>(plan.pieces.size());
@@ -158,7 +158,7 @@ void update_parameters(const Plan& plan, const Piece& piece, const Update& updat
   }
 }
 
-// Updates a piece's parameters, and their moving average while they are in the cache.
+// Updates the parameters of a piece and then, while these are in the cache, their moving average.
 void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
                   const BoundOperands& operands) {
   update_parameters(plan, piece, update, adam, operands);

@@ -1,5 +1,6 @@
-// Optimizers on the device. Segments are cut into chunks, one per block, so that one launch updates
-// all segments. For LARS, an earlier launch computes the trust ratio of every segment.
+// Optimizers on the device. Segments are divided into chunks. A block updates one chunk, so one
+// launch updates all segments. For LARS, an earlier launch computes the trust ratio of every
+// segment.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/optimizer/optimizer.h"
@@ -39,7 +40,7 @@ struct Settings {
   bool velocity;
 };
 
-// The constants of a segment's update in this step.
+// The constants for updating a segment in this step.
 struct Rates {
   // correction1 is 1 / (1 - beta1 ^ t), and correction2 is 1 / (1 - beta2 ^ t).
   float rate, scale, decay, trust, correction1, correction2;
@@ -76,8 +77,8 @@ __device__ __forceinline__ void update(const Settings& s, const Rates& r, float 
   }
 }
 
-// Calls visit(index, std::bool_constant<wide>) for the elements of a chunk: once per pack (wide) if
-// the chunk is aligned, and once per remaining element.
+// Calls visit(index, std::bool_constant<wide>) for the elements of a chunk. If the chunk is
+// aligned, `wide` calls handle four elements each; the other calls handle one element.
 template <typename Visit>
 __device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
   const bool wide = chunk.offset % kWidth == 0;
@@ -135,8 +136,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Adds up the squares of a chunk's parameters and gradients. The last block of a segment to finish
-// computes the segment's trust ratio from the sums of all its chunks.
+// Adds up the squares of a chunk's parameters and gradients. The last block to finish its chunk of
+// a segment computes the segment's trust ratio from the sums of all chunks.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, const StepControl* control,
                  Values<2, double>* partials, unsigned* tickets, unsigned segment_count, float* trust,

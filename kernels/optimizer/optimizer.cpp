@@ -1,4 +1,4 @@
-// Says how many states the optimizers keep from step to step, and checks operands.
+// Tells how many buffers of state each optimizer needs, and checks operands.
 #include "kernels/optimizer/optimizer.h"
 
 #include "kernels/device/host_kernel.h"

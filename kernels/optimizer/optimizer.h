@@ -1,5 +1,5 @@
-// Updates the parameters in one flat buffer, all segments in one launch, and computes the norm for
-// clipping.
+// Optimizers: update all parameters, which lie in one flat buffer, in one launch. Also computes the
+// norm and the scale for gradient clipping.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
 //                     f32 [n] each. Parameters, states and average are updated in place. There
 //                     are optimizer_states() states, which start as zeros. average is the
@@ -60,12 +60,12 @@ inline int optimizer_inputs(const OptimizerProblem& problem) {
 }
 
 struct MovingAverageProblem {};
-// Throws std::invalid_argument unless the operands fit together. Returns the number of elements of
-// each.
+// Throws std::invalid_argument unless the operands fit together. Returns the number of elements
+// that each operand has.
 std::int64_t check_moving_average(KernelRequest& request);
 
-// Returns the rate at which a step moves an average to the new value: 1 in the first step, then 1 -
-// decay.
+// Returns the factor r in average += r * (value - average): 1 in the first step, and 1 - decay
+// later.
 CONVOY_HOST_DEVICE inline float average_rate(const StepControl& control) {
   return control.step == 0 ? 1.0f : static_cast<float>(1 - control.hyperparameters.average_decay);
 }

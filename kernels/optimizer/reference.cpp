@@ -7,8 +7,7 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// The parts of the buffers that belong to one segment, and the constants of its update in this
-// step.
+// A segment's parts of the buffers, and the constants of its update in this step.
 struct Slice {
   float *parameters, *first, *second;  // first, second: the optimizer's states, or null
   const float* gradients;

@@ -13,7 +13,7 @@ Kernel pad(const char* operation, const PadProblem& problem, KernelRequest& requ
   require_shape(operation, "the output", y, pad_output_shape(problem, x.shape));
   const Planes from = planes_of(operation, x), to = planes_of(operation, y);
   const ImageExtents in = image_extents(x.shape), out = image_extents(y.shape);
-  // Columns [begin, end) of y's line copy x; the others are padding.
+  // In each line of y, columns [begin, end) are copied from x. The other columns are padding.
   const std::int64_t begin = std::clamp<std::int64_t>(problem.left, 0, out.w);
   const std::int64_t end = std::clamp<std::int64_t>(problem.left + in.w, begin, out.w);
   return host_kernel([=, y = y](const BoundOperands& b) {

@@ -1,4 +1,5 @@
-// Pads images on the device. A thread has one pack of the channels of an output pixel.
+// Pads images on the device. A thread computes one pack (16 bytes) of the channels of an output
+// pixel.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/pad/pad.h"
@@ -7,10 +8,10 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Geometry {
-  int h, w;  // the extents of the input
+  int h, w;  // the height and width of the input
   int top, left;
   float value;
-  Divider packs, columns, rows;  // divide by the packs of a pixel, and by the output's width and height
+  Divider packs, columns, rows;  // divide by the packs in a pixel, and by the output's width and height
 };
 
 template <typename T, int V>

@@ -1,4 +1,5 @@
-// Pads images in height and width with a constant. A negative amount cuts pixels off.
+// Pads images in height and width with a constant. With a negative amount, pixels are cut off
+// instead.
 //   pad_forward   {x} -> {y}
 //   pad_backward  {dy} -> {dx}   pixels that forward cut off get zero
 // x is [N, C, H, W], y [N, C, top + H + bottom, left + W + right].
@@ -13,10 +14,10 @@ struct PadProblem {
   float value = 0;
 };
 
-// Returns the shape of y. Throws std::invalid_argument if it has no pixels.
+// Returns the shape of y. Throws std::invalid_argument if y would have no pixels.
 Shape pad_output_shape(const PadProblem& problem, const Shape& x);
-// Returns the problem that undoes `p`, by which pad_forward computes the gradient: padding is cut
-// off, and pixels that were cut off become zero.
+// Returns the padding with which pad_forward turns dy into dx: it cuts padding off, and adds zeros
+// where pixels were cut off.
 constexpr PadProblem turned(const PadProblem& p) { return {-p.top, -p.bottom, -p.left, -p.right, 0}; }
 
 CONVOY_KERNEL(pad_forward, PadProblem);

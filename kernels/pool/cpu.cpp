@@ -1,6 +1,6 @@
-// Pools row_major and blocked images, plane by plane (kernels/device/planes.h). The aux of a
-// maximum is its place in the window, row * kernel width + column, in y's layout. It takes one byte
-// if windows have at most 256 places.
+// Pools row_major and blocked images, plane by plane (kernels/device/planes.h). The output aux says
+// where each maximum is in its window, as row * kernel width + column, in y's layout. An element of
+// aux is one byte if windows have at most 256 positions.
 #include <algorithm>
 #include <limits>
 
@@ -16,8 +16,8 @@ struct Geometry {
   std::int64_t h, w, oh, ow;
 };
 
-// The window of an output: its corner, its part inside the image (relative to the corner), and
-// `inverse`, by which the sum is multiplied to get the average.
+// The window of an output: its corner, and its rows and columns inside the image, counted from the
+// corner. `inverse` times the sum of the window is the average.
 struct Window {
   std::int64_t top, left;
   int row_begin, row_end, column_begin, column_end;
@@ -41,7 +41,7 @@ inline Window window_at(const Geometry& g, std::int64_t oh, std::int64_t ow) {
   return v;
 }
 
-// Each of the following functions computes one plane of y or dx.
+// Each function below computes one plane of y or dx.
 template <int kLanes, typename Index>
 CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, Index* aux) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh)
@@ -57,7 +57,7 @@ CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, 
           const std::int32_t position = row * g.problem.kernel[1] + column;
 #pragma omp simd
           for (int lane = 0; lane < kLanes; ++lane) {
-            // A NaN counts as the larger value, so that the result is NaN.
+            // A NaN counts as larger than any number, so that the result is NaN.
             const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);
             best[lane] = better ? pixel[lane] : best[lane];
             at[lane] = better ? position : at[lane];
@@ -117,7 +117,8 @@ CONVOY_VECTORISED void average_backward(const Geometry& g, const float* dy, floa
     }
 }
 
-// Makes a kernel that takes maxima over all planes, which follow one another in memory.
+// Makes a kernel of max pooling, forward or backward, over all planes. The planes follow one
+// another in memory.
 template <int kLanes, typename Index>
 Kernel max_kernel(bool forward, const Geometry& g, std::int64_t planes) {
   const std::int64_t in = g.h * g.w * kLanes, out = g.oh * g.ow * kLanes;

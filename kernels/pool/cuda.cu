@@ -1,6 +1,7 @@
-// Pools images on the device, with windows of any size. A thread has one pack of an output pixel
-// (forward) or of an input pixel (backward). The aux of a maximum is its place in the window,
-// counted row by row. It is u8 in the shape of y, or i32 if windows have more than 256 places.
+// Pools images on the device, with windows of any size. A thread computes one pack of channels of
+// an output pixel (forward) or of an input pixel (backward). The output aux says where each maximum
+// is in its window, counted row by row. It is u8 in the shape of y, or i32 if windows have more
+// than 256 positions.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -124,7 +125,7 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    // If a window is as wide as the image, its lines follow each other in memory, and are read as
+    // If a window is as wide as the image, its lines follow each other in memory and are read as
     // one line.
     if (width == g.w) {
       width *= lines;
@@ -182,8 +183,8 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, aux). `packing` says how channels are read; `aux` is a zero of the type of
-// aux (pool.h). With an i32 aux, channels are read one by one.
+// Calls visit(packing, zero). `packing` says how many channels a thread reads at a time. The type
+// of `zero` is the element type of aux (pool.h). If that is i32, channels are read one by one.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)
@@ -192,7 +193,8 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
-// Throws unless kernels can count packs and pixels, padding included, with 31 bits.
+// Throws std::invalid_argument unless packs and pixels, padding included, can be counted with 31
+// bits.
 void require_countable(std::string_view operation, const PoolProblem& problem, DType type,
                        const Shape& shape) {
   with_aux(problem.kind == PoolKind::max ? aux_type(problem) : DType::u8, type, shape[1],

@@ -1,6 +1,7 @@
-// Code of the pooling kernels for any window (cuda.cu), common small windows (cuda_small.cu) and
-// whole images (cuda_global.cu). A thread has a pack of channels. In backward it gathers the
-// gradients of its own pixels, so it needs no atomics and always sums in the same order.
+// Code that the pooling kernels share: those for any window (cuda.cu), for common small windows
+// (cuda_small.cu) and for whole images (cuda_global.cu). A thread computes a pack of channels (16
+// bytes). In backward it gathers the gradients of its own pixels, so it needs no atomic operations
+// and always sums in the same order.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
@@ -14,16 +15,16 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
   int channels;
-  // The number of threads with work. An item, the work of a thread, is a pack of one pixel or, in
+  // The number of items. An item is the work of one thread: a pack of channels of one pixel or, in
   // some kernels, of a block of pixels.
   std::int64_t items;
-  // For divisions by the packs of a pixel, and by the items in an image's width and height.
+  // For divisions by the packs in a pixel, and by the items across and down an image.
   Divider packs, columns, rows;
   Divider strides[2];
 };
 
 struct Position {
-  int row, column;  // the place of the item in the image
+  int row, column;  // where the item is in the image
   std::int64_t sample;
   int channel;  // the first channel of the pack
 };
@@ -40,19 +41,19 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// Returns the geometry of a launch with `rows` x `columns` items per image and packs of `width`
-// channels.
+// Returns the geometry of a launch. An image has `rows` x `columns` items per pack of channels, and
+// a pack has `width` channels.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 
-// Take maxima over windows of 2x2 and 3x3, with a u8 aux. Return false, without a launch, if they
-// do not support the window, the stride or the channels.
+// Max pooling with windows of 2x2 and 3x3, and a u8 aux. Both return false, without a launch, if
+// they do not support the window, the stride or the channels.
 bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                        const BoundOperands& operands, Stream stream);
 bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                         const BoundOperands& operands, Stream stream);
 
-// Average whole images: y is 1x1, and there is no padding.
+// Average pooling over whole images: y is 1x1, and there is no padding.
 void global_average_forward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 void global_average_backward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 

@@ -1,14 +1,14 @@
-// Averages whole images. A block has a tile of channels of one sample, and its threads share the
-// pixels.
+// Averages whole images. A block computes some channels of one sample, and its threads divide the
+// pixels among themselves.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMostTile = 32;  // the most packs of channels that one thread block averages
+constexpr int kMostTile = 32;  // the most packs of channels that a block averages
 
-// A block averages a tile of packs of one sample. kThreads / tile threads share a pack and divide
-// the pixels among themselves.
+// A block averages `tile` packs of channels of a sample. kThreads / tile threads compute the same
+// pack and divide the pixels among themselves.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads) average(const T* x, T* y, int packs, int tile, int pixels,
                                                     std::int64_t samples, std::ptrdiff_t member_stride) {

@@ -1,6 +1,6 @@
-// Takes maxima over the common windows, 2x2 and 3x3, with unrolled loops. Elements in bf16 are
-// compared two at a time. In backward, a thread has a block of stride x stride pixels, all of which
-// are covered by the same windows.
+// Max pooling over the common windows, 2x2 and 3x3, with unrolled loops. Elements in bf16 are
+// compared two at a time. In backward, a thread computes a block of stride x stride pixels, all of
+// which are covered by the same windows.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -43,7 +43,7 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
     for (int i = 1; i < K * K; ++i)
 #pragma unroll
       for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], window[i].pair[k]);
-    // Places are tried from the last to the first, so the first of equal maxima remains.
+    // Positions are tried from the last to the first, so that the first of equal maxima remains.
     std::uint32_t places[kV / 2] = {};
 #pragma unroll
     for (int i = K * K - 1; i >= 0; --i) {
@@ -63,8 +63,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
   }
 }
 
-// Computes dx. A thread has an item: S x S pixels that are covered by the same windows, at most (K
-// - 1) / S + 1 windows along each axis.
+// Computes dx. A thread computes S x S pixels, which are covered by the same windows: at most (K -
+// 1) / S + 1 windows along each axis.
 template <typename T, int V, int K, int S>
 __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
                              std::ptrdiff_t member_stride) {
@@ -75,8 +75,8 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const 
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    // With stride 1 there are up to three windows in each direction, and unrolling would need too
-    // many registers.
+    // With stride 1, up to three windows in each direction cover a pixel. Unrolling this loop would
+    // then need too many registers.
 #pragma unroll(S == 1 ? 1 : kBack + 1)
     for (int up = 0; up <= kBack; ++up) {
       const int oh = at.row - up;

@@ -1,14 +1,14 @@
 // Pools images as PyTorch does. An axis of the output has floor((extent + 2 padding - kernel) /
-// stride) + 1 positions. With ceil_mode this is rounded up, but without a position that starts
-// after the image.
+// stride) + 1 positions. With ceil_mode, the quotient is rounded up instead, except that no window
+// starts after the end of the image.
 //   max:      pool_forward   {x} -> {y, aux}     y = [relu](maximum)
 //             pool_backward  {aux, dy} -> {dx}
 //   average:  pool_forward   {x} -> {y}
 //             pool_backward  {dy} -> {dx}
 // x is [N, C, H, W], y [N, C, OH, OW]. aux says where in the windows the maxima are. Only backward
 // reads aux, and each backend chooses its type and shape. The first of equal maxima gets the
-// gradient. NaN counts as larger than any number. If the ReLU is fused, pool_backward takes as dy
-// the gradient before the ReLU, so run relu_backward on y first.
+// gradient. NaN counts as larger than any number. If the ReLU is fused, dy is the gradient before
+// the ReLU, so run relu_backward on y first.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ struct PoolProblem {
   std::array<int, 2> stride{2, 2};
   std::array<int, 2> padding{0, 0};  // on both sides, at most half the kernel
   bool ceil_mode = false;
-  // Says whether padding counts in the divisor of an average. Positions that ceil_mode adds never
-  // count.
+  // Says whether padding counts in the divisor of an average. Positions beyond the padding, which
+  // ceil_mode adds, never count.
   bool count_include_pad = true;
   bool relu = false;  // fuses a ReLU into the forward pass; for maxima only
 };

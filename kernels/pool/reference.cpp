@@ -1,5 +1,5 @@
-// Pools in plain loops. The aux of a maximum is its row-major index in the plane, as i32 in the
-// shape of y.
+// Pools in plain loops. The output aux has, for each maximum, its row-major index in the plane of
+// x. It is i32 in the shape of y.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,8 @@ struct Extents {
   std::int64_t planes, h, w, oh, ow;
 };
 
-// The window of an output: its part inside the image, and the divisor of an average over it.
+// The window of an output: the rows and columns of it that are inside the image, and the divisor of
+// an average.
 struct Window {
   std::int64_t top, bottom, left, right;
   double divisor;

@@ -23,8 +23,8 @@ __global__ void forward(const T* x, const float* slope, int slopes, T* y, Divide
   }
 }
 
-// The Source of column_sums() (cuda_column_sums.cuh) that writes dx and adds up the slopes'
-// gradients.
+// A Source for column_sums() (cuda_column_sums.cuh). While column_sums() reads x and dy, this
+// writes dx and adds up the gradients of the slopes.
 template <typename T, int V>
 struct Gradient {
   static constexpr int kWidth = V, kSums = 1;
@@ -109,7 +109,7 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
       auto* const partials = b.scratch<float>();
       const SumOutputs<float, 1> out{{b.out(1)}};
       if (slopes > 1) return sum_columns(source, grid, partials, out, stream, b.members);
-      // There is one slope for all channels: add up each channel, then add these sums.
+      // There is one slope for all channels, so add up each channel first, and then the channels.
       float* const channels = partials + grid.partials(1);
       sum_columns(source, grid, partials, SumOutputs<float, 1>{{channels}}, stream, b.members);
       finish_columns(channels, 1, grid.channels, 1, 1, out, stream, b.members);

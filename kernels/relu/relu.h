@@ -13,7 +13,7 @@ struct ReluProblem {};
 CONVOY_KERNEL(relu_forward, ReluProblem);
 CONVOY_KERNEL(relu_backward, ReluProblem);
 namespace cpu {
-void rectify(float* values, std::int64_t count);  // works in place
+void rectify(float* values, std::int64_t count);  // applies the ReLU in place
 }  // namespace cpu
 
 }  // namespace convoy::kernels

@@ -1,5 +1,6 @@
 // Reorders between row_major and channels_last, and converts between f32 and bf16, on the device.
-// If the layouts differ, it transposes every sample through tiles in shared memory; else it copies.
+// If the layouts differ, every sample is transposed through tiles in shared memory. Otherwise it is
+// copied.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/reorder/reorder.h"
 

@@ -1,5 +1,5 @@
-// Copies a tensor into another layout and sets channel padding to zero. The request gives both
-// layouts.
+// Copies a tensor into another layout, and sets the padding of channels to zero. The request names
+// both layouts.
 //   reorder_forward  {x} -> {y}
 // x and y have the same shape, or one is an image [N, C, H, W] and the other its rows [N, C H W].
 #pragma once
@@ -12,8 +12,8 @@ struct ReorderProblem {};
 
 CONVOY_KERNEL(reorder_forward, ReorderProblem);
 
-// The checked x and y of a request. If one of them is an image as rows [N, C H W], it is returned
-// as a row_major image.
+// The checked x and y of a request. If one of them has the shape of rows, [N, C H W], it is
+// described here as a row_major image.
 struct ReorderEnds {
   TensorDesc x, y;
 };

@@ -1,7 +1,7 @@
 // Resamples images on the device. A cut is the part of a stored image that a crop needs. A thread
-// makes one column of the output, over kTileRows rows. It narrows each row of the cut once:
-// narrowing computes the row's weighted sum for the thread's column. Shared memory keeps the last
-// kRing sums of each thread, from which the thread computes the pixels of its column.
+// computes one column of kTileRows output rows. For each row of the cut, it computes the weighted
+// sum for its column once (this is called narrowing). Shared memory keeps the last kRing sums of
+// each thread. From these sums, the thread computes the pixels of its column.
 #include "kernels/device/bilinear.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -10,41 +10,40 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// A tile has at least as many columns as a warp has threads, so its block, which has a thread per
-// column, has a thread for each of the 16 rows, too.
+// A block has a thread per column of its tile. There are at least as many columns as a warp has
+// threads, so there are enough threads to compute the weights of the 16 rows, one row per thread.
 constexpr int kTileRows = 16, kTileColumns = 256;
-// How many weights of taps can be stored. The taps are the source pixels of one output along an
-// axis. 16 suffice if an image is reduced by a factor up to 7.5. With a larger factor, every pixel
-// is computed alone (pixel_alone()).
+// The number of weights that can be stored for an output along an axis. (The taps are the source
+// pixels that have a weight.) 16 suffice if an image is reduced by a factor up to 7.5. With a
+// larger factor, pixel_alone() computes every pixel without stored weights.
 constexpr int kStoredTaps = 16;
 constexpr int kRing = kStoredTaps;  // a power of two
-constexpr int kTapsAtOnce = 4;      // taps whose loads are under way together
+constexpr int kTapsAtOnce = 4;      // taps whose loads run at the same time
 
 struct Images {
   int channels, height, width;
-  // For divisions by the tiles of an image, and by the tiles that lie side by side in it.
+  // For divisions by the tiles of an image, and by the tiles in a row of tiles.
   Divider tiles, column_tiles;
   std::uint8_t fill[kMostImageChannels];
 };
 
 struct Shared {
-  // The weighted sums of one column over rows of the cut. A word has up to four channels.
+  // For each column, the weighted sums of the latest rows of the cut. A word has up to four
+  // channels.
   std::uint32_t narrowed[kRing][kTileColumns];
-  // The weights of each column's taps, without the first kTapsAtOnce weights, which are in
-  // registers.
+  // For each column, the weights of its taps, except the first kTapsAtOnce, which are in registers.
   std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
-  // For each row of the tile: the first row of the cut that it needs, and how many rows it needs.
+  // For each output row of the tile: the first row of the cut that it needs, and how many it needs.
   std::int32_t row_first[kTileRows], row_taps[kTileRows];
 };
 
-// Returns whether all weights can be stored. An output has at most 2 * scale + 1 taps along an
-// axis.
+// Returns whether all weights can be stored. An output has at most 2 * scale + 1 taps on an axis.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
 
-// Weighted sums of kLanes channels, which can be packed into a word.
+// Weighted sums of kLanes channels of one pixel.
 template <int kLanes>
 struct Sums {
   std::int32_t value[kLanes];
@@ -70,14 +69,14 @@ struct Sums {
   }
 };
 
-// Computes the pixels of the output column that a thread makes, for `lanes` channels at a time.
+// Computes the output column of one thread, for `lanes` channels at a time.
 template <int kLanes>
 class Column {
  public:
   __device__ explicit Column(Shared& shared) : shared_(shared) {}
 
-  // Starts column `output` (before mirroring), which must have pixels. `from` is the first pixel of
-  // the cut.
+  // Starts column `output` (before mirroring), which must not be padding. `from` is the first pixel
+  // of the cut.
   __device__ void open(const std::uint8_t* from, const SampleTransform& transform, int output, int channels) {
     const BilinearTaps taps = bilinear_taps(transform.columns, output);
     taps_ = taps.count;
@@ -89,7 +88,8 @@ class Column {
       shared_.column_weight[tap - kTapsAtOnce][threadIdx.x] = bilinear_weight(taps, tap);
   }
 
-  // Returns this column's pixel in a row of the tile. Call it for the rows in ascending order.
+  // Returns the pixel of this column in row `row` of the tile. Call this for the rows in ascending
+  // order.
   __device__ std::uint32_t down_to(int row, int channels, int lanes) {
     const int first = shared_.row_first[row], taps = shared_.row_taps[row];
     for (next_ = max(next_, first); next_ < first + taps; ++next_)
@@ -98,7 +98,7 @@ class Column {
 #pragma unroll 1
     for (int begin = 0; begin < taps; begin += kTapsAtOnce)
 #pragma unroll
-      // The weights after the last tap are 0.
+      // Weights after the last tap are 0.
       for (int tap = begin; tap < begin + kTapsAtOnce; ++tap)
         sums.add(shared_.row_weight[row][tap], shared_.narrowed[(first + tap) & (kRing - 1)][threadIdx.x]);
     return sums.packed();
@@ -130,11 +130,11 @@ class Column {
   std::int64_t pitch_ = 0;
   std::int32_t weight_[kTapsAtOnce] = {};
   int taps_ = 0;
-  int next_ = 0;  // the first row of the cut that is not narrowed yet
+  int next_ = 0;  // the first row of the cut whose sum is not computed yet
 };
 
-// Computes one pixel without stored weights, from any number of taps. A call costs its caller fewer
-// registers than inlining would.
+// Computes one pixel without stored weights, from any number of taps. This function is not inlined,
+// because a call needs fewer registers.
 template <int kLanes>
 __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, const SampleTransform& transform,
                                                   int row, int column, int channels, int lanes) {
@@ -153,7 +153,7 @@ __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, cons
   return sums.packed();
 }
 
-// Stores the weights of the taps of row `row` of the tile, followed by zeros.
+// Computes and stores the weights for row `row` of the tile, followed by zeros.
 __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, int output) {
   const BilinearTaps taps = bilinear_taps(rows, output);
   shared.row_first[row] = taps.first - rows.first;
@@ -162,8 +162,8 @@ __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, 
     shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
 }
 
-// Stores one pixel of the output. Four pixels of three channels are three words, so the threads of
-// a warp exchange pixels and must all call this.
+// Stores one pixel of the output. With three channels, four pixels are stored as three words. For
+// this, the threads of a warp exchange pixels, so all of them must call this.
 template <int kChannels>
 __device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
                       std::uint32_t packed, bool active) {
@@ -188,8 +188,8 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
   }
 }
 
-// Makes a tile of the output. kChannels is the number of channels, if it is 1, 3 or 4. Else it is
-// 0, and up to four channels are made at a time.
+// Computes a tile of the output. kChannels is the number of channels if that is 1, 3 or 4.
+// Otherwise kChannels is 0, and up to four channels are computed at a time.
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
     resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,
@@ -246,7 +246,8 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
   require_layout(operation, request.inputs[1], Layout::row_major);
   require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
-  // An image's tiles have the same width, in whole warps, so that a block has a thread per column.
+  // All tiles of an image have the same width, which is a multiple of 32 because a block has a
+  // thread per column.
   const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);
   const std::int64_t threads = ceil_div(ceil_div(images[3], column_tiles), 32) * 32;
   const std::int64_t tiles = column_tiles * ceil_div(images[2], kTileRows), blocks = images[0] * tiles;

@@ -1,5 +1,6 @@
-// Resamples images in plain loops: the horizontal pass over the rows that an output needs, then the
-// vertical pass. A cut is the part of a stored image that a crop needs.
+// Resamples images in plain loops. For each output column, computes the horizontal pass for all
+// rows of the cut and then the vertical pass. A cut is the part of a stored image that a crop
+// needs.
 #include <cstring>
 
 #include "kernels/device/bilinear.h"
@@ -10,7 +11,7 @@ namespace convoy::kernels::reference {
 namespace {
 
 struct Weights {
-  std::int64_t first = 0;  // in pixels of the cut
+  std::int64_t first = 0;  // the first pixel of the cut that has a weight
   std::vector<std::int32_t> of_tap;
 };
 
@@ -35,7 +36,7 @@ std::uint8_t weighted(const Weights& weights, const std::uint8_t* from, std::int
   return rounded_pixel(sum);
 }
 
-// Writes an image of shape [C, H, W] to `to`, which is laid out as [H, W, C].
+// Writes an image of shape [C, H, W] to `to`, in the order [H, W, C].
 void resample(const std::uint8_t* cut, const SampleTransform& transform, const ResampleProblem& problem,
               const Shape& image, std::uint8_t* to) {
   const std::int64_t channels = image[1], height = image[2], width = image[3];

@@ -3,9 +3,9 @@
 // stored image that a sample's crop needs.
 //   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]}
 //                     -> {images u8 [N, C, H, W]}
-// A cut may lie anywhere in `cuts`, such as a slot of a ring of batches, or a whole data set on the
-// device. The images are channels_last. Outputs in the padding, and all outputs of a sample that is
-// not valid, get `fill`.
+// A cut may begin at any byte of `cuts`, which may be a slot of a ring of batches, or a whole data
+// set on the device. The images are channels_last. Padding pixels, and all pixels of a sample that
+// is not valid, get `fill`.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ResampleProblem {
 };
 inline constexpr int kMostImageChannels = 8;
 
-// Returns the shape of an operand that holds one SampleTransform per sample.
+// Returns the description of an operand that holds one SampleTransform per sample.
 TensorDesc transforms_desc(std::int64_t samples);
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_resample(const ResampleProblem& problem, const KernelRequest& request);

@@ -6,8 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Says where the elements of a row are: in blocks of `lanes` neighbours, and the blocks are `pitch`
-// elements apart.
+// Says where the elements of a row lie: in blocks of `lanes` neighbouring elements. The distance
+// from block to block is `pitch` elements.
 struct Row {
   std::int64_t blocks, lanes, pitch, channels;
 
@@ -50,7 +50,7 @@ CONVOY_VECTORISED void backward_row(const Row& row, const float* y, const float*
   row.for_each([=](std::int64_t at) __attribute__((always_inline)) { dx[at] = y[at] * (dy[at] - sum); });
 }
 
-// Calls body(Row, first element) for all rows, in parallel.
+// Calls body(Row, index of the row's first element) for all rows, in parallel.
 template <typename Body>
 void for_each_row(const Planes& planes, const Body& body) {
   const bool matrix = planes.lanes == 1 && planes.pixels == 1;

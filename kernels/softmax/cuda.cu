@@ -1,5 +1,5 @@
-// Softmax on the device. A warp has one row, which is a pixel's channels. It reads the row several
-// times, from the second time on from the L1 cache.
+// Softmax on the device. A warp computes one row, which is the channels of a pixel. It reads the
+// row several times: first from memory, and then from the L1 cache.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/softmax/softmax.h"
 
@@ -13,7 +13,8 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
   return value;
 }
 
-// Returns the row of the thread's warp. If there is no such row, the warp must end.
+// Returns the row that the thread's warp computes. If it is not below the number of rows, the warp
+// must return.
 __device__ __forceinline__ std::int64_t row_of_warp() {
   return std::int64_t{blockIdx.x} * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
 }

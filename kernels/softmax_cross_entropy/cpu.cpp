@@ -1,6 +1,5 @@
-// Softmax cross-entropy on the host. A thread takes one row at a time and stores the row's metrics
-// in the workspace. The metrics are added in the order of the rows, whatever the number of threads
-// is.
+// Softmax cross-entropy on the host. Threads compute one row at a time and store its metrics in the
+// workspace. The metrics are then added in the order of the rows, for any number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +11,9 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Counts the classes that rank before the label: those with a larger logit, with an equal logit and
-// a lower index, or with a NaN. If the label's own logit is NaN, all classes rank before it.
+// Counts the classes that rank before the label: those with a larger logit, those with an equal
+// logit and a lower index, and those with a NaN. If the label's own logit is NaN, all classes rank
+// before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   const float own = logits[label];
   std::int64_t before = 0;
@@ -36,8 +36,8 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, co
   for (std::int64_t j = 0; j < classes; ++j) probabilities[j] *= inverse;
   std::fill_n(metrics, kLossMetrics, 0.0);
   if (label.own < 0) return;
-  // The loss is -(target . log p), where log p = logit - largest - log(sum) and the target's
-  // elements add up to one.
+  // The loss is minus the sum of target * log p, where log p = logit - largest - log(sum). The
+  // elements of the target add up to one.
   double at_labels = logits[label.own] - largest;
   if (label.share != 1) at_labels += (1 - double(label.share)) * (logits[label.other] - logits[label.own]);
   metrics[0] = std::log(sum) - (1 - smoothing) * at_labels;

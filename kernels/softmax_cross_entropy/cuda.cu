@@ -1,5 +1,5 @@
-// Softmax cross-entropy on the device. A block has one row, and the block that finishes last adds
-// up the metrics.
+// Softmax cross-entropy on the device. A block computes one row. The block that finishes last adds
+// up the metrics of all rows.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/device/cuda_resident.h"
@@ -13,7 +13,8 @@ constexpr int kRowThreads = 128;
 
 struct Rows {
   int samples, classes;
-  // The types of logits and probabilities (forward), or of probabilities and dlogits (backward).
+  // The types of the first input and of the output: of logits and probabilities in forward, and of
+  // probabilities and dlogits in backward.
   DType from, to;
   float weight;
 };
@@ -65,8 +66,8 @@ __global__ void __launch_bounds__(kRowThreads)
   sums = block_sums<kRowThreads>(sums, shared);
   if (threadIdx.x == 0) {
     log_sum = log(sums.value[0]);
-    // The loss is minus the sum of target * (shifted logit - log_sum), where the target's elements
-    // add up to one.
+    // The loss is minus the sum of target * log p, where log p = logit - largest - log_sum. The
+    // elements of the target add up to one.
     double at_labels = at_label - largest;
     if (target.share != 1) {
       const float at_other = load_element(rows.from, logits, first + target.other);

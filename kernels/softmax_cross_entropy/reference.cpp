@@ -9,8 +9,9 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Counts the classes that rank before the label: those with a larger logit, with an equal logit and
-// a lower index, or with a NaN. If the label's own logit is NaN, all classes rank before it.
+// Counts the classes that rank before the label: those with a larger logit, those with an equal
+// logit and a lower index, and those with a NaN. If the label's own logit is NaN, all classes rank
+// before it.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   std::int64_t before = 0;
   for (std::int64_t j = 0; j < classes; ++j)
@@ -18,7 +19,8 @@ std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t lab
   return before;
 }
 
-// Writes the row's probabilities and returns its loss (meaningless for a row without a label).
+// Writes the row's probabilities and returns its loss, which has no meaning if the row has no
+// label.
 double softmax_row(const float* logits, float* probabilities, std::int64_t classes, const RowTarget& label,
                    double smoothing) {
   const double largest = *std::max_element(logits, logits + classes);

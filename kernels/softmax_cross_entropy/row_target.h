@@ -1,4 +1,4 @@
-// Computes the target of a row, for the loss kernels of all backends.
+// Computes the target distribution of a row, for the loss kernels of all backends.
 #pragma once
 
 #include "kernels/device/host_kernel.h"
@@ -6,21 +6,20 @@
 
 namespace convoy::kernels {
 
-// Returns the input `mix`, or null if samples are not mixed. `without` is the number of inputs if
-// samples are not mixed.
+// Returns the operand `mix`, or null if the request has none because samples are not mixed.
+// `without` is the number of inputs without `mix`.
 inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t without = 2) {
   return operands.inputs.size() > without ? operands.in<MixParameters>(2) : nullptr;
 }
 
-// Returns the metrics of the main output if this output is auxiliary, because an auxiliary output
-// adds its loss to them. Else returns null.
+// Returns the metrics of the main output if this output is auxiliary, else null. An auxiliary
+// output adds its loss to the metrics of the main output.
 inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }
 
-// Writes metric k of an output (softmax_cross_entropy.h). An auxiliary output (`before` is not
-// null) adds its weighted loss, metric 0, to that of the main output, and copies the main output's
-// other metrics.
+// Writes metric k of an output (softmax_cross_entropy.h). An auxiliary output has `before`, the
+// metrics of the main output: it adds its weighted loss to metric 0 and copies the other metrics.
 CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
                                           float weight) {
   if (k == 0)
@@ -29,14 +28,14 @@ CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before,
     metrics[k] = before == nullptr ? sum : before[k];
 }
 
-// The target of one row, before label smoothing. `share` of it is on `own`, the sample's own label,
-// and the rest is on `other`, the label of its partner (mix_parameters.h). Without mixing, `other`
-// is `own`.
+// The target of one row, before label smoothing. The fraction `share` of the target is on `own`,
+// the label of the sample. The rest is on `other`, the label of its partner (mix_parameters.h).
+// Without mixing, `other` is `own`.
 struct RowTarget {
   std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;
-  // Returns the share of the target on class j, before smoothing. It is exactly 1 on the label of a
-  // row that is not mixed.
+  // Returns the fraction of the target on class j, before smoothing. It is exactly 1 on the label
+  // of a row that is not mixed.
   CONVOY_HOST_DEVICE float on(std::int64_t j) const {
     return (j == own ? share : 0.0f) + (j == other ? 1 - share : 0.0f);
   }

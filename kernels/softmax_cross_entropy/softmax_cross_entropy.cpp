@@ -11,8 +11,8 @@
 namespace convoy::kernels {
 namespace {
 
-// Checks a request of forward or backward. `without_mix` is the number of inputs if samples are not
-// mixed.
+// Checks a request of forward or backward. `without_mix` is the number of inputs of a request
+// without the operand `mix`.
 void check(std::string_view operation, std::string_view output, KernelRequest& request,
            std::size_t without_mix, std::size_t outputs) {
   const bool mixes = request.inputs.size() > without_mix;

@@ -12,7 +12,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The functions of the library. They are null if the library is missing.
+// The functions of cuDNN, which is loaded at run time. They are null if it is missing.
 struct Library {
   decltype(&cudnnCreate) create = nullptr;
   decltype(&cudnnSetStream) set_stream = nullptr;

@@ -48,7 +48,7 @@ struct Bench::State {
   Task task;
   std::vector<Set> sets;
   DeviceBuffer bias, dbias, sums, x, control, workspace;
-  // For Conv2dProblem::input_norm, in addition to x and sums.
+  // Operands of Conv2dProblem::input_norm, in addition to `x` and `sums`.
   DeviceBuffer dy2, mask, norm_sums, dgamma;
 
   bool weights() const { return task.direction == Direction::backward_weights; }
@@ -104,7 +104,7 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   if (task.input_relu || task.input_norm) random(s.x, task.type(), sizes.x, 8);
   if (task.input_norm) {
     random(s.dy2, task.type(), sizes.x, 9);
-    const auto pack = std::int64_t(16 / type);  // the elements that one byte of the mask covers
+    const auto pack = std::int64_t(16 / type);  // how many elements one byte of the mask covers
     // Any random bits will do as a mask.
     random(s.mask, DType::f32, (sizes.x / pack + 3) / 4, 10);
     s.dgamma = DeviceBuffer(channels * sizeof(float));

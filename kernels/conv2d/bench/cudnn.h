@@ -1,5 +1,5 @@
-// cuDNN's convolutions, with which `convoy bench conv` compares ours. Nothing else uses them.
-// Building needs cuDNN's headers; running needs its library.
+// cuDNN's convolutions. Only `convoy bench conv` uses them, for comparison with ours. Building
+// needs cuDNN's headers, and running needs its library.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct CudnnPlans {
   std::vector<Bench::Binder> binders;
   std::size_t workspace_bytes = 0;  // the size of a workspace that is enough for every plan
 };
-// Returns up to `most` engines that run, in the order of cuDNN's heuristics. Returns none if cuDNN
-// is missing.
+// Returns plans of up to `most` engines that can run the task, in the order of cuDNN's heuristics.
+// Returns none if cuDNN is missing.
 CudnnPlans cudnn_plans(const Task& task, int most);
 
 }  // namespace convoy::kernels::conv

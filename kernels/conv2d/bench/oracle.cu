@@ -14,7 +14,7 @@ __device__ Index split(std::int64_t index, int height, int width, int channels) 
           index % channels};
 }
 
-// Returns product number `i` of an output element, or 0 if the product reads the padding.
+// Returns the product with number `i` in the sum of an output element. Products with padding are 0.
 template <typename T>
 __device__ double product(const Task& task, const Buffers& b, std::int64_t element, std::int64_t i) {
   const Geometry& g = task.geometry;

@@ -1,5 +1,5 @@
-// Host code of the depthwise engine. It decides which tasks the engine supports and which family of
-// kernels computes them, and adds the partial sums that the blocks write.
+// Host code of the depthwise engine: which tasks it supports, and which family of kernels computes
+// a task. Also adds up the partial sums that thread blocks write.
 #include "kernels/conv2d/cuda/depthwise.h"
 #include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/conv2d/cuda/depthwise_strips.h"
@@ -86,7 +86,7 @@ DepthwiseOperands operands_of(const Task& task, const Buffers& b) {
 }
 
 // Returns a launch of the call's kernel, followed by the kernels that add up the partial sums of
-// its blocks.
+// the kernel's blocks.
 template <typename Call>
 Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), const Task& task,
                  const Buffers& b) {

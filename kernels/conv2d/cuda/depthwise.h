@@ -1,7 +1,7 @@
 // The depthwise engine: convolutions with as many groups as channels. Memory bandwidth limits them.
 // The engine has three families of kernels: strips (forward and both gradients), tiles (5x5 and 7x7
 // with stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has
-// the parts of a launch that the families share. CUDA builds only.
+// the fields of a launch that all families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,14 +17,15 @@ namespace convoy::kernels::conv {
 // A convolution from input pixels to output pixels, both NHWC:
 //   forward           from x to y
 //   backward_data     from dy to dx
-//   backward_weights  from x to dy: it reads both, and adds up their products for each tap
+//   backward_weights  from x to dy: reads both, and adds up their products for each tap
 // Filters are [channels][filter][filter].
 struct DepthwiseShape {
   Direction direction;
   DType type;
   int filter, stride;  // filter: the height and width of the filters
-  // With stride 1, backward_data convolves dy with filters turned by 180 degrees (flipped). With
-  // stride 2 it is transposed: tap r of output o reads input (o + padding - r) / 2.
+  // With stride 1, backward_data convolves dy with filters turned by 180 degrees (`flipped`). With
+  // stride 2, it is a transposed convolution (`transposed`): through tap r, output o reads input (o
+  // + padding - r) / 2.
   bool flipped, transposed;
   int samples, channels;
   int input_h, input_w, output_h, output_w;
@@ -38,33 +39,34 @@ struct DepthwiseShape {
 };
 DepthwiseShape depthwise_shape(const Task& task);
 
-// The addresses of a launch, which are those of member 0 (Members, kernels/device/kernel.h), and
-// the work on each output element before it is stored.
+// The operands of a launch, and the work on each output element before it is stored. Addresses are
+// those of member 0 (Members, kernels/device/kernel.h).
 struct DepthwiseOperands {
   const void *input = nullptr, *weights = nullptr;
-  // For backward_weights only, which reads `input` (x) and dy, and writes only partial sums.
+  // The second input of backward_weights, which reads `input` (x) and dy and writes only
+  // `partials`.
   const void* dy = nullptr;
   void* output = nullptr;                // y in forward, dx in backward_data; else null
   const float* bias = nullptr;           // null if there is none
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0
-  const StepControl* control = nullptr;  // batch norm's sums run over its valid samples
+  const StepControl* control = nullptr;  // batch norm's sums run over its `valid` samples
   // Partial sums: [row_blocks][2][channels] of batch norm, or [row_blocks][taps][channels] of the
   // gradient of the filters.
   float* partials = nullptr;
   Members members = {};
 };
 
-// The parts of a launch that all families have. A slab is a range of channels. A block computes one
-// slab, and the row_blocks blocks of a slab take its strips or tiles in turn.
+// The fields of a launch that all families have. A slab is a range of channels. A block computes
+// one slab. The strips or tiles of a slab are dealt out in turn to row_blocks blocks.
 struct DepthwiseCall : DepthwiseShape {
   DepthwiseOperands operands;
   int slabs, row_blocks;
 
   dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(operands.members.count)); }
 };
-// Returns the number of blocks, at most `most`, to which `items` strips or tiles are dealt out, so
-// that all blocks get nearly the same number.
+// Returns among how many blocks, at most `most`, `items` strips or tiles should be divided so that
+// all blocks get nearly the same number.
 inline int even_blocks(std::int64_t items, std::int64_t most) {
   const std::int64_t turns = (items + std::max<std::int64_t>(most, 1) - 1) / std::max<std::int64_t>(most, 1);
   return int((items + turns - 1) / turns);
@@ -79,7 +81,7 @@ struct DepthwiseTiling {
 
   __host__ __device__ int patches() const { return across * down * images; }
   __host__ __device__ int tiles() const { return tiles_across * tiles_down * batches; }
-  // Sets the numbers of tiles for patches of `rows` x `columns` pixels.
+  // Sets how many tiles there are. A patch has `rows` x `columns` pixels.
   void divide(const DepthwiseShape& shape, int rows, int columns) {
     const auto parts = [](int extent, int size) { return (extent + size - 1) / size; };
     tiles_across = parts(shape.output_w + shape.lead(1), across * columns);
@@ -109,23 +111,24 @@ void choose_tiling(Call& call, int most, int rows, int columns, const Complete& 
   call = best;
 }
 
-// Relates output and input positions along one axis, for a filter and a stride known at compile
+// Maps output positions to input positions along one axis. Filter and stride are known at compile
 // time.
 template <int filter, int stride, bool transposed>
 struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns the tap by which input position `input` contributes to output position `output`. A
-  // result outside [0, filter) means none. Positions count from output_origin() and input_origin().
+  // Returns through which tap input position `input` contributes to output position `output`. The
+  // result is outside [0, filter) if it does not contribute. Positions count from output_origin()
+  // and input_origin().
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }
-  // Returns the first output position of strip or tile `index`, if each has `extent` positions.
+  // Returns the first output position of strip or tile number `index`. Each has `extent` positions.
   static __device__ int output_origin(int index, int extent, int padding) {
     return index * extent - (transposed ? padding & 1 : 0);
   }
-  // Returns the first input position that is read for outputs from position `output` on.
+  // Returns the first input position that outputs from position `output` on need.
   static __device__ int input_origin(int output, int padding) {
     return transposed ? (output + padding) / 2 - (filter - 1) / 2 : output * stride - padding;
   }

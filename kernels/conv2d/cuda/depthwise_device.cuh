@@ -9,15 +9,14 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the address in the memory of the block's member (Members, kernels/device/kernel.h), for
-// an address in the memory of member 0.
+// Translates an address in the memory of member 0 (Members, kernels/device/kernel.h) to the memory
+// of the member that this block computes.
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);
 }
 
-// Return the offset in elements of a pixel's first channel, in the tensor of input or output
-// pixels.
+// Return the offset in elements of a pixel's first channel, in the input or in the output tensor.
 __device__ __forceinline__ std::int64_t input_offset(const DepthwiseShape& shape, int sample, int row,
                                                      int column) {
   return ((std::int64_t{sample} * shape.input_h + row) * shape.input_w + column) * shape.channels;
@@ -31,7 +30,7 @@ __device__ __forceinline__ std::int64_t output_offset(const DepthwiseShape& shap
 struct TilePlace {
   int sample, row, column;
 };
-// Returns the place of tile number `tile`. The tile's patches (DepthwiseTiling) have `rows` x
+// Returns where tile number `tile` begins. The tile's patches (DepthwiseTiling) have `rows` x
 // `columns` output pixels.
 template <class Axis, int rows, int columns>
 __device__ __forceinline__ TilePlace place_of(const DepthwiseCall& call, const DepthwiseTiling& tiling,
@@ -62,8 +61,8 @@ __device__ __forceinline__ void add_product(float2& sum, float2 a, float2 b) {
   sum.y = fmaf(a.y, b.y, sum.y);
 }
 
-// Applies the ReLU and the mask to two channels of an output pixel and stores them at `offset`.
-// Returns them as they are stored.
+// Applies the ReLU and the mask to two channels of an output pixel, and stores both at `offset`.
+// Returns the stored values, which are rounded to T.
 template <typename T>
 __device__ __forceinline__ float2 store_pair(const DepthwiseCall& call, float2 pair, std::int64_t offset) {
   float value[2] = {pair.x, pair.y};

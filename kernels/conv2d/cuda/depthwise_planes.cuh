@@ -1,4 +1,5 @@
-// Copies pixels between images and the planes of depthwise_products.h. Device code.
+// Copies pixels between images and planes. A plane is one channel of a tile in shared memory
+// (depthwise_products.h). Device code.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
@@ -10,7 +11,7 @@ namespace convoy::kernels::conv::products {
 using cuda::bf16;
 using gemm::Word;
 
-// The part of a tensor that a tile reads, and the planes of shared memory that get it.
+// The part of a tensor that a tile reads, and the layout of the planes into which it is copied.
 struct Window {
   const bf16* from;
   int height, row_pixels;  // height and width of the tensor
@@ -34,14 +35,14 @@ __device__ __forceinline__ Window input_window(const Call& call, const TilePlace
 __device__ __forceinline__ uint4 load_pixel(const bf16* at, bool inside) {
   return inside ? __ldg(reinterpret_cast<const uint4*>(at)) : uint4{0, 0, 0, 0};
 }
-// Turns two words that each hold two channels of one pixel into two words that each hold two pixels
-// of one channel, or does the reverse.
+// Regroups four values. Each of a and b holds two channels of one pixel; `low` and `high` then hold
+// two pixels of one channel each. Calling it twice restores the words.
 __device__ __forceinline__ void exchange(Word a, Word b, Word& low, Word& high) {
   low = __byte_perm(a, b, 0x5410), high = __byte_perm(a, b, 0x7632);
 }
 
-// Copies a window to the planes of a slab, whose first channel is `channel`. A thread has eight
-// channels of two neighbouring pixels at a time.
+// Copies a window to the planes of the slab (range of channels) that begins at `channel`. A thread
+// copies eight channels of two neighbouring pixels at a time.
 template <int kSlab>
 __device__ __forceinline__ void fill_planes(const Call& call, const Window& window, int channel,
                                             Word* planes) {
@@ -85,8 +86,8 @@ __device__ __forceinline__ void fill_planes(const Call& call, const Window& wind
   }
 }
 
-// Returns the element of a plane at which a patch begins. For numbers after the last patch it
-// returns 0, so that lanes without a patch read inside the plane.
+// Returns the index of a patch's first element in a plane. For numbers beyond the last patch it
+// returns 0, so that lanes without a patch read an element inside the plane.
 __device__ __forceinline__ int patch_offset(const DepthwiseTiling& tiling, const Plane& plane, int patch,
                                             int row_step, int column_step) {
   if (patch >= tiling.patches()) return 0;
@@ -95,7 +96,7 @@ __device__ __forceinline__ int patch_offset(const DepthwiseTiling& tiling, const
   return (image * plane.rows + down * row_step) * plane.pitch + column * column_step;
 }
 
-// Sets elements whose mask is not above zero to zero.
+// Zeroes the elements of `pixel` whose mask element is not above zero.
 __device__ __forceinline__ void apply_mask(const bf16* mask, Word (&pixel)[4]) {
   const cuda::Pack<bf16, 8> bits = cuda::load_pack<8>(mask);
   float value[8];
@@ -105,8 +106,8 @@ __device__ __forceinline__ void apply_mask(const bf16* mask, Word (&pixel)[4]) {
     if (!(value[i] > 0)) pixel[i / 2] &= i % 2 == 0 ? 0xffff0000u : 0x0000ffffu;
 }
 
-// Copies the planes of outputs to the tensor. With `sums`, also adds the outputs of the first
-// `valid` samples and their squares to `total`, for batch norm's sums.
+// Copies the outputs from their planes to the tensor. With `sums`, also adds the outputs of the
+// first `valid` samples and their squares to `total`, for batch norm's sums.
 template <class F, int kSlab, bool sums>
 __device__ __forceinline__ void drain_planes(const Call& call, const TilePlace& place, int channel,
                                              const Word* planes, int valid, float (&total)[2][8]) {
@@ -152,8 +153,8 @@ __device__ __forceinline__ void drain_planes(const Call& call, const TilePlace& 
   }
 }
 
-// Adds up the sums of all threads and writes the results to [2][channels] from `to` on. `shared`
-// has room for the sums of all warps, [kWarps][2][kSlab].
+// Adds up the sums of all threads, and writes the results to [2][channels], which begins at `to`.
+// `shared` has room for the sums of all warps, [kWarps][2][kSlab].
 template <int kSlab>
 __device__ __forceinline__ void store_totals(const Call& call, float (&total)[2][8], int channel,
                                              float* shared, float* to) {

@@ -1,4 +1,5 @@
-// Chooses the tiles, planes and shared memory of a block for the products (depthwise_products.h).
+// Chooses tiles, planes and shared memory for depthwise convolutions on tensor cores
+// (depthwise_products.h).
 #include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/device/cuda_kernel.h"
 
@@ -11,8 +12,8 @@ using cuda::ceil_div;
 // of Hopper. Every supported chip can give a block kMostShared.
 constexpr std::size_t kGoodShared = 75 * 1024, kMostShared = 99 * 1024;
 
-// Returns how many of eight neighbouring patches begin in the same banks of shared memory. Loading
-// from the eight patches at once takes as many cycles.
+// Returns how many of eight neighbouring patches begin in the same banks of shared memory. A load
+// from the eight patches at once takes so many cycles.
 template <class F>
 int conflicts(const Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -26,8 +27,8 @@ int conflicts(const Call& call) {
   return most;
 }
 
-// Sets the planes of a call. The input's rows and pitch may be longer than needed, so that
-// neighbouring patches lie in different banks.
+// Sets the layout of a call's planes. The input planes may get more rows and a larger pitch than
+// needed, so that neighbouring patches lie in different banks of shared memory.
 template <class F>
 void choose_planes(Call& call) {
   const DepthwiseTiling& tiling = call.tiling;
@@ -53,7 +54,7 @@ void choose_planes(Call& call) {
   call.input.pairs = cuda::Divider(columns / 2), call.output.pairs = cuda::Divider(output_columns / 2);
 }
 
-// Estimates the number of instructions for a channel: copies of input and output pixels, and
+// Estimates the number of instructions for a channel: for copying input and output pixels, and for
 // products.
 template <class F>
 double cost_of(const Call& call) {
@@ -93,8 +94,8 @@ int resident_blocks(const Call& call) {
 
 }  // namespace
 
-// Returns whether the products support the task. They need bf16 and a multiple of 8 channels. With
-// 7x7 and a stride of 2, the sums of backward_weights would not fit into the registers.
+// Returns whether this family supports the task. It requires bf16 and a multiple of 8 channels.
+// With 7x7 and a stride of 2, the sums of backward_weights would not fit into the registers.
 bool supports(const Task& task) {
   const Geometry& g = task.geometry;
   return task.type() == DType::bf16 && g.c % 8 == 0 &&

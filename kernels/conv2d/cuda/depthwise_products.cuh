@@ -1,4 +1,4 @@
-// The kernels of depthwise_products.h.
+// Kernels of depthwise convolutions on tensor cores (depthwise_products.h).
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_planes.cuh"
@@ -6,8 +6,8 @@
 
 namespace convoy::kernels::conv::products {
 
-// Fills the table of pairs of weights (Form::kPairs, depthwise_products.h), [channels][filter's
-// rows][kPairs].
+// Fills the table of pairs of weights (Form::kPairs, depthwise_products.h), [channels][rows of the
+// filter][kPairs].
 template <class F, int kSlab>
 __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* table) {
   const auto* const weights = static_cast<const bf16*>(moved(call, call.operands.weights));
@@ -26,7 +26,7 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The outputs of one channel in a lane's registers.
+// The part of one channel's outputs that a lane holds in registers.
 using Results = float[2][kPatchRows][4];
 
 template <class F>
@@ -66,7 +66,7 @@ __device__ __forceinline__ void multiply_channel(const Call& call, const bf16* p
   }
 }
 
-// Writes the outputs of a channel to its plane.
+// Writes a lane's outputs of one channel to the plane of this channel.
 template <class F>
 __device__ __forceinline__ void store_channel(const Call& call, const Results& result,
                                               const int (&output)[2][2], Word* plane) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void store_channel(const Call& call, const Results& r
     }
 }
 
-// Computes forward and backward_data.
+// Computes forward and backward_data of a depthwise convolution.
 template <class F, int kSlab, bool sums>
 __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
   // Offsets at which this lane reads its input rows (in a plane) and its pairs of weights (in the
-  // table), and writes its outputs (in a plane; -1 if it has none).
+  // table), and at which it writes its outputs (in a plane; -1 if it has none).
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
 #pragma unroll 1
   for (int tile = first; tile < call.tiling.tiles(); tile += call.row_blocks) {
     const TilePlace place = place_of<F, kPatchRows, F::kOutputColumns>(call, call.tiling, tile);
-    __syncthreads();  // the previous tile is done with the planes
+    __syncthreads();  // all threads have finished the previous tile
     fill_planes<kSlab>(call, input_window<F>(call, place), channel, planes);
     __syncthreads();
 #pragma unroll 1
@@ -159,8 +159,8 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   }
 }
 
-// Computes a tile's part of the filters' gradient in one channel: multiplies the tile's inputs by
-// dy and adds the products to `sum`, [filter's rows][input column, output column].
+// Adds a tile's contribution to the filters' gradient in one channel: multiplies the tile's inputs
+// by dy and adds the products to `sum`, [rows of the filter][input column, output column].
 template <class F>
 __device__ __forceinline__ void add_products(const Call& call, const bf16* input_plane, const bf16* dy_plane,
                                              const int (&input)[2], const int (&dy)[2],
@@ -195,9 +195,9 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* input
   }
 }
 
-// Computes partial sums of the filters' gradient. A product over patches gives [input columns,
-// output columns]. The elements on a diagonal belong to the same tap, and their sum is its
-// gradient.
+// Computes partial sums of the filters' gradient. Each matrix product sums over patches and gives a
+// matrix [input columns, output columns]. All elements of a diagonal belong to the same tap, and
+// their sum is the gradient of that tap.
 template <class F, int kSlab>
 __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // Offsets in the planes of this lane's rows of the matrices. `there` is a mask that clears the
-  // words of dy that belong to patches outside the tile.
+  // Offsets of this lane's matrix rows in the planes. `there` is a mask that clears the words of dy
+  // that belong to patches outside the tile.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll
@@ -246,8 +246,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // Each warp overwrites the planes with its products, one channel at a time: [filter's rows][input
-  // columns][8].
+  // Each warp overwrites the planes with its sums of products, one channel at a time: [rows of the
+  // filter][input columns][8].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

@@ -1,5 +1,5 @@
-// The movement of a thread of depthwise_strips.h: it computes a strip of output columns while it
-// slides down the image. Device code.
+// Lets a thread of depthwise_strips.h slide down the image while it computes a strip of output
+// columns. Device code.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
@@ -8,8 +8,8 @@
 namespace convoy::kernels::conv::strips {
 
 // The steps of a strip. A step reads kInputRows input rows and completes kOutputRows output rows.
-// The sums of the kLive output rows under the filter are in kSlots slots of registers, used in
-// turn: after kCycle steps the slots begin again.
+// The filter touches kLive output rows at a time, whose sums are in registers. There are kSlots
+// slots for rows. They are used in rotation, and after kCycle steps the rotation starts again.
 template <int filter, int stride, bool transposed, int columns>
 struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kColumns = columns;
@@ -17,7 +17,7 @@ struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kLive = !transposed && stride == 2 ? (filter + 1) / 2 : filter;
   static constexpr int kSlots = transposed ? filter + 1 : kLive;
   static constexpr int kCycle = kSlots / kOutputRows;
-  // How many output rows above the strip the filter covers in the first step. These rows are not
+  // In the first step, the filter also covers this many output rows above the strip. They are not
   // stored.
   static constexpr int kLead = kLive - 1;
   static constexpr int kInputColumns =
@@ -25,22 +25,21 @@ struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static_assert(!transposed || (stride == 2 && columns % 2 == 0));
 
   static __device__ constexpr int slot(int step, int live) { return (kOutputRows * step + live) % kSlots; }
-  // Returns the row of the filter through which input row `input` of a step contributes to live
-  // output row `live`. A result outside [0, filter) means none.
+  // Returns through which row of the filter input row `input` of a step contributes to output row
+  // `live` of those that the filter touches. A result outside [0, filter) means none.
   static __device__ constexpr int row_tap(int input, int live) {
     return transposed ? live : stride == 2 ? input + filter - 1 - 2 * live : filter - 1 - live;
   }
 };
 
-// Returns a mask of the `count` columns from `first` on: a bit is 1 if its column is inside the
-// image.
+// Returns a bit mask of `count` columns from `first` on. A bit is 1 if its column is in the image.
 __device__ __forceinline__ unsigned columns_inside(int first, int count, int width) {
   unsigned bits = 0;
   for (int j = 0; j < count; ++j) bits |= (unsigned(first + j) < unsigned(width) ? 1u : 0u) << j;
   return bits;
 }
 
-// Reads `count` pixels of a line. Pixels whose bit in `inside` is 0 become zero.
+// Reads `count` neighbouring pixels. Pixels whose bit in `inside` is 0 become zero.
 template <int count, typename T>
 __device__ __forceinline__ void load_line(const T* from, int channels, unsigned inside,
                                           StoredPair<T> (&to)[count]) {
@@ -75,7 +74,7 @@ __device__ __forceinline__ Strip strip_at(const Call& call, int index) {
           S::output_origin(across, S::kColumns, call.padding[1]), call.rows};
 }
 
-// Adds up `pairs` over the strips of a block and writes the sums to [count][channels] from `to` on.
+// Adds up `pairs` over the strips of a block. Writes the sums to [count][channels], from `to` on.
 template <int count>
 __device__ __forceinline__ void store_sums(const float2 (&pairs)[count], float2* shared, const Call& call,
                                            const Thread& at, float* to) {

@@ -7,8 +7,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// Returns how many pairs of channels a block should have, so that few threads are left without
-// channels.
+// Returns how many pairs of channels a block should have, so that few threads of the last block are
+// left without channels.
 int lanes_for(int pairs) {
   int best = 1;
   double most = 0;
@@ -19,8 +19,8 @@ int lanes_for(int pairs) {
   return best;
 }
 
-// Chooses how many rows a strip has. Long strips waste less, because the first rows that a strip
-// reads complete no output. But there must be enough strips to fill the device several times.
+// Chooses how many rows a strip has. The first input rows of a strip complete no output row, so
+// longer strips waste less. But there must be enough strips to fill the device several times.
 void choose_rows(Call& call, int columns) {
   const int resident =
       cuda::kMultiprocessors * resident_blocks(call.direction, call.filter) * call.strips / call.slabs;

@@ -1,11 +1,11 @@
-// The kernels of depthwise_strips.h.
+// Kernels of depthwise convolutions by strips (depthwise_strips.h).
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_slide.cuh"
 
 namespace convoy::kernels::conv::strips {
 
-// Stores a line of outputs. With `sums`, and if the outputs' sample is valid (`counts`), also adds
+// Stores a row of a strip's outputs. With `sums`, and if the sample is valid (`counts`), also adds
 // the outputs and their squares to `total`, for batch norm's sums.
 template <typename T, class S, bool sums>
 __device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
@@ -23,7 +23,7 @@ __device__ __forceinline__ void store_line(const Call& call, const float2 (&line
   }
 }
 
-// Computes forward and backward_data.
+// Computes forward and backward_data of a depthwise convolution.
 template <typename T, class S, bool sums>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forward, S::kFilter))
     depthwise_strips(const __grid_constant__ Call call) {
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
     int output_row = strip.row - S::kLead;
     std::int64_t to = output_offset(call, strip.sample, output_row, strip.column) + at.channel;
     const int end = min(strip.row + strip.rows, call.output_h);
-    // The line of input that fetch() loads before the loop needs it.
+    // The line of input that fetch() loads one step ahead.
     StoredPair<T> next[S::kInputColumns];
     const auto fetch = [&] {
       load_line<S::kInputColumns>(from, call.channels,
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
                   moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels);
 }
 
-// Computes partial sums of the filters' gradient. The slots of registers (Slide,
-// depthwise_slide.cuh) hold lines of dy.
+// Computes partial sums of the filters' gradient. The register slots (Slide, depthwise_slide.cuh)
+// hold rows of dy.
 template <typename T, class S>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::backward_weights, S::kFilter))
     depthwise_gradient(const __grid_constant__ Call call) {

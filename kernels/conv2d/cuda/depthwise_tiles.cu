@@ -11,7 +11,7 @@ namespace {
 // of Hopper. Every supported chip can give a block kMostShared.
 constexpr std::size_t kGoodShared = 74 * 1024, kMostShared = 99 * 1024;
 
-// Estimates the number of instructions for a slab of channels.
+// Estimates the number of instructions for a slab (range of channels) of the output.
 double cost_of(const Call& call) {
   const double outputs = double(call.tiling.patches()) * kRows * kColumns * kChannels;
   const double crowding = call.shared_bytes() > kGoodShared ? 1.5 : 1;
@@ -20,7 +20,7 @@ double cost_of(const Call& call) {
 }
 
 std::optional<double> complete(Call& call) {
-  // Two patches fill a warp. An odd number would leave half a warp idle.
+  // Two patches fill a warp, so an odd number of patches would leave half a warp idle.
   if (call.tiling.patches() % 2 != 0) return std::numeric_limits<double>::infinity();
   call.input_rows = call.tiling.down * kRows - 1 + call.filter;
   call.input_columns = call.tiling.across * kColumns - 1 + call.filter;

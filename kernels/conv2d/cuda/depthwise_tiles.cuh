@@ -1,4 +1,4 @@
-// The kernels of depthwise_tiles.h.
+// Kernels of depthwise convolutions by tiles (depthwise_tiles.h).
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
@@ -7,9 +7,9 @@
 
 namespace convoy::kernels::conv::tiles {
 
-inline constexpr int kLanes = kChannels / 2;  // threads of a patch; each has two of the channels
+inline constexpr int kLanes = kChannels / 2;  // threads of a patch; each computes two channels
 
-// Copies a tile's input, whose first pixel is (row, column), to shared memory
+// Copies a tile's input, whose first pixel is (row, column), to shared memory. The layout there is
 // [images][input_rows][input_columns][kChannels]. Pixels outside the image become zero.
 template <int bytes, typename T>
 __device__ __forceinline__ void stage_lines(const Call& call, int sample, int row, int column, int channel,
@@ -50,8 +50,8 @@ __device__ __forceinline__ Thread thread_of(const Call& call) {
   return {int(threadIdx.x) % kLanes, patch - row * tiling.across, row % tiling.down, row / tiling.down};
 }
 
-// Adds `count` pairs over the threads of a block that have the same channels. The sums are then in
-// shared[i * kChannels + channel]. All threads of the block must call this.
+// Adds up `count` pairs of channels over all threads that have the same two channels. The sums are
+// then in shared[i * kChannels + channel]. All threads of the block must call this.
 template <int count>
 __device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared) {
   const int warp = int(threadIdx.x) / 32, warps = int(blockDim.x) / 32, lane = int(threadIdx.x) % 32;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared)
   __syncthreads();
 }
 
-// Writes `count` sums of a block to [count][channels] from `to` on.
+// Writes `count` sums per channel of a block to [count][channels], from `to` on.
 template <int count>
 __device__ __forceinline__ void store_sums(const float* shared, float* to, int channel, int channels) {
   for (int i = int(threadIdx.x); i < count * kChannels; i += int(blockDim.x)) {
@@ -81,7 +81,7 @@ __device__ __forceinline__ void store_sums(const float* shared, float* to, int c
   }
 }
 
-// Computes forward and backward_data.
+// Computes forward and backward_data of a depthwise convolution.
 template <typename T, int K, bool sums>
 __global__ void __launch_bounds__(kMostThreads, 2) depthwise_tiles(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];

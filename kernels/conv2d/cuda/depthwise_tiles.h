@@ -1,7 +1,7 @@
-// The tiles of the depthwise engine, for filters of 5x5 and 7x7 with stride 1, in forward and
-// backward_data. A block has 32 channels. It copies the input of its next tile to shared memory by
-// cp.async while it computes a tile. A thread has two channels of a patch of 4 x 7 output pixels in
-// registers. CUDA builds only.
+// The tile kernels of the depthwise engine, for filters of 5x5 and 7x7 with stride 1, in forward
+// and backward_data. A block computes 32 channels. While it computes a tile, it copies the input of
+// its next tile to shared memory by cp.async. A thread computes two channels of a patch of 4 x 7
+// output pixels in registers. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise.h"
@@ -21,14 +21,14 @@ struct Call : DepthwiseCall {
   __host__ __device__ std::size_t input_elements() const {
     return std::size_t(tiling.images) * input_rows * input_columns * kChannels;
   }
-  // Shared memory holds the inputs of two tiles and the filters. At the end, the warps' sums
+  // Shared memory holds the inputs of two tiles and the filters. At the end, the sums of the warps
   // overwrite the filters.
   std::size_t shared_bytes() const {
     return 2 * input_elements() * bytes_of(type) + std::size_t(taps()) * kChannels * sizeof(float);
   }
 };
 
-// Returns whether this family can compute a task that the depthwise engine supports.
+// Returns whether these kernels can compute a task that the depthwise engine supports.
 bool supports(const Task& task);
 Call make_call(const Task& task);
 // Starts the kernel. With `sums`, it also computes batch norm's sums of y.

@@ -1,5 +1,5 @@
-// The direct engine (engines.h): a thread computes one element of the result by plain loops. It
-// serves convolutions in groups that no other engine supports. Sums are fp32, in a fixed order.
+// The direct engine (engines.h): a thread computes one element of the result in plain loops. It
+// serves grouped convolutions that no other engine supports. Sums are fp32, in a fixed order.
 #include "kernels/conv2d/engines.h"
 #include "kernels/device/cuda_launch.cuh"
 

@@ -1,4 +1,4 @@
-// Calls the engines (engines.h), and does the work that they have in common.
+// Calls the engines (engines.h), and does the work that is the same for all of them.
 #include "kernels/conv2d/engines.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ bool writes_bias_gradient(const Task& task) {
   return task.bias && task.direction == Direction::backward_weights;
 }
 
-// Returns the bytes of the engine's own workspace. The workspace of the bias gradient follows it.
+// Returns the bytes of the engine's workspace. The workspace of the bias gradient lies after it.
 std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspace_bytes, 256); }
 
 }  // namespace
@@ -55,8 +55,8 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // The im2col engine reads channels in blocks of 64. With 16 channels or fewer these are mostly
-  // zeros. The folded engine fills a block with the taps of a row of the filter, so its plans come
+  // The im2col engine reads channels in blocks of 64. With 16 channels or fewer, most of a block is
+  // zeros. The folded engine fills a block with several taps of the filter, so its plans come
   // first.
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
@@ -66,8 +66,8 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : order)
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // If the best plan of the im2col or folded engine fuses the extra work, put all plans that fuse
-  // it first. Else a separate pass is expected to be faster.
+  // If the best plan of the im2col or folded engine fuses the extra work (Task::has_extra), put all
+  // plans that fuse it first. Otherwise a separate pass is expected to be faster.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

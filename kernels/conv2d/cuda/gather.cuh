@@ -1,6 +1,7 @@
-// Lets mma_sync and register_tiles kernels (kernels/gemm) read the im2col matrix straight from an
-// NHWC tensor. Window says where the elements of the matrix are in the tensor. The carriers copy
-// them to shared memory, one pipeline stage at a time, by cp.async. Device code.
+// Lets the mma_sync and register_tiles kernels (kernels/gemm) read the im2col matrix straight from
+// an NHWC tensor. Window computes where an element of the matrix lies in the tensor. The carriers
+// below copy the elements to shared memory by cp.async, for one pipeline stage at a time. Device
+// code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -10,10 +11,10 @@
 
 namespace convoy::kernels::conv {
 
-// Maps the elements of the im2col matrix to a tensor. A row of the matrix is an output position
-// (image, i, j), and a column is a tap (r, s) and a channel. The element is in row (i * step +
-// origin + r * reach) / divide of the tensor; it is zero if this is no whole number. The tensor's
-// column follows from j and s in the same way.
+// Maps elements of the im2col matrix to a tensor. A row of the matrix is an output position (image,
+// i, j), and a column is a tap (r, s) and a channel. The element lies in row (i * step + origin + r
+// * reach) / divide of the tensor. It is zero if this quotient is not an integer or lies outside
+// the tensor. The tensor's column follows from j and s in the same way.
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
@@ -22,8 +23,8 @@ struct Window {
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
   bool divides;                     // whether a divisor in `divide` is above 1
-  cuda::Divider across, positions;  // divide by the output positions of a row and of an image
-  cuda::Divider channel, tap;       // divide by the channels, and by the taps of a filter's row
+  cuda::Divider across, positions;  // divide by the output positions in a row, and in an image
+  cuda::Divider channel, tap;       // divide by the channels, and by the taps in a row of the filter
   std::int64_t rows;                // the rows of the im2col matrix
   int columns;
 
@@ -45,7 +46,7 @@ struct Window {
     const int s = int(index - r * tap.divisor);
     return {int(r) * reach[0], s * reach[1], column - int(index) * channels};
   }
-  // Returns the element's index in the tensor, or -1 if it is zero.
+  // Returns the index in the tensor of an element of the matrix, or -1 if the element is zero.
   __device__ std::int64_t index(const Position& at, const Tap& tap_at) const {
     int i = at.h + tap_at.h, j = at.w + tap_at.w;
     if (divides) {
@@ -59,7 +60,7 @@ struct Window {
   }
 };
 
-// Returns the window of an operation. Pixels of the tensor are `pitch` elements apart.
+// Returns the Window of a direction. Neighbouring pixels of the tensor are `pitch` elements apart.
 inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   const bool back = direction == Direction::backward_data;
   Window window{};
@@ -84,8 +85,9 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// Copies the im2col matrix to shared memory if k runs along its columns, which are contiguous. A
-// thread keeps the positions of its rows in registers and goes along the columns.
+// Copies the im2col matrix to shared memory if the product's k runs along a row of the matrix,
+// which is contiguous. A thread keeps the positions of its rows in registers and walks along the
+// columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -145,8 +147,9 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// Copies the im2col matrix to shared memory if k runs down its rows, which are not contiguous. A
-// thread keeps the taps of its columns in registers and goes down the rows.
+// Copies the im2col matrix to shared memory if the product's k runs down a column of the matrix,
+// which is not contiguous. A thread keeps the taps of its columns in registers and walks down the
+// rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -200,8 +203,8 @@ class TapsCarrier {
   const Window::Tap tap_;
 };
 
-// The im2col matrix as an operand of mma_sync: A in forward and backward_data, where k is
-// contiguous in memory, and B in backward_weights, where it is not.
+// The im2col matrix as an operand of mma_sync. In forward and backward_data it is A, and k is
+// contiguous in memory. In backward_weights it is B, and k is not contiguous.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;
@@ -214,8 +217,8 @@ struct WindowOperand {
   Window window;
 };
 
-// Brings the im2col matrix to shared memory for register_tiles, which always keeps m or n
-// contiguous there.
+// Copies the im2col matrix to shared memory for the register_tiles kernel, which requires m or n,
+// and not k, to be contiguous in shared memory.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:

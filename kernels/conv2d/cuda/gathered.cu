@@ -1,5 +1,5 @@
-// The gathered engine (engines.h): kernels of the product read im2col(x) from the images as they
-// need it. A convolution in groups takes one launch per pack of groups (group_packing.h).
+// The gathered engine (engines.h): matrix product kernels read im2col(x) from the images as they
+// need it. A grouped convolution takes one launch per pack of groups (group_packing.h).
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/filters.h"
@@ -21,8 +21,8 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// Describes the product to the kernel family. The pitches lda and ldb are not real: they only say
-// whether rows allow 16-byte copies.
+// Returns the product for which a kernel family chooses its plans. Its pitches lda and ldb only say
+// whether rows allow 16-byte copies; no kernel reads by them.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)
@@ -32,15 +32,16 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// How many filters (in backward_data: channels) a pack of groups has at most, if it is more than
-// one group. The narrowest tiles of the product have as many columns.
+// The greatest width of a pack of several groups, in filters (in backward_data: channels). It is
+// the width of the narrowest tiles.
 constexpr int kPackWidth = 64;
-constexpr int kMostPacks = 128;  // the most packs, each of which is a launch
-// The most packs if packs are less than half as wide as kPackWidth, for example because the number
+constexpr int kMostPacks = 128;  // the most packs; each pack is one launch
+// The most packs if a pack is less than half as wide as kPackWidth, for example because the number
 // of groups is prime.
 constexpr int kMostNarrow = 16;
 
-// Merges groups into packs of equal width, and lays out the filters as the kernels read them.
+// Merges groups into packs of equal width, and chooses the layout in which the kernels read the
+// filters.
 PackedFilters filters_of(const Task& task) {
   const Geometry& g = task.geometry;
   const bool back = task.direction == Direction::backward_data;
@@ -77,7 +78,7 @@ Inner inner_of(const Task& task) {
 
 struct Workspace {
   std::uint8_t *product, *filters, *images;
-  float* gradient;  // the gradient of the folded or packed filters
+  float* gradient;  // the gradient of the rearranged filters
   std::size_t bytes;
 };
 Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
@@ -118,7 +119,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// Returns the call for pack `index`. `call` is the call for pack 0.
+// Returns the call for pack number `index`, given the call for pack 0.
 GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;

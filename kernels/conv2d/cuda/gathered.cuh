@@ -1,4 +1,4 @@
-// Host code of the gathered engine that its kernel families share. CUDA builds only.
+// Host code of the gathered engine that is common to its kernel families. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -13,11 +13,11 @@ struct GatheredCall {
   gemm::Problem product;
   gemm::Plan plan;
   const void* images;
-  // The second operand. In forward, it is the weights [K, R S C]; in backward_data, their transpose
-  // [C, R S K]; in backward_weights, dy [N P Q, K].
+  // The second operand: the weights [K, R S C] in forward, their transpose [C, R S K] in
+  // backward_data, and dy [N P Q, K] in backward_weights.
   const void* other;
-  int image_pitch;  // elements of a pixel of the images, over all packs of groups
-  int dy_pitch;     // for backward_weights: elements of a pixel of dy, over all packs
+  int image_pitch;  // elements of a pixel of the images, with the channels of all groups
+  int dy_pitch;     // for backward_weights: elements of a pixel of dy, with the channels of all groups
   bool vectors;     // 16-byte copies are possible
   gemm::Epilogue epilogue;
   Members members;

@@ -6,10 +6,9 @@ namespace convoy::kernels::conv {
 namespace {
 
 // Returns whether joining pixels is faster than a plain product. Joining costs multiplications by
-// zeros. The plain product costs copies of operands and results whose rows are not multiples of 16
-// bytes.
+// zeros. The plain product must copy operands and results whose rows are not multiples of 16 bytes.
 bool joining_pays(const Task& task, int joined) {
-  constexpr double kRate = 350e6;  // operations of tensor cores in bf16 per microsecond
+  constexpr double kRate = 350e6;  // operations per microsecond of tensor cores in bf16
   const Geometry& g = task.geometry;
   const double type = double(bytes_of(task.type())), pixels = double(g.x_pixels());
   const auto unaligned = [&](int channels) { return channels % int(16 / type) != 0 ? channels : 0; };

@@ -1,8 +1,8 @@
 // Lets TMA read 1x1 convolutions whose pixels are not a multiple of 16 bytes, such as 58 channels
-// of bf16. Neighbouring pixels are joined: four pixels are a row of 232 channels, and the
-// convolution becomes one with four groups, which all have the same filters (group_packing.h). Only
-// the filters need a copy. Infinity or NaN times zero is NaN, so a pixel that is not finite may
-// reach the outputs of the pixels joined with it. CUDA builds only.
+// of bf16. Neighbouring pixels are joined: four pixels become a row of 232 channels, and the
+// convolution becomes one with four groups that share their filters (group_packing.h). Only the
+// filters must be copied. Infinity or NaN times zero is NaN, so a pixel that is not finite may
+// affect the outputs of the pixels joined with it. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"

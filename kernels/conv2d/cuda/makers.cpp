@@ -42,9 +42,9 @@ Task task_of(const char* operation, Direction direction, const Conv2dProblem& pr
   return task;
 }
 
-// Returns the plan of a batch of `batch` samples, of which the task's samples are a slice. The sums
-// over k do not depend on the number of samples, so each sample has the bits that it has in the
-// whole batch. Throws std::invalid_argument if the plan does not suit the slice.
+// Returns the plan for a batch of `batch` samples, of which the task's samples are a slice. The
+// order of a sum over k does not depend on the number of samples, so each sample gets the same bits
+// as in the whole batch. Throws std::invalid_argument if the plan does not suit the slice.
 conv::Plan plan_of(const Task& task, std::int64_t batch) {
   if (batch == 0 || batch == task.geometry.n) return conv::chosen(task);
   Task whole = task;
@@ -53,7 +53,8 @@ conv::Plan plan_of(const Task& task, std::int64_t batch) {
   if (!conv::supports(plan.engine, task) ||
       conv::with_joined_pixels(task).joined != conv::with_joined_pixels(whole).joined)
     throw std::invalid_argument("conv2d: the kernel of the whole batch does not suit a slice of it");
-  // The slice may need less workspace. If its own candidates lack the plan, keep the larger size.
+  // The slice may need less workspace than the batch. If its own candidates lack the plan, keep the
+  // larger size.
   for (const conv::Plan& own : conv::candidates(plan.engine, task))
     if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra)
       plan.workspace_bytes = std::min(plan.workspace_bytes, own.workspace_bytes);
@@ -66,7 +67,7 @@ void require_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
   require_shape(operation, "the bias", desc, {k});
 }
 
-// Makes the kernel of a task. `fill` puts the operands into the engine's Buffers.
+// Makes the kernel of a task. `fill` stores the operands in the engine's Buffers.
 template <typename Fill>
 Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   Kernel kernel;
@@ -153,7 +154,8 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const char* operation = "conv2d_backward_data";
   require_input_norm_counts(operation, problem, request);
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  // Without input_relu and input_norm there is no x, and dy is checked twice.
+  // Without input_relu and input_norm there is no x. The reference then refers to dy, which is
+  // checked twice.
   TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
   for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);
   const DType type = common_dtype(operation, {&dy, &weights, &x, &dx});
@@ -174,9 +176,9 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
     buffers.control = operands.control;
   });
   if (plan.fuses_extra) {
-    // The block that writes an element of g is the only one that uses this element of dy2, and it
-    // has read the element before. If dy is the same tensor, other blocks read it, too, so the
-    // compiler of steps lets nothing overwrite it (overwritten_inputs()).
+    // Only the block that writes an element of g reads the same element of dy2, and it does so
+    // before the write. So g may overwrite dy2. If dy is the same tensor as dy2, other blocks read
+    // it, too; overwritten_inputs() then forbids to overwrite it.
     if (problem.input_norm) convolution.in_place = {{norm_dy2_at, 0}};
     return convolution;
   }

@@ -1,5 +1,5 @@
-// Adds up the column sums that blocks of the im2col engine wrote, each to a slot of its own
-// (norm_sums.h).
+// Adds up the column sums that blocks of the im2col engine have written. Each block has a slot of
+// its own for them (norm_sums.h).
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_members.cuh"
@@ -8,7 +8,8 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// A block has kChannels channels. kSlices threads divide the slots of a channel among themselves.
+// A block computes kChannels channels. kSlices threads divide the slots of a channel among
+// themselves.
 constexpr int kChannels = 16, kSlices = 64;
 
 // Adds up the slots in a fixed order, so that all runs give the same bits.
@@ -19,7 +20,7 @@ __global__ void __launch_bounds__(kChannels* kSlices)
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
-  float values[kRounds][2];  // all loads are under way at once
+  float values[kRounds][2];  // all these loads run at the same time
 #pragma unroll
   for (int i = 0; i < kRounds; ++i) {
     const int slot = int(threadIdx.y) + i * kSlices;

@@ -11,8 +11,8 @@ namespace {
 
 using cuda::ceil_div;
 
-// The origin of each channel of a folded pixel: row, column and channel relative to a pixel of x. A
-// negative row marks a channel that is zero.
+// For each channel of a folded pixel, its source in x: row, column and channel relative to the
+// folded pixel's first pixel. A negative row marks a channel that is always zero.
 struct FoldTable {
   std::int8_t row[kMostFolded], column[kMostFolded];
   std::int16_t channel[kMostFolded];
@@ -29,21 +29,21 @@ FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   return table;
 }
 
-// A FoldTable as offsets in the block's shared memory. -1 stands for a channel that is zero.
+// A FoldTable as offsets into the block's shared memory. -1 stands for a channel that is zero.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
 // Divides the folded images among blocks. A block writes `lines` lines of folded pixels, or one
-// segment of a long line. It first copies the rows of x that the folded pixels need to shared
-// memory, `pitch` elements apart.
+// segment of a long line. It first copies the rows of x that it needs to shared memory, `pitch`
+// elements apart.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  // `packs` is the number of 16-byte packs in a folded pixel. `threads` is the number of threads of
-  // a block, a multiple of `packs`.
+  // packs: the number of 16-byte packs in a folded pixel. threads: the number of threads of a
+  // block, which is a multiple of `packs`.
   int packs, threads;
-  // For divisions by the pixels of a segment, the packs of a pitch, the rows of a folded pixel and
-  // the lines of an image.
+  // For divisions by the pixels of a segment, the 16-byte packs in `pitch`, the rows of a folded
+  // pixel and the lines of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
@@ -52,7 +52,7 @@ struct FoldGrid {
 template <typename T>
 FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  // Less than the 48 KiB of shared memory that every kernel may use.
+  // Less than the 48 KiB of shared memory that a kernel may use without asking for more.
   constexpr std::size_t kMostBytes = 40 << 10;
   constexpr std::int64_t kPacks = 2048;  // 16-byte packs that a block writes
   FoldGrid grid{};
@@ -108,7 +108,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int e = begin - lead + i * V - row * grid.pitch;
     const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
-    if (length % V == 0) {  // then no 16 bytes cross the end of a line of x
+    if (length % V == 0) {  // so no 16 bytes cross the end of a line of x
       const bool inside = there && e >= 0 && e < length;
       gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
     } else {
@@ -134,8 +134,8 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-// Returns the index in the filters of an element of the folded filters, or -1 if the element is
-// zero.
+// Returns the index in the original filters of an element of the folded filters, or -1 if the
+// folded element is zero.
 __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
                                  int element) {
   const int channel = element % fold.channels, j = element / fold.channels % fold.across,
@@ -179,7 +179,7 @@ SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
   return fold;
 }
 
-// Returns the expected microseconds of folding the images and of the product, padding included.
+// Returns the expected microseconds for folding the images and for the product with padded extents.
 double cost(const Task& task, const SpaceToDepth& fold, int depth) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));

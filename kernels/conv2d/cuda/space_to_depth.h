@@ -1,5 +1,5 @@
 // Turns convolutions of few channels (the first layer of a network has 3, or 1) into convolutions
-// with enough channels for TMA. `rows` x `columns` pixels of x become one folded pixel, and the
+// with enough channels for TMA. `rows` x `columns` pixels of x become one folded pixel, and several
 // taps of a row of the filter become channels, too:
 //   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
 //                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
@@ -20,14 +20,14 @@ struct SpaceToDepth {
   int height = 0, width = 0, channels = 0;
   int down = 0, across = 0;  // taps of a folded filter, in height and width
 
-  int window() const { return across * channels; }  // elements of a row of the filter's window
+  int window() const { return across * channels; }  // elements in one row of the filter's window
   std::size_t image_elements(const Geometry& g) const { return std::size_t(g.n) * height * width * channels; }
   std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window(); }
 };
 
-// Returns whether a task can be folded and is expected to be faster that way.
+// Returns whether a task can be folded and is expected to be faster if it is.
 bool suits_space_to_depth(const Task& task);
-// Returns how the task is folded. `depth` is the number of elements in a block of channels.
+// Returns how to fold the task. `depth` is the number of elements in a block of channels.
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,

@@ -49,15 +49,15 @@ MemberMap images_map(const MapMaker& maps, const Task& task, const View& view, c
   return maps.im2col(map);
 }
 
-// Makes the map by which TMA reads the pixels of windows, in boxes of `box_pixels` pixels by
+// Makes the tensor map by which TMA reads the pixels of windows, in boxes of `box_pixels` pixels by
 // `box_channels` channels.
 MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const View& view, const void* data,
                      std::int64_t channels, int box_pixels, int box_channels) {
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  // TMA reads zeros at the additional position after each row (seen_by()), because that position
-  // is outside the tensor.
+  // TMA reads zeros at the position that seen_by() adds after each row, because that position is
+  // outside the tensor.
   Im2colMap map = view.map;
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
@@ -85,13 +85,13 @@ PackSteps pack_steps(const Task& task, int tile) {
   throw std::logic_error("unknown direction");
 }
 
-// Makes the map of filters [outer][taps][inner].
+// Makes the tensor map of filters [outer][taps][inner].
 MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std::int64_t outer,
                       std::int64_t taps, std::int64_t inner, unsigned box_inner, unsigned box_outer) {
   return maps.tiled(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
 }
 
-// Returns the arguments of one kernel launch, which computes one view (views.cuh).
+// Returns the arguments of one kernel launch, which computes one View (views.cuh).
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
                       const Workspace& workspace, const MapMaker& maps) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
@@ -236,7 +236,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace, maps));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  // The work of the kernel that adds up the splits of k, if there are several.
+  // For the kernel that adds up the splits of k, if there are several.
   gemm::Epilogue epilogue;
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;

@@ -76,8 +76,8 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // Filters that are read with n contiguous (backward_data without a transposed copy) have the
-  // channels of a pack padded to whole blocks, so that no block of k belongs to two packs.
+  // If backward_data reads the filters without transposing them, n is contiguous. Then the channels
+  // of a pack are padded to whole blocks, so that no block of k belongs to two packs.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};
@@ -203,14 +203,14 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
                               : gemm::sm90_expected_time(product, tile, splits, bytes, has_partials,
                                                          !is_matrix(task, view));
   }
-  // Tiles of 64 filters whose taps share pixels (Sm90Tile::taps) keep shared memory busy, so bias,
-  // ReLU, mask or column sums add 13 % to the time.
+  // Tiles of 64 filters whose taps share pixels (Sm90Tile::taps) already keep shared memory busy,
+  // so bias, ReLU, mask or column sums add 13 % to their time.
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;
   return leaves_little && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.13 * time : time;
 }
 
-// Returns the expected microseconds of a separate pass over the result.
+// Returns the expected microseconds of a separate pass that does the extra work.
 double pass_time(const Task& task, const Result& result) {
   const int tensors = task.statistics ? 1 : task.input_relu ? 3 : 4;
   return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / gemm::kCopyBytes;
@@ -223,12 +223,12 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
-    // Skip tiles without a kernel. All tiles for operands whose k is not contiguous (is_mn_major())
-    // have one.
+    // Skip tiles for which no kernel is compiled. For operands whose k is not contiguous
+    // (is_mn_major()), every tile has a kernel.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // Skip tiles that end in half a TMA box if rows of the result have gaps, or if a mask is read:
-    // threads store the half box, and the code for this supports neither gaps nor a mask.
+    // Tiles that end in half a TMA box are stored by threads, whose code supports neither gaps
+    // between rows nor a mask. So skip these tiles if there are gaps or a mask.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
@@ -249,7 +249,8 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
                       carve(task, engine, tile, splits, nullptr).bytes, fuses}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    // Keep the three best plans, and the best plan without splits, which saves a pass.
+    // Keep the three best plans. For extra work, also keep the best plan without splits, which
+    // saves a pass.
     const auto rest = own.begin() + std::min<std::ptrdiff_t>(std::ssize(own), 3);
     const auto saving =
         std::find_if(rest, own.end(), [](auto& one) { return one.second.product.splits == 1; });

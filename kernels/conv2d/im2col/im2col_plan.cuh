@@ -9,60 +9,61 @@
 
 namespace convoy::kernels::conv {
 
-// Returns whether the task needs tiles for tf32 operands whose k is not contiguous
+// Returns whether the task uses the tiles for tf32 operands whose k is not contiguous
 // (sm90_mn_major.h).
 bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
-// Returns whether the tile suits the task. A tile whose taps share pixels (Sm90Tile::taps) needs
-// filters of exactly this width, stride 1 and padding 1.
+// Returns whether the tile suits the task. A tile whose taps share pixels (Sm90Tile::taps) requires
+// filters as wide as its number of taps, stride 1 and padding 1.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
-// Returns the view as the tile reads it. If taps share pixels (Sm90Tile::taps), each row of
-// positions gets one more position, which reads zeros for the last tap of the row.
+// Returns the view as kernels with this tile read it. If taps share pixels (Sm90Tile::taps), each
+// row of positions gets one more position, which reads zeros for the last tap of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
 // Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little
-// faster through a plain map than through an im2col map.
+// faster through a map of a plain matrix than through an im2col map.
 bool is_matrix(const Task& task, const View& view);
-// Returns whether the kernel writes the filters' gradient transposed. The pass that adds up splits
-// then transposes it back.
+// Returns whether the kernel writes the filters' gradient transposed. The pass that adds up the
+// splits of k then transposes it back.
 bool gradient_is_transposed(const Task& task, int tile);
 GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
-// Returns whether groups require a copy of the filters or a workspace for their gradient.
+// Returns whether grouped filters must be copied into another layout. Their gradient then goes
+// through a workspace.
 bool rearranges_filters(const Task& task, int tile);
-// Return the channels of the images that a tile reads, and the channels in a row of the filters'
-// gradient.
+// Return how many channels of the images a tile reads, and how many channels a row of the filters'
+// gradient has.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
-// Returns whether backward_data reads a transposed copy of the filters, with k contiguous. tf32
-// requires it, and it is faster for narrow tiles.
+// Returns whether backward_data reads a transposed copy of the filters, in which k is contiguous.
+// tf32 requires this, and for narrow tiles it is faster.
 bool transposes(const Task& task, int tile);
-// Returns whether the kernel that writes y also computes batch norm's sums of y. For that, k must
-// not be split.
+// Returns whether the kernel that writes y also computes batch norm's sums of y. It can do so only
+// if k is not split.
 bool sums(const Task& task, int splits);
-// Returns whether the kernel that writes dx fuses input_norm (Conv2dProblem). For that, k must not
-// be split, and pixels must not be joined (joined_pixels.h).
+// Returns whether the kernel that writes dx fuses input_norm (Conv2dProblem). It can do so only if
+// k is not split and pixels are not joined (joined_pixels.h).
 bool norms(const Task& task, int splits);
-// Returns whether the kernel that writes dx also applies the mask of input_relu.
+// Returns whether the kernel that writes dx also applies the mask of input_relu (Conv2dProblem).
 bool masks(const Task& task, int splits);
-// Returns whether the kernel reads one copy of the bias per joined pixel (joined_pixels.h).
+// Returns whether the kernel reads a copy of the bias for each joined pixel (joined_pixels.h).
 bool repeats_bias(const Task& task);
 
 // Returns the product that the kernel runs, with channels padded to whole blocks.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
-// The numbers of rows and columns of the result.
+// The number of rows and of columns of the result.
 struct Result {
   std::int64_t m, n;
 };
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  // `partial` has the sums of the splits of k, `gradient` the gradient of folded or packed filters,
-  // and `slots` the blocks' column sums.
+  // `partial` has the partial results of the splits of k, `gradient` the gradient of rearranged
+  // filters, and `slots` the column sums of the blocks.
   float *partial, *gradient, *slots;
   float* bias;  // one copy per joined pixel, if repeats_bias()
   std::uint8_t *filters, *images;

@@ -1,5 +1,5 @@
-// Instantiates the kernels of backward_weights through im2col maps, in tf32. k runs over positions,
-// so it is not contiguous in either operand.
+// Instantiates the kernels of the filters' gradient, in tf32, whose TMA maps are im2col maps. k
+// runs over positions, so it is not contiguous in either operand.
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
 #include "kernels/gemm/wgmma/sm90_mn_major.cuh"
 
@@ -9,7 +9,7 @@ namespace {
 struct GradientResult {
   float* data;  // [splits][K][taps][C]
   int k, taps, c;
-  cuda::Divider blocks;  // divides by the blocks of 32 channels in a tap
+  cuda::Divider blocks;  // divides by the number of 32-channel blocks in a tap
 
   struct Partial {
     const GradientResult& of;

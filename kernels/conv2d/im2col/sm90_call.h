@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The output position (image, row, column) of a row of the im2col matrix.
+// The output position (image, row, column) to which a row of the im2col matrix belongs.
 struct Position {
   int n, i, j;
 };
@@ -19,16 +19,17 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
   return {int(n), int(i), int(inside - i * across.divisor)};
 }
 
-// Finds the pixel for a row of the im2col matrix, and the tap and channels for a block of its
-// columns. A block is one tap and up to 64 channels (in tf32, 32).
+// Translates a row of the im2col matrix to a pixel, and a block of its columns to a tap and
+// channels. A block of columns is one tap and up to 64 channels (in tf32, 32).
 struct WindowLoad {
   cuda::Divider across, positions;  // divide by the positions in a row and in an image
   // For divisions by the blocks of channels in a tap, and by the taps in a row of the filter.
   cuda::Divider blocks, taps;
-  // In height and width: position i reads, for tap r, the pixel first + step * i + reach * r.
+  // For height and width: output position i reads, through tap r, the pixel first + step * i +
+  // reach * r.
   int first[2], step[2], reach[2];
-  int images, columns;  // images of the tensor, and blocks of columns in all taps
-  // True if the windows are simply all pixels, so that TMA uses the map of a plain matrix.
+  int images, columns;  // images of the tensor, and blocks of columns over all taps
+  // True if the windows are simply all pixels, so that TMA reads them by the map of a plain matrix.
   bool matrix;
 
   struct Pixel {
@@ -55,17 +56,18 @@ struct WindowLoad {
   }
 };
 
-// The distances from one pack of groups (group_packing.h) to the next, or zeros if there is one
-// pack.
+// The steps from one pack of groups (group_packing.h) to the next. All are zero if there is only
+// one pack.
 struct PackSteps {
   cuda::Divider tiles;  // divides by the tiles of a pack
-  // The distances in channels of the images, and in rows and columns of the filters. The last two
-  // are 0 unless backward_data reads the filters as they are, not a transposed copy.
+  // Steps in channels of the images, and in rows and columns of the filters. The last two are 0
+  // unless backward_data reads the filters themselves and not a transposed copy.
   int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
 
-// Finds the filter tap for tap (r, s) of the window. backward_data goes through the taps backwards.
+// Translates tap (r, s) of the window to a tap of the filter. backward_data reads the taps in
+// reverse order.
 struct FilterTaps {
   int first, r_step, s_step;
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
@@ -74,7 +76,7 @@ struct FilterTaps {
 // Says where TMA stores a box (64 rows by 128 bytes) of a tile.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix; each split of k has a matrix of its own
+    matrix,     // rows of a plain matrix; each split of k has a separate matrix
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     filters,    // for backward_weights: [K][taps][C], with columns in blocks of 64 channels
     // For backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
@@ -84,7 +86,7 @@ struct Placement {
   // For divisions by the positions in a row and in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels in a tap
-  const StepControl* control = nullptr;  // column sums run over its valid samples
+  const StepControl* control = nullptr;  // column sums run over its `valid` samples
   int sample_rows = 0;
 };
 
@@ -92,7 +94,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   MemberMap images, other, c;  // other: the filters, or dy in backward_weights
-  MemberMap half;              // for transposed_filters: dy, read in boxes half as wide
+  MemberMap half;              // for transposed_filters: dy in boxes of half the width
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -101,11 +103,11 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // a mask of C's type or, with norm_operands, of one bit per element
+  const std::uint8_t* mask;  // a mask with elements of C's type; with norm_operands, a mask of bits
   float* sum_slots;
   MemberMap norm_operands[2];  // for input_norm: the norm's input, and dy2
-  // In tf32 backward_weights writes its result here, not through the map `c`: [splits][m
-  // filters][taps][channels].
+  // backward_weights in tf32 writes its result here and not through the map `c`. The layout is
+  // [splits][m filters][taps][channels].
   float* gradient;
   int taps, channels;  // the extents of `gradient`
   Members members;
@@ -121,8 +123,8 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Returns whether the tile has a kernel that fuses input_norm (Conv2dProblem). In some tf32 tiles,
-// there are too few pipeline stages for the operands of the norm, or the stages are too small.
+// Returns whether the tile has a kernel that fuses input_norm (Conv2dProblem). Some tf32 tiles have
+// too few pipeline stages, or too small ones, for the operands of the norm.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
@@ -136,10 +138,10 @@ void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // Runs backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data with input_relu (Conv2dProblem).
+// Run backward_data and apply the mask of input_relu (Conv2dProblem).
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Run backward_data with input_norm (Conv2dProblem).
+// Run backward_data and fuse input_norm (Conv2dProblem).
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

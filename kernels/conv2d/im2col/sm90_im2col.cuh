@@ -1,4 +1,5 @@
-// Loaders and placements of the im2col engine for the wgmma kernels. Device code, sm_90a only.
+// Device code of the im2col engine for the wgmma kernels: loaders, which read operands, and
+// placements, which say where results are stored. sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_call.h"
@@ -7,9 +8,9 @@
 
 namespace convoy::kernels::conv {
 
-// Returns how many of `m` rows belong to valid samples and so count in column sums. `offset` is the
-// distance in bytes from member 0's memory to that of the member (Members, kernels/device/kernel.h)
-// that the block computes.
+// Returns how many of `m` rows belong to valid samples; other rows do not count in column sums.
+// `offset` is the distance in bytes from the memory of member 0 to that of the member (Members,
+// kernels/device/kernel.h) that the block computes.
 __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t offset) {
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
@@ -35,12 +36,12 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// The placement if taps share pixels (Sm90Tile::taps). After each row of pixels, the tile then has
-// a gap row that belongs to no output. TMA cannot skip the gaps when it stores (it ends in an
-// illegal instruction), so threads store the results.
+// The placement of tiles whose taps share pixels (Sm90Tile::taps). In these tiles, each row of
+// pixels is followed by a gap row that belongs to no output. TMA cannot skip the gaps when it
+// stores (it ends in an illegal instruction), so threads store the results.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
-  // Loads a box of 64 rows.
+  // Loads a TMA box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     const Position at = position_of(row, positions, across);
     sm90::load_im2col(map, to, full, column, at.j, at.i, at.n, 0, 0);
@@ -103,7 +104,7 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // Loads A alone, because in tiles whose taps share pixels one box of A serves several taps.
+  // Loads A without B. In tiles whose taps share pixels, one box of A serves several taps.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(p_.images_map(member_), a, full, first_channel_ + channel(), at_.w);
@@ -134,8 +135,8 @@ class WindowLoader {
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// One TMA box of windows: output positions by one block of im2col columns. For a block after the
-// last one, the box names an image that does not exist, so that TMA reads zeros.
+// One TMA box of windows: output positions by one block of im2col columns. If the block lies after
+// the last one, the box refers to an image that does not exist, so that TMA reads zeros.
 struct WindowBox {
   int channel, first_image;
   std::uint16_t right, down;  // the tap's offsets in pixels from the window's first pixel
@@ -153,9 +154,9 @@ struct WindowBox {
   }
 };
 
-// Loads pipeline stages of backward_weights: A is dy, B is windows of x, or the reverse with
-// filters_in_columns. If a tile ends in half a TMA box, the last box of dy is half as wide, because
-// TMA is slow outside a tensor.
+// Loads pipeline stages of backward_weights: A is dy and B is windows of x. With
+// filters_in_columns, A and B are exchanged. If a tile ends in half a TMA box, the last box of dy
+// is half as wide, because TMA is slow outside a tensor.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
@@ -209,8 +210,9 @@ class GradientLoader {
 
 // Loads pipeline stages of backward_weights for tiles whose columns are the taps of a filter's row.
 // One TMA box of x serves all taps, because tap s of a position reads the pixel that tap 0 reads s
-// positions further. Each row of y gets one more position, where dy is zero. So if a pixel at the
-// end of a row is not finite, it also reaches the gradients of other taps.
+// positions further. Each row of y gets one more position, where dy is zero. Zero times NaN or
+// infinity is NaN, so a pixel at the end of a row that is not finite also affects the gradients of
+// other taps.
 template <class Config>
 class RowGradientLoader {
  public:

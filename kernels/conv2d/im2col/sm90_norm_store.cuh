@@ -1,6 +1,7 @@
 // The epilogue of backward_data with input_norm (Conv2dProblem). It writes g = (dx + dy2) * mask,
-// and adds up g, and g times the norm's input, per column. dy2 and the norm's input come through
-// the ring of pipeline stages, like the operands of the product. Device code, sm_90a only.
+// and computes column sums of g and of g times the norm's input. dy2 and the norm's input are
+// loaded into the ring of pipeline stages, like the operands of the product. Device code, sm_90a
+// only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -9,7 +10,8 @@
 
 namespace convoy::kernels::conv {
 
-// The placement for tiles without gap rows. GapPlacement is the one for tiles with gap rows.
+// Says where the results of a tile belong in the tensor, for tiles without gap rows (GapPlacement
+// is for tiles with gap rows, which belong to no output).
 struct NormPlacement : conv::Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -40,16 +42,16 @@ class NormStore {
     }
   };
 
-  // The layout of the two operands in the ring. A stage has some chunks of columns of one operand,
-  // with all rows of the tile. Stages of the two operands alternate.
+  // The layout of the two operands in the ring of pipeline stages. A stage has some chunks of
+  // columns of one operand, with all rows of the tile. Stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // In ping-pong (Sm90Tile), a warpgroup holds its last stage of the product while it waits for all
-  // stages of the two operands. The ring needs room for all of these stages.
+  // In ping-pong (Sm90Tile), a warpgroup still holds its last stage of the product while it waits
+  // for all stages of the two operands. The ring must be large enough for all of them at once.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p, int member) {
@@ -143,8 +145,8 @@ class NormStore {
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
  private:
-  // Returns the address in the memory of this Store's member (Members, kernels/device/kernel.h),
-  // for an address in the memory of member 0.
+  // Translates an address in the memory of member 0 to the memory of the member that this block
+  // computes (Members, kernels/device/kernel.h).
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -154,8 +156,8 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // This buffer is free, because thread 0 has waited before the last barrier until TMA had read
-    // it.
+    // Nothing uses this buffer any more, because thread 0 has waited before the last barrier until
+    // TMA had read it.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
     // If the box reaches into the next tile, only its first half belongs to this tile.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
@@ -197,7 +199,7 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
+      // Each warp sums 16 columns of the box. In half a box, warps 2 and 3 have no columns.
       column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
@@ -212,7 +214,7 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  // How many 16-byte units of a box a thread has: one in every 16th row.
+  // The number of 16-byte units of a box that a thread handles: one in every 16th row.
   static constexpr int kUnits = 4;
   const Parameters& p_;
   int member_;

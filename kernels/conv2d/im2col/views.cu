@@ -37,8 +37,8 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// Returns one view of a strided backward_data, which has a view for each pair of residues of dx's
-// row and column modulo the stride. The view has no taps if dx is zero at all pixels with its
+// Returns one view of a strided backward_data. There is a view for each pair of residues of dx's
+// row and column modulo the stride. The view has no taps if dx is zero at all pixels with these
 // residues.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
@@ -49,14 +49,14 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
   int first_tap[2], tap_step[2], count[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int stride = g.stride[axis];
-    // Tap r contributes row (d + padding - r * dilation) / stride of dy to row d of dx, if that is
-    // a whole number. d is i * stride + residue.
+    // Tap r contributes to row d = i * stride + residue of dx. It reads row (d + padding - r *
+    // dilation) / stride of dy, if this quotient is an integer.
     const int start = (residue[axis] + g.padding[axis]) % stride;
     tap_step[axis] = stride;
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
     const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
     view.taps[axis] = taps;
-    // backward_data goes through the taps backwards, so the window begins with the last of them.
+    // backward_data reads the taps in reverse order, so the window begins with the last tap.
     first_tap[axis] = start + stride * (taps - 1);
     view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
     count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));

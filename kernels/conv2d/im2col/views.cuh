@@ -1,4 +1,4 @@
-// Views: the im2col matrices of a task, each as TMA reads it in one launch.
+// A View describes one im2col matrix of a task, as TMA reads it in one launch.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace convoy::kernels::conv {
 
-// Returns the elements of a block of channels, which fill 128 bytes.
+// Returns the number of channels in a block of channels, which fills 128 bytes.
 inline int depth_of(const Task& task) { return task.math == gemm::Math::bf16 ? 64 : 32; }
 
 struct View {
   Im2colMap map;
   int taps[2] = {1, 1}, reach[2] = {1, 1};
   FilterTaps filter_taps{};
-  // For backward_data: the offset in dx of the first pixel with this view's residues.
+  // For backward_data: the offset in dx of the first pixel that this view computes.
   std::int64_t out_offset = 0;
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
@@ -27,9 +27,9 @@ struct View {
   }
 };
 
-// Returns the views of a task. There is one view, except in a backward_data with stride. There,
-// each pair of residues of dx's row and column modulo the stride has a view, which is a convolution
-// of dy without stride.
+// Returns the views of a task. All tasks have one view, except backward_data with a stride. Its
+// rows and columns of dx are divided by their residues modulo the stride. Each pair of residues has
+// a view, which is a convolution of dy without stride.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

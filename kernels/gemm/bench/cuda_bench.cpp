@@ -2,7 +2,7 @@
 
 namespace convoy::kernels::gemm {
 
-constexpr double kSlow = 100e3;        // in microseconds; a slower launch is timed once
+constexpr double kSlow = 100e3;        // in microseconds; a slower launch is timed only once
 constexpr double kCacheBytes = 256e6;  // several times the largest L2 cache
 
 int operand_sets(double bytes) { return int(std::clamp(std::ceil(kCacheBytes / bytes), 1.0, 16.0)); }

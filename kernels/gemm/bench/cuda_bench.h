@@ -1,4 +1,5 @@
-// Error bounds and timings for the benches of products and convolutions. CUDA builds only.
+// Error bounds and timings for the benchmarks of matrix products and convolutions. CUDA builds
+// only.
 #pragma once
 
 #include <algorithm>
@@ -10,27 +11,27 @@
 
 namespace convoy::kernels::gemm {
 
-// Benches run on the default stream, because each other stream that has ever had work slows down
-// later graphs. Eight streams cost 0.3 us per node of a graph on an H200.
+// Benches run on the default stream. Every other stream that has ever had work slows down all later
+// graphs: eight streams cost 0.3 us per node of a graph on an H200.
 inline constexpr cudaStream_t kBenchStream = nullptr;
 
-// Returns how many sets of operands, of `bytes` each, are needed to exceed the L2 cache several
-// times.
+// Returns how many sets of operands are needed to exceed the L2 cache several times, if a set has
+// `bytes` bytes.
 int operand_sets(double bytes);
 // Allocates `workspace` anew if it has fewer than `bytes` bytes.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
 
-// The permitted errors. An element may differ by of_products times the sum of its products'
-// absolute values, plus of_result times the element. The norm of all differences may be of_norm
+// The permitted errors. The error of an element may be of_products times the sum of the absolute
+// values of its products, plus of_result times the element. The norm of all errors may be of_norm
 // times the norm of the result.
 struct Bounds {
   double of_products, of_result, of_norm;
 };
-// Returns the bounds for sums of k products in fp32.
+// Returns the bounds for fp32 sums of k products each.
 Bounds bounds_of(Math math, DType output, std::int64_t k);
 
-// Compares the samples with their bounds. A Sample has `expected`, `magnitude` (the sum of the
-// absolute values of its products) and `found`.
+// Compares the samples with their bounds. A Sample has `found`, `expected` and `magnitude`, which
+// is the sum of the absolute values of its products.
 template <class Sample>
 Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   Check check;
@@ -50,9 +51,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each of which has one launch per set of operands. The contenders take turns
-// with graphs of about `budget` microseconds, so that a change of the GPU's clock rate affects all
-// alike. Returns the medians of `samples` timings.
+// Times contenders, each of which has one launch per set of operands. The contenders run in turn,
+// in graphs of about `budget` microseconds, so that a change of the GPU's clock rate affects all of
+// them. Returns the medians of `samples` timings.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
 
-// Chooses elements at the corners and edges of C, then random ones.
+// Chooses the corners of C, then elements near its last rows and columns, then random elements.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   std::vector<Sample> samples;
   const auto add = [&](std::int64_t row, std::int64_t column) {
@@ -27,7 +27,7 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   const auto draw = [&](std::int64_t extent) { return std::int64_t(random() % std::uint64_t(extent)); };
-  // With longer k fewer elements are sampled, so that the number of products stays the same.
+  // With larger k, fewer elements are sampled, so that the number of products stays about the same.
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{200'000'000} / p.k, 512, kMostSamples);
   for (const std::int64_t row : {std::int64_t{0}, p.m - 1})
     for (const std::int64_t column : {std::int64_t{0}, p.n - 1}) add(row, column);

@@ -12,7 +12,7 @@
 namespace convoy::kernels::gemm {
 
 struct Check {
-  // The norm of the samples' errors, divided by the norm of the result.
+  // The norm of the errors of all samples, divided by the norm of the result.
   double relative_error = 0;
   double worst = 0;  // largest error of an element, divided by its bound: at most 1 if C is right
   std::int64_t samples = 0;
@@ -24,20 +24,20 @@ struct Timing {
   double least = 0, most = 0;
 };
 
-// Holds random operands of a problem on the current device. If one set of operands would fit into
-// the L2 cache, there are several sets, so that timed launches read from memory.
+// Holds random operands of a problem on the current device. It has several sets of operands if one
+// set would fit into the L2 cache, so that timed launches read from memory.
 class Bench {
  public:
   explicit Bench(const Problem& problem);
   ~Bench();
   Bench(Bench&&) noexcept;
 
-  // Runs the plan on new random operands into a C filled with NaN (random if beta != 0). Compares
-  // up to 20,000 elements with sums in double precision.
+  // Runs the plan on new random operands. C is filled with NaN before (with random values if beta
+  // != 0). Compares up to 20,000 elements of C with sums in double precision.
   Check check(const Plan& plan, std::uint64_t seed);
   // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
-  // microseconds per sample. The plans take turns, so that a change of the GPU's clock rate affects
-  // all alike. Returns the medians of `samples` timings.
+  // microseconds per sample. The plans run in turn, so that a change of the GPU's clock rate
+  // affects all of them. Returns the medians of `samples` timings.
   std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:
@@ -48,14 +48,14 @@ class Bench {
 struct DeviceSummary {
   std::string name;
   int multiprocessors = 0;
-  // The rate of a copy within the device's memory, counting bytes read and written.
+  // The rate of a copy within the device's memory. Bytes read and bytes written both count.
   double copy_bytes_per_second = 0;
 };
 DeviceSummary summarize_device();
 std::string device_name();
 bool device_present();
-// Makes the library treat the current device as one of this compute capability, which has fewer
-// kernels; 0 restores the device's own. Only for tests without a tuning file.
+// Makes the library treat the current device as one of this major compute capability, for which
+// there may be fewer kernels. 0 restores the device's own. Only for tests without a tuning file.
 void pretend_major(int major);
 
 }  // namespace convoy::kernels::gemm

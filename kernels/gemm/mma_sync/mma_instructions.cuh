@@ -3,8 +3,9 @@
 // B[8, 32 bytes]^T with fp32 accumulation. All operands are in registers.
 //
 // The registers of lane l are as follows. d[2 h + i] is the element of D in row l / 4 + 8 h and
-// column 2 (l % 4) + i. a[h] and a[h + 2] are word l % 4 of the lower and of the upper 16 bytes of
-// row l / 4 + 8 h of A. b0 and b1 are the same words of row l / 4 of B. Device code, sm_80 on.
+// column 2 (l % 4) + i. a[h] is word l % 4 of the first 16 bytes of row l / 4 + 8 h of A; a[h + 2]
+// is the same word of the other 16 bytes. b0 and b1 are these two words of row l / 4 of B. Device
+// code, sm_80 on.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace convoy::kernels::gemm {
 
 using Word = std::uint32_t;
 
-// Loads four matrices of eight rows of 16 bytes. Each lane gives the address of one row. If
-// `transposed`, each matrix is transposed as 8 x 8 elements of 16 bits.
+// Loads four matrices of eight rows of 16 bytes. Each lane passes the address of one row. If
+// `transposed`, each matrix is transposed as a matrix of 8 x 8 elements of 16 bits.
 template <bool transposed>
 __device__ inline void load_matrices(Word (&words)[4], const void* from) {
   const auto address = static_cast<Word>(__cvta_generic_to_shared(from));

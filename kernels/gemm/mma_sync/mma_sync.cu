@@ -1,7 +1,7 @@
-// Multiplies on tensor cores with mma.sync, in bf16 (m16n8k16) and tf32 (m16n8k8), on any chip from
-// sm_80 on. A block computes 128 rows of C, a warp 64 x 64 or 64 x 32 elements. cp.async fills a
-// ring of pipeline stages in shared memory. Operands without 16-byte alignment are copied there
-// through registers.
+// Multiplies on tensor cores by mma.sync, in bf16 (m16n8k16) and tf32 (m16n8k8), on any chip from
+// sm_80 on. A block computes 128 rows of C, and a warp 64 x 64 or 64 x 32 elements. cp.async fills
+// a ring of pipeline stages in shared memory. Operands without 16-byte alignment are copied to the
+// ring through registers.
 #include "kernels/gemm/mma_sync/mma_sync.cuh"
 
 namespace convoy::kernels::gemm {

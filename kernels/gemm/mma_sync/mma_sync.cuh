@@ -1,10 +1,10 @@
-// The mma_sync kernel. Its operands are plain matrices (gemm) or images seen through the windows of
-// a filter (convolution). The type of an operand has a Carrier, which copies the operand to shared
-// memory, one pipeline stage after the other. Device code.
+// The mma_sync kernel. An operand is a plain matrix (gemm), or images seen through the windows of a
+// filter (convolution). Each operand type names a Carrier, a class that copies the operand to
+// shared memory, one pipeline stage after the other. Device code.
 //
-// In shared memory a stage of an operand is [extent][depth] if k is contiguous, else
-// [depth][extent]. `extent` counts rows of A or columns of B, and `depth` values of k. Rows are
-// padded to avoid bank conflicts.
+// In shared memory, a stage of an operand is [extent][depth] if k is contiguous, else
+// [depth][extent]. `extent` is a number of rows of A or columns of B, and `depth` is a number of
+// values of k. Rows are padded to avoid bank conflicts.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -92,12 +92,12 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  // How many rows (A) or columns (B) the matrix has from this thread's first one on.
+  // The number of rows (A) or columns (B) from this thread's first one to the end of the matrix.
   int left_;
 };
 
-// A plain matrix as an operand. Each operand type has a Carrier, which copies the next values of k
-// to shared memory for each stage of the pipeline.
+// A plain matrix as an operand. Its Carrier copies the next values of k to shared memory for each
+// pipeline stage.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -109,7 +109,7 @@ struct MatrixOperand {
   std::int64_t extent;  // number of rows (A) or columns (B)
 };
 
-// Loads a fragment of A for mma.sync: 16 rows from `row` on, 32 bytes of k from `k` on.
+// Loads a fragment of A for mma.sync: 16 rows from `row` on and 32 bytes of k from `k` on.
 template <class S, typename T>
 __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -148,8 +148,8 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // A warp computes 64 x 64 elements if the tile is wide enough, because this shape needs the
-  // fewest reads of shared memory.
+  // If the tile is wide enough, a warp computes 64 x 64 elements, which takes the fewest reads of
+  // shared memory.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };
@@ -188,7 +188,8 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
     if (block < count) fetch(block);
     copies_commit();
   }
-  // Main loop: wait for a stage, refill the stage that was read before it, multiply.
+  // Main loop: wait for a stage, refill the stage that was read in the previous iteration,
+  // multiply.
   for (int block = 0; block < count; ++block) {
     copies_wait<C::stages - 2>();
     __syncthreads();

@@ -1,4 +1,5 @@
-// The simplest kernel: one thread computes one element of C, straight from device memory.
+// The simplest kernel of matrix products: one thread computes one element of C, straight from
+// device memory.
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/simple/strided.cuh"

@@ -1,6 +1,6 @@
-// Multiplies in fp32 without tensor cores. A block computes a tile of C, a warp 64 rows of the
-// tile, a thread 8 rows by 8 or 16 columns. Copies of the next stage, and loads of the next
-// operands into registers, overlap the arithmetic.
+// Multiplies in fp32 without tensor cores. A block computes a tile of C, a warp computes 64 rows of
+// the tile, and a thread computes 8 rows by 8 or 16 columns. The arithmetic overlaps copies of the
+// next stage and loads of the next operands into registers.
 #include "kernels/gemm/simple/register_tiles.cuh"
 
 namespace convoy::kernels::gemm {
@@ -29,8 +29,8 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Returns the expected microseconds. Blocks run in waves, and a wave takes the time of all blocks
-// of a multiprocessor, which does 128 multiply-adds per cycle.
+// Returns the expected microseconds. Blocks run in waves. A wave takes the time of all
+// multiply-adds of a multiprocessor's blocks, at 128 per cycle.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;

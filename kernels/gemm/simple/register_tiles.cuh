@@ -1,10 +1,11 @@
-// The register_tiles kernel. The type of an operand has a Carrier, which copies the operand to
+// The register_tiles kernel. Each operand type names a Carrier, a class that copies the operand to
 // shared memory, one pipeline stage after the other. Device code.
 //
-// In shared memory a stage of each operand is [depth][extent + 4], with m or n contiguous. `extent`
-// counts rows of A or columns of B, and `depth` values of k. If k is contiguous in device memory,
-// 4-byte copies transpose the operand. A warp then reads eight values of k of four rows, to use
-// whole sectors of device memory. Padding avoids bank conflicts.
+// In shared memory, a stage of an operand is [depth][extent + 4], with m or n contiguous. `extent`
+// is a number of rows of A or columns of B, and `depth` is a number of values of k. The 4 elements
+// of padding avoid bank conflicts. If k is contiguous in device memory, 4-byte copies transpose the
+// operand. A warp then reads eight values of k in four rows, so that it uses whole sectors of
+// device memory.
 #pragma once
 
 #include <tuple>
@@ -48,7 +49,7 @@ class PlaneCarrier {
     left_ = left < 0 ? 0 : left > extent ? extent : int(left);
   }
 
-  // Starts copies of the next `depth` values of k to `to`. Elements outside the matrix become zero.
+  // Starts to copy the next `depth` values of k to `to`. Elements outside the matrix become zero.
   __device__ void fetch(float* to) {
     const bool whole = k_ + depth <= k_end_, inside = first_ + extent <= operand_.extent;
     const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;
@@ -86,7 +87,8 @@ class PlaneCarrier {
 
  private:
   static constexpr int kPitch = extent + 4;
-  // How many threads share a line. A line is a stored row of the matrix in device memory.
+  // The number of threads that copy one line. A line is a stored row of the matrix in device
+  // memory.
   static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;
   static constexpr int kLinesAtOnce = threads / kPerLine;
   static constexpr int kCount = (k_contiguous ? extent : depth) / kLinesAtOnce;
@@ -113,12 +115,12 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  // How many rows (A) or columns (B) the matrix has from this thread's first one on.
+  // The number of rows (A) or columns (B) from this thread's first one to the end of the matrix.
   int left_;
 };
 
-// A plain matrix as an operand. Each operand type has a Carrier, which copies the next values of k
-// to shared memory for each stage of the pipeline.
+// A plain matrix as an operand. Its Carrier copies the next values of k to shared memory for each
+// pipeline stage.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -130,8 +132,8 @@ struct PlaneOperand {
   bool vectors;         // 16-byte copies are possible
 };
 
-// A thread's operands for one value of k: eight rows (two runs of four, 32 apart), and runs of four
-// columns, 16 apart.
+// A thread's operands for one value of k. Its eight rows are two runs of four, 32 rows apart. Its
+// columns are runs of four, 16 columns apart.
 template <int columns>
 struct Fragment {
   float a[8], b[columns];
@@ -147,9 +149,9 @@ struct Fragment {
 
 template <int columns>
 __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragment<columns>& fragment) {
-  // The loop goes through the columns forth in one row and back in the next. So a product uses an
-  // operand of the product before it, which avoids register bank conflicts and gains a tenth of the
-  // rate.
+  // Even rows go through the columns forwards, odd rows backwards. So each product shares an
+  // operand with the product before it. This avoids register bank conflicts and makes the loop a
+  // tenth faster.
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll

@@ -1,6 +1,6 @@
 // Code that the two simplest families, elementwise and shared_tiles, have in common. An operand has
-// a stride for its rows and one for its columns, so that one kernel serves matrices that are
-// transposed or not. Both families compute tf32 problems in plain fp32.
+// a stride for its rows and one for its columns, so that the same kernel serves plain and
+// transposed matrices. Both families compute tf32 problems in plain fp32.
 #pragma once
 
 #include <cuda_bf16.h>

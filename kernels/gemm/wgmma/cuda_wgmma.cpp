@@ -29,13 +29,13 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + finish;
 }
 
-// A pipeline stage takes the time of its products or, in small tiles, of its transfer from L2. The
-// work items (Schedule) take the time of all their stages; with_memory() combines it with the time
-// of the memory traffic. The constants are fitted to 8,400 timings on an H200
+// A pipeline stage takes the time of its products or, in small tiles, of its transfer from L2. A
+// work item (Schedule) takes the time of all its stages. with_memory() combines the time of all
+// work items with that of the memory traffic. The constants are fitted to 8,400 timings on an H200
 // (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  // For each tile, the measured cycles that a stage's products take per 32 elements of the tile.
+  // For each tile: measured cycles of a stage's products, per 32 elements of the tile.
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
                                   1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
@@ -46,7 +46,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double area = double(tile.rows) * tile.columns;
   const int taps = depth_taps(tile);
   const double columns = tile.taps > taps ? 64 : double(tile.columns) * taps / tile.cluster;
-  // TMA needs 8 more cycles for each row of 128 bytes that lies outside the tensor.
+  // TMA takes 8 more cycles for each row of 128 bytes that lies outside the tensor.
   const double outside =
       tile.taps > taps ? 0 : columns - columns * double(problem.n) / (schedule.n_tiles() * tile.columns);
   const double load = (windows ? 2.06 : 1.57) * (tile.rows + columns) + 8 * outside;
@@ -62,13 +62,13 @@ namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));
 
-// An operand as the kernels read it. It is a copy (repacked) if TMA cannot read the original,
-// because its pitch is no multiple of 16 bytes, or if tf32 needs k contiguous.
+// An operand as the kernels read it. It is a copy (`repacked`) in two cases: if its pitch is no
+// multiple of 16 bytes, so that TMA cannot read the original, and if tf32 needs k contiguous.
 struct Operand {
-  bool mn_major = false;  // m or n, not k, is contiguous in what the kernel reads
+  bool mn_major = false;  // in what the kernel reads, m or n is contiguous, and not k
   bool repacked = false;
   bool transposed = false;                        // repacking transposes it
-  std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of what the kernel reads
+  std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of the matrix that the kernel reads
 };
 
 Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {
@@ -90,9 +90,9 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Returns whether the kernel stores raw sums, from which another kernel computes C: if k is split,
-// if C's old values are needed, or if rows of C are no multiples of 16 bytes, which TMA cannot
-// store.
+// Returns whether the kernel stores raw sums, from which another kernel computes C. That is so if k
+// is split, if C's old values are needed, or if rows of C are no multiples of 16 bytes (TMA cannot
+// store such rows).
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
@@ -153,7 +153,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-// Returns the arguments of a launch, without its schedule.
+// Returns the arguments of a launch, except its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
                   const Workspace& workspace, const MapMaker& maps) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;

@@ -1,11 +1,10 @@
 // Computes column sums of C for batch norm while C is in shared memory, in TMA boxes of 64 rows by
-// 128 bytes (sm90_staging.cuh). A column gets two sums: the sum of its elements, and the sum of
-// their products with the elements of another box. The other box may be the same box; then these
-// are squares.
+// 128 bytes (sm90_staging.cuh). A column gets two sums: of its elements, and of the products of its
+// elements with those of a second box. If the second box is the same box, the products are squares.
 //
 // A consumer warpgroup keeps the sums in registers as long as its tiles are in the same columns of
-// C, then adds them to its own slot in device memory. The order of additions is fixed, so every run
-// gives the same bits. Device code, sm_90a only.
+// C. Then it adds them to its own slot in device memory. The order of additions is fixed, so every
+// run gives the same bits. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -42,8 +41,8 @@ class ColumnSums {
     }
   }
 
-  // Adds a box, whose first element is at column `chunk` * kWidth of the tile and at row `row` of
-  // C. Set `squares` if `other` is the same box.
+  // Adds a box. The box begins at column `chunk` * kWidth of the tile and at row `row` of C. Set
+  // `squares` if `other` is the same box.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -51,7 +50,7 @@ class ColumnSums {
                         : add_rows<squares, false>(chunk, box, other, row);
   }
 
-  // Adds the sums to the slot. Call this after the last tile.
+  // Adds the sums in registers to the slot. Call this after the last tile.
   __device__ void flush() {
     if constexpr (enabled) {
       const int end = min(n_, column_ + Config::columns);
@@ -60,7 +59,7 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // Only this lane adds to the element. It uses an atomic operation because it then need not
+        // No other lane adds to this element. The operation is atomic only because it then need not
         // wait for the old value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
@@ -70,7 +69,7 @@ class ColumnSums {
 
  private:
   static constexpr bool kHalves = Config::element_bytes == 2;  // true for bf16, false for f32
-  // The number of columns of a box. Each of the four warps adds up a quarter of them.
+  // The number of columns of a box. Each of the four warps sums a quarter of them.
   static constexpr int kWidth = Config::box_columns;
 
   template <bool squares, bool all_count>
@@ -80,15 +79,15 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // Returns the tile's column to which sums_[sum] belongs.
+  // Returns to which column of the tile sums_[sum] belongs.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // Adds up a box of bf16 on tensor cores, by a matrix product. The rows of its left factor are
-  // columns of the other box, and rows of ones. Its right factor is the box. So the sums of
-  // products are on the diagonal of the result, and the plain sums in its last rows.
+  // Adds up a box of bf16 on tensor cores, by one matrix product. The right factor is the box. The
+  // rows of the left factor are columns of the second box, and then rows of ones. So the sums of
+  // products are on the diagonal of the result, and the plain sums are in its last rows.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -119,13 +118,14 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }
-  // Returns a mask for a word with elements of rows `row` and `row` + 1: ones for rows that count.
+  // Returns a mask for a word that holds elements of rows `row` and `row` + 1. Its bits are ones
+  // for rows that count.
   __device__ Word rows_that_count(int row) const {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // Adds up a box of f32. Four lanes share a column, and each takes two of every eight rows, which
-  // avoids bank conflicts.
+  // Adds up a box of f32. Four lanes add up a column together. Each lane reads two of every eight
+  // rows, which avoids bank conflicts.
   template <bool squares, bool all_count>
   __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     const int unit = warp_ * 2 + lane_ % 8 / 4;

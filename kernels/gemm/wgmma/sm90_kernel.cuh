@@ -1,14 +1,14 @@
 // The wgmma kernel is persistent: each block computes many tiles. A producer warpgroup fills a ring
-// of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply what the stages
-// hold. The Loader decides what this is: parts of two matrices (gemm), or im2col columns and
-// filters (convolution). The Store writes the sums. If the Store reads tensors, they come through
-// the ring, too. The structure follows CUTLASS's warp-specialised kernels. Device code, sm_90a
-// only.
+// of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply the operands in
+// the stages. The Loader chooses the operands: parts of two matrices (gemm), or im2col columns and
+// filters (convolution). The Store finishes and stores the sums. If it reads further tensors, the
+// producer loads them into the ring, too. The structure follows CUTLASS's warp-specialised kernels.
+// Device code, sm_90a only.
 //
-// Consumer warpgroups are cooperative (they share a tile, half of its rows each) or in ping_pong
-// (they take tiles in turn, so that one stores while the other multiplies). The two blocks of a
-// cluster compute tiles one above the other; each loads half of their common B and multicasts it to
-// both.
+// Consumer warpgroups are cooperative (each computes half of the rows of every tile) or in
+// ping_pong (they compute alternate tiles, so that one stores while the other multiplies). The two
+// blocks of a cluster compute tiles one above the other. Both need the same B, so each block loads
+// half of it and multicasts that half to both.
 #pragma once
 
 #include "kernels/gemm/wgmma/sm90_launch.h"
@@ -26,21 +26,22 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // Values of k in a stage: one row of the 128-byte swizzle.
+  // A stage has as many values of k as fill a row of 128 bytes (TMA's 128-byte swizzle).
   static constexpr int depth = 128 / element_bytes;
   static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
-  // Tiles of 64 columns exchange A and B (swapped), and so compute C transposed. One product of 64
-  // x `rows` elements reads less shared memory than several products of 64 x 64.
+  // Tiles of 64 columns exchange A and B (`swapped`), and so compute C transposed. One product of
+  // 64 x `rows` elements reads less shared memory than several products of 64 x 64 elements.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // How many TMA boxes B has if n is contiguous. The last box may be half used.
+  // The number of TMA boxes of B if n is contiguous. The last box may be only half used.
   static constexpr int column_boxes = (columns + 63) / 64;
-  // If several taps of a filter's row share one TMA box of pixels (Sm90Tile::taps), each tap starts
-  // one row of the box further. In gradients of weights these taps are columns of B. Else the B of
-  // each tap is a stage of a second ring (TapRing).
+  // Several taps of a filter's row may share one TMA box of pixels (Sm90Tile::taps). Each tap then
+  // reads the box from one row further on than the tap before it. In gradients of weights these
+  // taps are columns of B. In other products, the B of each tap is a stage of a second ring
+  // (TapRing).
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -53,13 +54,13 @@ struct TileConfig {
                        b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
-  // A staged box is a TMA box of C in shared memory, before it is stored: 64 rows of 128 bytes.
+  // A staged box is a TMA box of C (64 rows of 128 bytes) in shared memory, before TMA stores it.
   static constexpr int staging_bytes = 64 * 128;
   static constexpr int box_columns = 128 / element_bytes;
   // Each consumer warpgroup has two staged boxes.
   static constexpr int store_bytes = 2 * 2 * staging_bytes;
   static constexpr int barrier_bytes = 256;
-  // A block may have 227 KiB of shared memory. Aligning the stages takes up to 1024 bytes of it.
+  // A block may have 227 KiB of shared memory, of which aligning the stages takes up to 1024 bytes.
   static constexpr int limit = 227 * 1024 - 1024;
   static constexpr int room = limit - store_bytes - barrier_bytes;
   static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
@@ -67,8 +68,9 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // With 160 registers per thread, a block of comm's copy_all_reduce.cu fits on the multiprocessor,
-  // too; with 168 it does not. Later the producer gives most of its registers to the consumers.
+  // With 160 registers per thread, a block of comm's copy_all_reduce.cu fits on the multiprocessor
+  // next to a block of this kernel; with 168 it would not. When the kernel runs, the producer gives
+  // most of its registers to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -78,7 +80,7 @@ struct TileConfig {
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
-// A position in the ring of pipeline stages.
+// A position in the ring of pipeline stages. `parity` changes on each round.
 template <int stages>
 struct RingPosition {
   int stage = 0;
@@ -96,8 +98,8 @@ struct RingPosition {
   }
 };
 
-// Tells every block of the cluster that this warp has read the stage. When all warps have done so,
-// the stage may be refilled.
+// Tells every block of the cluster that this warp has read the stage. The stage may be refilled
+// when all warps have done so.
 template <int cluster>
 __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   if constexpr (cluster == 1) {
@@ -107,12 +109,12 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   }
 }
 
-// The ring of pipeline stages, with the position of the producer or of a consumer warpgroup in it.
+// The ring of pipeline stages. `position` is that of the producer, or of one consumer warpgroup.
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  // Two barriers for each stage. `full` completes when the stage's bytes have come. `empty`
-  // completes when all warps have read the stage.
+  // Two barriers for each stage. A phase of `full` ends when the stage's bytes have arrived. A
+  // phase of `empty` ends when all warps have read the stage.
   std::uint64_t *full, *empty;
   RingPosition<count> position;
 
@@ -125,26 +127,28 @@ struct StageRing {
   }
   __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
-  // The producer calls this to wait until the stage is free, and to announce the bytes to come.
+  // The producer calls this: it waits until the stage is free, and announces how many bytes will
+  // arrive.
   __device__ void claim(int bytes) const {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // A consumer calls wait() for the bytes of the stage, and release() when its warp has read them.
+  // wait() waits until the bytes of the stage have arrived. A consumer calls release() when its
+  // warp has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps share pixels (Sm90Tile::taps). A stage holds one tap. If `resident` is set,
-// all of B fits into the ring, so it is loaded once and serves all work items.
+// The ring of B for tiles whose taps share pixels (Sm90Tile::taps). A stage holds one tap. If
+// `resident` is set, all of B fits into the ring, and is loaded only once for all work items.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
 };
 
-// Loads pipeline stages of two plain matrices. A loader serves one work item (Schedule), stage
-// after stage.
+// Loads pipeline stages of two plain matrices. A loader loads all stages of one work item
+// (Schedule).
 template <class Config>
 class MatrixLoader {
  public:
@@ -186,7 +190,7 @@ class MatrixLoader {
   }
 
  private:
-  // The width in elements and the bytes of a TMA box if k is not contiguous.
+  // The width in elements, and the bytes, of a TMA box of an operand whose k is not contiguous.
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)
@@ -204,8 +208,8 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// Multiplies one stage, or one tap of a stage. Elements beyond the operands' end are zeros and are
-// multiplied, too, because a jump between wgmma instructions costs up to half of the rate.
+// Multiplies one stage, or one tap of a stage. Zeros beyond the end of the operands are multiplied,
+// too, because a jump between wgmma instructions costs up to half of the rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {
@@ -267,9 +271,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    // Pass the turn only when the operands of the epilogue have come. Else the other consumer
-    // warpgroup, which skips the stages of these operands, could take an old phase of the barriers
-    // for a new one.
+    // Let the other consumer warpgroup multiply only after the operands of this epilogue have
+    // arrived. Otherwise that warpgroup, which skips the stages of these operands, could mistake an
+    // old phase of the barriers for a new one.
     output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
@@ -278,10 +282,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
   if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
 }
 
-// Calls work(member, block, blocks) for each share of the work that this block computes. A share is
-// the work that one block would have in a launch for one member alone (Members,
-// kernels/device/kernel.h). So a member's sums have the same order in every launch. With clusters,
-// "block" means a cluster.
+// Calls work(member, block, blocks) for each share of work of this block. A share is what one block
+// would compute in a launch for a single member (Members, kernels/device/kernel.h). So the sums of
+// a member are added in the same order in every launch. With clusters, "block" means a cluster.
 template <bool several, class Work>
 __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const Work& work) {
   const int first = int(blockIdx.x) / cluster, step = int(gridDim.x) / cluster;
@@ -294,8 +297,8 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
 }
 
 // Multiplies the work items of one member or, with `several`, of several members (Members,
-// kernels/device/kernel.h). A kernel for one member lacks the code that moves pointers to another
-// member's memory, because loading that code makes a short step 3 % longer.
+// kernels/device/kernel.h). The kernel for one member lacks the code that moves pointers to another
+// member's memory, because fetching that code makes a short step 3 % longer.
 template <class Config, class Loader, class Store, bool several>
 __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
                                                             typename Loader::Parameters loader,
@@ -310,7 +313,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
-  // In ping_pong, the two consumer warpgroups take turns by these barriers.
+  // In ping_pong, these barriers make the two consumer warpgroups alternate.
   std::uint64_t* turns = ring.empty + Config::stages;
   TapRing<Config> taps{
       {of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},

@@ -19,7 +19,7 @@ using Sm90Config = TileConfig<
     kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
 // Starts a kernel in clusters of `cluster` blocks along x. The kernel may begin before the previous
-// one has ended (programmatic dependent launch).
+// kernel has ended (programmatic dependent launch).
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
 void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, const Arguments&... arguments) {
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
@@ -58,8 +58,8 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
   }
 }
 
-// Calls start() with the tile's number as a compile-time constant. `tiles` is kSm90Tiles or
-// kMnMajorTiles.
+// Calls start() with `number` as a compile-time constant. `number` is an index in `tiles`, which is
+// kSm90Tiles or kMnMajorTiles.
 template <const auto& tiles, class Start>
 void with_tile(int number, const Start& start) {
   [&]<int... tile>(std::integer_sequence<int, tile...>) {

@@ -14,13 +14,13 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape. In names, p stands for ping-pong (sm90_kernel.cuh), t for several taps, and r for
-// an operand that is read into registers (sm90_mn_major.h).
+// A tile shape. In names, p stands for ping-pong (sm90_kernel.cuh), t for taps that share pixels,
+// and r for an operand that is read into registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  // How many taps of a filter's row share the pixels of a pipeline stage.
+  // The number of taps of a filter's row that share the pixels of a pipeline stage.
   int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
@@ -32,12 +32,12 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Returns how many taps of a filter's row the consumers multiply, one after the other, with the
-// pixels of a stage. The number is 1 in tiles for gradients of weights, where each tap has 64
+// Returns how many taps of a filter's row the consumers multiply with the pixels of a stage, one
+// tap after the other. In tiles for gradients of weights the number is 1: there, each tap has 64
 // columns of the tile instead.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Returns whether the number of columns is no multiple of 64, to suit layers with as many filters.
-// In bf16 the last TMA box of a row of the tile is then half used.
+// Returns whether the number of columns is no multiple of 64. Such tiles suit layers with that
+// number of filters. In bf16, the last TMA box of each row of the tile is only half used.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
@@ -49,8 +49,8 @@ constexpr bool suits_products(const Sm90Tile& tile) {
 }
 
 // Deals out work items. A work item is a tile and a range of k (a split). A band is a few rows of
-// tiles, whose operands fit into L2. Items go through a band column by column, then through the
-// next band. After the last band, they begin again with the next split of k.
+// tiles, whose operands fit into L2. The order goes through a band column by column, then through
+// the next band. After the last band, it begins again with the next split of k.
 class Schedule {
  public:
   struct WorkItem {
@@ -58,8 +58,8 @@ class Schedule {
   };
 
   Schedule() = default;
-  // `m_tiles` and `band` count clusters, whose blocks compute tiles one above the other. Without
-  // tiles there are no work items.
+  // `m_tiles` and `band` count clusters. The blocks of a cluster compute tiles one above the other.
+  // If there are no tiles, there are no work items.
   Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
       : m_tiles_(m_tiles),
         n_tiles_(n_tiles),
@@ -97,29 +97,31 @@ class Schedule {
 
   int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
   cuda::Divider tiles_, band_tiles_, band_, last_height_;
-  // The first longer_splits_ splits have one more block of k than the others.
+  // The first longer_splits_ splits have one block of k more than the other splits.
   int split_blocks_ = 0, longer_splits_ = 0;
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Returns the expected microseconds of a product that moves `bytes`. With `has_partials`, another
-// kernel adds partial sums. With `windows`, an operand is read through an im2col map
-// (cuda_tensor_map.h).
+// Returns the expected microseconds of a product that moves `bytes` bytes. With `has_partials`,
+// this includes another kernel that adds up partial sums. With `windows`, an operand is read
+// through an im2col map (cuda_tensor_map.h).
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
 // Returns the expected microseconds of a product: the longer of its arithmetic (`compute`) and its
-// memory traffic, plus a small part of the shorter, plus the time to add partial sums.
+// memory traffic, plus a small fraction of the shorter one, plus the time for adding up partial
+// sums.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles per microsecond
-// Bytes read and written by a copy, per microsecond.
+// Bytes that a copy reads and writes, per microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
-// Work of a kernel in addition to storing C: column sums of C and of its squares, or a mask. Each
-// variant is a kernel of its own, because more code would slow down the plain kernel.
+// Work that a kernel does in addition to storing C: `sums` computes column sums of C and of its
+// squares, and `mask` applies a mask. Each is compiled as a separate kernel, because the additional
+// code would slow down the plain kernel.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The shares of work in a launch (for_each_share): `blocks` for each of `members` members.
+// The shares of work in a launch (for_each_share): `blocks` shares for each member.
 struct Shares {
   int blocks, members;
 };
@@ -137,7 +139,7 @@ struct Sm90Call {
   Members members;
 };
 
-// Starts the kernel. Extra::sums needs k contiguous in both operands and C in bf16.
+// Starts the kernel. Extra::sums requires k contiguous in both operands, and C in bf16.
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 

@@ -3,9 +3,9 @@
 // side x and a shorter side y. TMA loads stages of 32 values of k. Two warps transpose the boxes of
 // y in place. Two warpgroups read x into registers and multiply. Device code, sm_90a only.
 //
-// A sum may take its values of k in any order, if x and y have them in the same order. The orders
-// are chosen so that accesses to shared memory are wide and have no bank conflicts, and so that a
-// lane has neighbours of a row of C.
+// The values of k may be summed in any order, as long as x and y have the same order. The order is
+// chosen so that accesses to shared memory are wide and have no bank conflicts, and so that a lane
+// gets neighbouring elements of a row of C.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
@@ -21,10 +21,10 @@ struct MnMajorConfig {
                        y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
   static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
   static constexpr int turners = 2, consumer_warps = 8;
-  // For the loaders, x is A, even if it is B of the product.
+  // The loaders load x as their A, even if x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  // How many blocks of 64 rows of x a consumer warpgroup multiplies.
+  // The number of 64-row blocks of x that a consumer warpgroup multiplies.
   static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // how many neighbouring rows of x a lane holds
   static constexpr int warp_x = 8 * run;
@@ -41,9 +41,9 @@ struct MnMajorConfig {
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Transposes a box of y, [32 of k][32 columns], so that a row has all k of one column. Within a
-// row, k is in the order in which lanes read x. Columns are permuted so that a lane's accumulators
-// are four neighbouring columns.
+// Transposes a box of y, [32 of k][32 columns], so that a row has all k of one column. In a row, k
+// has the order in which lanes read x. Columns are permuted so that the accumulators of a lane
+// belong to four neighbouring columns.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
   const int chunk = lane % 8;  // the 16 bytes that this lane writes of each transposed row
   const int mixed = (chunk * 2 & 7) | chunk / 4;
@@ -70,11 +70,12 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// A lane's part of x for one step: two rows of each 64-row block, at two values of k.
+// The values of x that a lane passes to one instruction: two rows of each 64-row block, at two
+// values of k.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
-// Reads a lane's part of x for one step, from byte `from` of the stage on.
+// Reads a lane's values of x for one instruction, from byte `from` of the stage on.
 template <int row_blocks>
 __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::uint8_t* stage, int from) {
   using Run = std::conditional_t<row_blocks == 2, uint4, uint2>;
@@ -86,7 +87,7 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Makes the compiler believe that the registers change here, so that it does not reuse them while a
+// Makes the compiler assume that these registers change here. Otherwise it might reuse them while a
 // product still reads them.
 template <int row_blocks>
 __device__ inline void keep(Fragments<row_blocks>& words) {
@@ -101,8 +102,8 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item (Schedule). A step is one instruction, with 8 values of k. While the
-// products of a step run, x is read for the steps that follow.
+// Multiplies one work item (Schedule). A step is one instruction and has 8 values of k. While the
+// products of a step run, x is read for later steps.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -137,7 +138,8 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   release_stage<1>(empty + previous, lane);
 }
 
-// Stores a lane's sums. `x` is its first row of x, `y` its first column of y.
+// Stores a lane's sums. `x` and `y` are the first positions of the lane along the tile's sides x
+// and y.
 template <class Config, class Target>
 __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Target& target, int x, int y) {
   const auto at = [&](int i, int four, int j) {
@@ -164,8 +166,8 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Multiplies all work items (Schedule). Loader is one of the loaders of wgmma_kernel, and its A is
-// x. Result stores the sums of each split.
+// Multiplies all work items (Schedule). Loader is one of the loaders of wgmma_kernel; its A is the
+// side x of the tile. Result stores the sums of each split.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -217,7 +219,8 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
         }
       }
     } else if (warp > 0 && warp <= Config::turners) {
-      // Transposing warps: wait for a stage, transpose its y in place, hand it to the consumers.
+      // Transposing warps: wait for a stage, transpose its y in place, tell the consumers that it
+      // is ready.
       for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
         const Schedule::WorkItem item = schedule.at(index);
         for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {

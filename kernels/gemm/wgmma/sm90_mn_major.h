@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// The tiles for tf32 operands whose k is not contiguous. Plan::tile numbers them after those of
-// kSm90Tiles. A tile has a longer side x and a shorter side y, and either side can be m.
+// The tiles for tf32 operands whose k is not contiguous. Plan::tile counts them after the tiles of
+// kSm90Tiles. A tile has a longer side x and a shorter side y. Either side can be m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
@@ -21,18 +21,18 @@ inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
 constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
 // Returns whether the plans of a problem use these tiles. Rows of the operands must start at
-// multiples of 16 bytes; else both operands are transposed first and use kSm90Tiles.
+// multiples of 16 bytes. Otherwise both operands are transposed first, for tiles of kSm90Tiles.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Returns the expected microseconds of a product that moves `bytes`. With `has_partials`, another
-// kernel adds partial sums.
+// Returns the expected microseconds of a product that moves `bytes` bytes. With `has_partials`,
+// this includes another kernel that adds up partial sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
 // Stores the results of a plain product: Whole stores elements of C, and Partial stores raw sums.
-// Each has a kernel of its own, because one kernel for both took 15 microseconds longer.
+// Each is compiled into a separate kernel, because one kernel for both took 15 microseconds longer.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;

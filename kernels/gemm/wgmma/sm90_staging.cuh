@@ -1,6 +1,6 @@
-// Stages accumulators of the wgmma kernels: writes them to a TMA box in shared memory, 64 rows of
-// 128 bytes in the swizzle in which TMA stores them. Each warp of a consumer warpgroup writes 16 of
-// the rows. If A and B are exchanged (Config::swapped), accumulators hold C transposed, and each
+// Stages accumulators of the wgmma kernels: writes them to a TMA box in shared memory. A box has 64
+// rows of 128 bytes, in the swizzle that TMA expects. Each warp of a consumer warpgroup writes 16
+// of the rows. If A and B are exchanged (Config::swapped), accumulators hold C transposed, and each
 // warp writes 16 of the columns. Device code, sm_90a only.
 #pragma once
 
@@ -17,7 +17,7 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-// Stages bf16, 16 columns (a pair of 8x8 matrices side by side) at a time.
+// Writes accumulators to a box as bf16. A pair is two 8x8 matrices side by side, or 16 columns.
 template <int pairs>
 __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int row = warp * 16 + lane % 16;
@@ -31,7 +31,8 @@ __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer,
   }
 }
 
-// Stages bf16 if A and B are exchanged. The store instruction transposes the accumulators.
+// Writes accumulators to a box as bf16, for exchanged A and B. The stmatrix instruction transposes
+// them.
 __device__ inline void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int unit = warp * 2 + lane / 8 % 2, row = lane / 16 * 8 + lane % 8;
   const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
@@ -53,7 +54,7 @@ __device__ inline void stage_swapped_f32(const float* sums, std::uint8_t* buffer
   }
 }
 
-// Stages 32 columns of f32.
+// Writes accumulators to a box as f32, in 32 columns.
 __device__ inline void stage_f32(const float* sums, std::uint8_t* buffer, int warp, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

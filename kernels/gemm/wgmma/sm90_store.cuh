@@ -1,8 +1,8 @@
 // The epilogue of the wgmma kernels. It scales the accumulators, adds the bias, applies the ReLU,
-// stages the result in shared memory as TMA boxes of 64 rows by 128 bytes, and lets TMA store them.
-// If TMA cannot store C, or C's old values are needed, it stores raw fp32 sums, from which another
-// kernel computes C. Column sums are sums of the staged, rounded values. Threads apply a mask, and
-// then store the box instead of TMA. Device code, sm_90a only.
+// stages the result in shared memory as TMA boxes of 64 rows by 128 bytes, and lets TMA store the
+// boxes. If TMA cannot store C, or if C's old values are needed, the epilogue stores raw fp32 sums,
+// from which another kernel computes C. Column sums are computed from the staged, rounded values.
+// With a mask, threads apply it and store the box, and TMA does not. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,16 +14,16 @@
 
 namespace convoy::kernels::gemm {
 
-// Says where in C a staged box belongs, for a plain matrix. Convolutions have placements of their
-// own.
+// Says where a staged box of a plain matrix belongs in C. Convolutions have other placements.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
   // Returns how many of `m` rows count in column sums: all of them.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
-  // True if the tile has gap rows, which belong to no output and which TMA would store, so threads
-  // store the box. The placement then also has first_gap(row), next_gap() and element_row(row).
+  // True if the tile has gap rows, which belong to no output. TMA would store these rows, so
+  // threads store the box instead. The placement then also has first_gap(row), next_gap() and
+  // element_row(row).
   static constexpr bool has_gaps = false;
 };
 
@@ -61,7 +61,7 @@ class TileStore {
         column_sums_(moved(parameters.sum_slots), block, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
-  // Returns how many pipeline stages of tensors this Store reads per work item: none.
+  // Returns how many pipeline stages per work item this Store reads tensors from: none.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p, int member) {
     sm90::prefetch_tensor_map(sm90::map_of(p.c, p.c_of_others, member));
@@ -100,13 +100,13 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
-  // Threads, not TMA, store the box.
+  // True if threads, and not TMA, store the box.
   static constexpr bool copied = with_mask || Placement::has_gaps;
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
-  using Mask = uint4[4];  // a thread's part of the mask of a box
+  using Mask = uint4[4];  // the words of a box's mask that one thread reads
 
-  // Returns the address in the memory of this Store's member (Members, kernels/device/kernel.h),
-  // for an address in the memory of member 0.
+  // Translates an address in the memory of member 0 to the memory of the member that this Store
+  // computes (Members, kernels/device/kernel.h).
   template <typename T>
   __device__ T* moved(T* pointer) const {
     return cuda::moved(pointer, offset_);
@@ -152,17 +152,17 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // With A and B exchanged, a warp's sums are 16 columns of all 64 rows of the row block,
-        // whatever the chunk. So alpha, bias and ReLU are applied to all of them once, in the first
-        // chunk.
+        // With A and B exchanged, the sums of a warp are 16 columns of all 64 rows, and the chunk
+        // only selects what is staged. So alpha, bias and ReLU are applied to all sums at once, in
+        // the first chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // This buffer is free, because thread 0 has waited before the last barrier until TMA had
-        // read it.
+        // Nothing uses this buffer any more, because thread 0 has waited before the last barrier
+        // until TMA had read it.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -191,23 +191,23 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        // Each warp adds up 16 columns of the box. In half a box, warps 2 and 3 have no columns.
+        // Each warp sums 16 columns of the box. In half a box, warps 2 and 3 have no columns.
         if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
 
-  // Returns whether this row of a tile is in C. Sets `row` to its row in C.
+  // Returns whether this row of a tile is in C. Changes `row` to the row of C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Sets gap rows (Placement::has_gaps) to zero before columns are summed. A warp clears the part
-  // of them that it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
+  // Sets gap rows (Placement::has_gaps) to zero before columns are summed. A warp clears only what
+  // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // How many 16-byte words of a row a warp has staged.
+    // The number of 16-byte words of each row that a warp has staged.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
@@ -218,9 +218,9 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(i, word, offset) for each 16-byte word of the box that this thread has and that is in
-  // C. `units` is the number of words in a row of the box. `offset` is the word's place in C in
-  // bytes.
+  // Calls use(i, word, offset) for each 16-byte word of the box that this thread stores and that
+  // lies in C. `units` is the number of words in a row of the box. `offset` is the byte of C at
+  // which the word belongs.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;

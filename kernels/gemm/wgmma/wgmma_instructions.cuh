@@ -1,8 +1,8 @@
 // wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T
 // + (accumulate ? D : 0) with fp32 accumulation (PTX ISA, "Asynchronous Warpgroup Level Matrix
-// Instructions"). Matrix descriptors name operands in shared memory; with tf32, A may be in
-// registers. tf32 needs k contiguous in shared memory and ignores the low 13 bits of each word.
-// Device code, sm_90a only.
+// Instructions"). Operands are in shared memory and are passed as matrix descriptors; with tf32, A
+// may be in registers. tf32 requires k contiguous in shared memory, and ignores the low 13 bits of
+// each word. Device code, sm_90a only.
 //
 // In lane l of warp w, d[4 j + 2 h + i] is the element of D in row 16 w + l / 4 + 8 h and column 8
 // j + 2 (l % 4) + i.
@@ -22,10 +22,10 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// Describes a tile of 128-byte rows in TMA's 128-byte swizzle, in boxes at multiples of 1024 bytes.
-// If k is contiguous, `stride_bytes` is the distance between groups of 8 rows. Else it is the
-// distance between groups of 8 values of k, and `leading_bytes` is the distance between groups of
-// 64 rows or columns.
+// Describes a tile of 128-byte rows in TMA's 128-byte swizzle. Boxes of the tile begin at multiples
+// of 1024 bytes. If k is contiguous, `stride_bytes` is the distance between groups of 8 rows.
+// Otherwise it is the distance between groups of 8 values of k, and `leading_bytes` is the distance
+// between groups of 64 rows or columns.
 __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
                                                   std::uint32_t stride_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
@@ -36,8 +36,8 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-// The accumulators, n / 2 in each lane: CONVOY_PLACES_… are their placeholders in the text of the
-// instruction, and CONVOY_ACC_… are the operands.
+// An instruction has n / 2 accumulators in each lane. CONVOY_PLACES_… are their placeholders in the
+// text of the instruction, and CONVOY_ACC_… are the operands.
 #define CONVOY_PLACES_32                                                 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -64,8 +64,9 @@ struct Wgmma;
 #define CONVOY_ACC_96 CONVOY_ACC_80, CONVOY_ACC8(80), CONVOY_ACC8(88)
 #define CONVOY_ACC_128 CONVOY_ACC_96, CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
 
-// The operands after the accumulators: descriptors a and b, `accumulate` and, for bf16, whether m
-// is contiguous in a, and n in b. The last five arguments are their placeholders in the text.
+// The operands after the accumulators are the descriptors a and b, `accumulate` and, for bf16, two
+// flags: whether m is contiguous in a, and n in b. The macro's last five arguments are their
+// placeholders in the text of the instruction.
 #define CONVOY_WGMMA_BF16(n, words, at_a, at_b, at_accumulate, at_a_major, at_b_major)              \
   template <bool a_mn_major, bool b_mn_major>                                                       \
   __device__ static void bf16(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
@@ -85,8 +86,8 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
-// Here A is in registers. Lane l has its rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows
-// at k = l % 4 + 4.
+// In this variant, A is in registers. Lane l passes rows l / 4 and l / 4 + 8 of A at k = l % 4, and
+// then the same rows at k = l % 4 + 4.
 #define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
   __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
                               int accumulate) {                                                     \
