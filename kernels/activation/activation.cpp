@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <stdexcept>
 
 namespace convoy::kernels {
 
 const char* name_of(ActivationKind kind) {
-  constexpr const char* kNames[kActivationKinds] = {"clip",       "leaky_relu", "sigmoid", "hard_sigmoid",
-                                                    "hard_swish", "silu",       "gelu",    "gelu_tanh"};
+  constexpr const char* kNames[kActivationKinds] = {
+      "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu", "gelu", "gelu_tanh", "affine"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -23,6 +24,9 @@ void require_activation(const char* operation, const ActivationProblem& p) {
   if (p.kind == ActivationKind::hard_sigmoid && !(p.slope > 0))
     throw std::invalid_argument(
         fmt::format("{}: hard_sigmoid with slope {}, expected more than 0", operation, p.slope));
+  if (p.kind == ActivationKind::affine && !(std::isfinite(p.slope) && std::isfinite(p.offset)))
+    throw std::invalid_argument(
+        fmt::format("{}: affine {} x + {}, expected finite numbers", operation, p.slope, p.offset));
 }
 
 }  // namespace convoy::kernels

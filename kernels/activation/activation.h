@@ -7,6 +7,7 @@
 //   silu          x sigmoid(x)
 //   gelu          x (1 + erf(x / sqrt(2))) / 2 (Hendrycks, Gimpel, 2016)
 //   gelu_tanh     x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
+//   affine        slope x + offset
 // The operations are
 //   activation_forward   {x} -> {y}            y may be x
 //   activation_backward  {x or y, dy} -> {dx}  dx may be either input
@@ -29,15 +30,16 @@ enum class ActivationKind : std::uint8_t {
   silu,
   gelu,
   gelu_tanh,
+  affine,
 };
-inline constexpr int kActivationKinds = 8;
+inline constexpr int kActivationKinds = 9;
 const char* name_of(ActivationKind kind);
 
 struct ActivationProblem {
   ActivationKind kind = ActivationKind::clip;
   float min = 0, max = 6;  // for clip; min < max, and either may be infinite
-  float slope = 0.01f;     // for leaky_relu, at least 0; for hard_sigmoid, above 0
-  float offset = 0.5f;     // for hard_sigmoid
+  float slope = 0.01f;     // for leaky_relu, at least 0; for hard_sigmoid, above 0; for affine, finite
+  float offset = 0.5f;     // for hard_sigmoid; for affine, finite
 };
 
 // Returns whether activation_backward takes y as its first input, not x.

@@ -85,6 +85,7 @@ CONVOY_FORMULA float value_of(const ActivationProblem& p, float x) {
   if constexpr (kind == K::silu) return x * sigmoid_of(x);
   if constexpr (kind == K::gelu) return x * normal_cdf(x);
   if constexpr (kind == K::gelu_tanh) return x * sigmoid_of(gelu_argument(x));
+  if constexpr (kind == K::affine) return p.slope * x + p.offset;
 }
 
 // Returns the derivative at x. `from` is y if activation_backward_reads_y(), else x.
@@ -112,6 +113,7 @@ CONVOY_FORMULA float derivative_of(const ActivationProblem& p, float from) {
     const float s = sigmoid_of(gelu_argument(x));
     return s * (1.0f + x * (1.0f - s) * (1.59576912f + 0.21406447f * x * x));
   }
+  if constexpr (kind == K::affine) return p.slope;
 }
 
 // Calls visit() with the kind as a compile-time constant.
@@ -133,8 +135,10 @@ auto with_kind(ActivationKind kind, Visit visit) {
       return visit(std::integral_constant<K, K::silu>{});
     case K::gelu:
       return visit(std::integral_constant<K, K::gelu>{});
-    default:
+    case K::gelu_tanh:
       return visit(std::integral_constant<K, K::gelu_tanh>{});
+    default:
+      return visit(std::integral_constant<K, K::affine>{});
   }
 }
 

@@ -36,6 +36,8 @@ double activation_value(const ActivationProblem& p, double x) {
       return x * normal_cdf(x);
     case K::gelu_tanh:
       return x * 0.5 * (1 + std::tanh(tanh_argument(x)));
+    case K::affine:
+      return p.slope * x + p.offset;
   }
   return x;
 }
@@ -63,6 +65,8 @@ double activation_derivative(const ActivationProblem& p, double x) {
       const double inner = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
       return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
     }
+    case K::affine:
+      return p.slope;
   }
   return 1;
 }

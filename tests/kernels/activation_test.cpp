@@ -27,6 +27,8 @@ const std::vector<ActivationProblem> kProblems = {
     {.kind = K::silu},
     {.kind = K::gelu},
     {.kind = K::gelu_tanh},
+    {.kind = K::affine, .slope = -0.75f, .offset = 0.5f},
+    {.kind = K::affine, .slope = 0, .offset = 2},
 };
 
 Case activation(const ActivationProblem& problem, Tensor x) {
@@ -129,7 +131,9 @@ TEST(Activation, RefusesParametersThatMakeNoSense) {
   for (const Backend backend : {Backend::reference, Backend::cpu})
     for (const ActivationProblem& problem : {ActivationProblem{.kind = K::clip, .min = 1, .max = 1},
                                              ActivationProblem{.kind = K::leaky_relu, .slope = -0.5f},
-                                             ActivationProblem{.kind = K::hard_sigmoid, .slope = 0}}) {
+                                             ActivationProblem{.kind = K::hard_sigmoid, .slope = 0},
+                                             ActivationProblem{.kind = K::affine, .slope = NAN},
+                                             ActivationProblem{.kind = K::affine, .offset = INFINITY}}) {
       KernelRequest request{{f32({2, 3})}, {f32({2, 3})}};
       EXPECT_THROW(activation_forward(backend, problem, request), std::invalid_argument) << name_of(backend);
     }

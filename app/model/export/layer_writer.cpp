@@ -202,6 +202,10 @@ void LayerWriter::write(const Activation& activation) {
     case ActivationKind::gelu:
     case ActivationKind::gelu_tanh:
       return write_gelu(f.kind == ActivationKind::gelu_tanh);
+    case ActivationKind::affine:
+      graph_.node("Mul", {input(), graph_.scalar(part("slope"), f.slope)}, part("scaled"));
+      graph_.node("Add", {part("scaled"), graph_.scalar(part("offset"), f.offset)}, output());
+      return;
   }
   throw std::logic_error("an activation that export does not know");
 }

@@ -1,28 +1,57 @@
-// Imports sums and products of tensors, and of a tensor and a constant.
+// Imports sums and products of tensors, and arithmetic of a tensor and a constant.
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "app/model/import/operations.h"
 
 namespace convoy::app::onnx_import {
 namespace {
 
-// Imports a sum or a product of a tensor and a constant, which is input `which`. The constant must
-// be `neutral` (0 or 1), so that nothing changes, or a weight with one value per channel.
-void give_with_constant(Importer& importer, const FileNode& node, std::size_t which, double neutral) {
+// Returns the function slope x + offset that the node applies to its other input if its input
+// `which` is this number.
+kernels::ActivationProblem affine_of(const FileNode& node, std::size_t which, double number) {
+  double slope = 1, offset = 0;
+  if (node.op == "Mul") {
+    slope = number;
+  } else if (node.op == "Div") {
+    if (which == 0) node.fail("divides a constant, which is not supported");
+    slope = 1 / number;
+  } else {
+    offset = node.op == "Sub" && which == 1 ? -number : number;
+    if (node.op == "Sub" && which == 0) slope = -1;
+  }
+  const kernels::ActivationProblem affine{.kind = kernels::ActivationKind::affine,
+                                          .slope = static_cast<float>(slope),
+                                          .offset = static_cast<float>(offset)};
+  if (!std::isfinite(affine.slope) || !std::isfinite(affine.offset))
+    node.fail(fmt::format("has the constant {}, which gives results that are not finite", number));
+  return affine;
+}
+
+// Imports an operation with a constant, which is input `which`: a number, or a weight of a sum or
+// product with one value per channel.
+void give_with_constant(Importer& importer, const FileNode& node, std::size_t which) {
   const Constant constant = importer.constant(node, which);
-  const bool is_sum = neutral == 0;
   FileNode turned = node;
   std::swap(turned.inputs[0], turned.inputs[1 - which]);
   const Value input = importer.activation(turned, 0);
   const bool is_weight = !constant.name.empty() &&
                          is_per_channel(constant, input.dims(), input.view.place_of(1)) &&
                          input.view.place_of(1) >= 0 && constant.size() == input.view.layer()[1];
-  if (constant.size() == 1 && constant.at(0) == neutral && !is_weight) return importer.give(node, input);
+  if (constant.size() == 1 && constant.dims.size() <= input.dims().size() && !is_weight) {
+    const kernels::ActivationProblem affine = affine_of(node, which, constant.at(0));
+    if (affine.slope == 1 && affine.offset == 0) return importer.give(node, input);
+    importer.give_elementwise(turned, Activation{affine});
+    return;
+  }
   if (!is_weight || (node.op != "Add" && node.op != "Mul"))
-    node.fail(fmt::format(
-        "has a constant of the shape {} with an image of {}; expected an initialiser with one value for each "
-        "channel. Normalisation of the images is the data set's: leave it out of the network",
-        to_string(constant.dims), to_string(input.dims())));
+    node.fail(
+        fmt::format("has a constant of the shape {} with an image of {}; expected a number, or for Add "
+                    "and Mul an initialiser with one value for each channel. Normalisation of the "
+                    "images is the data set's: leave it out of the network",
+                    to_string(constant.dims), to_string(input.dims())));
+  const bool is_sum = node.op == "Add";
   const LayerId layer = is_sum ? importer.give_elementwise(turned, Bias{})
                                : importer.give_elementwise(turned, Scale{}, &constant);
   importer.bind(node, layer, is_sum ? "bias" : "weight", constant);
@@ -53,27 +82,21 @@ void give_combined(Importer& importer, const FileNode& node, bool is_sum) {
   importer.give(node, {std::nullopt, layer, terms[0].view});
 }
 
-void import_arithmetic(Importer& importer, const FileNode& node, double neutral) {
-  for (std::size_t i = 0; i < node.inputs.size(); ++i)
-    if (node.inputs.size() == 2 && importer.is_constant(node, i))
-      return give_with_constant(importer, node, i, neutral);
+}  // namespace
+
+void import_arithmetic(Importer& importer, const FileNode& node) {
+  if (node.inputs.size() == 2)
+    for (const std::size_t which : {0u, 1u})
+      if (importer.is_constant(node, which)) return give_with_constant(importer, node, which);
   if (node.op == "Sub" || node.op == "Div" || node.inputs.size() < 2 ||
       (node.op == "Mul" && node.inputs.size() != 2))
     node.fail("is supported for a constant only");
-  give_combined(importer, node, neutral == 0);
+  give_combined(importer, node, node.op != "Mul");
 }
 
-}  // namespace
-
-void import_add(Importer& importer, const FileNode& node) { import_arithmetic(importer, node, 0); }
-void import_sub(Importer& importer, const FileNode& node) {
-  if (importer.is_constant(node, 0)) node.fail("subtracts from a constant, which is not supported");
-  import_arithmetic(importer, node, 0);
-}
-void import_mul(Importer& importer, const FileNode& node) { import_arithmetic(importer, node, 1); }
-void import_div(Importer& importer, const FileNode& node) {
-  if (importer.is_constant(node, 0)) node.fail("divides a constant, which is not supported");
-  import_arithmetic(importer, node, 1);
+void import_neg(Importer& importer, const FileNode& node) {
+  importer.give_elementwise(node,
+                            Activation{{.kind = kernels::ActivationKind::affine, .slope = -1, .offset = 0}});
 }
 
 }  // namespace convoy::app::onnx_import

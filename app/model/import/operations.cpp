@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> table{
-      {"Add", import_add, {}},
+      {"Add", import_arithmetic, {}},
       {"AveragePool",
        import_average_pool,
        {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"}},
@@ -21,7 +21,7 @@ const std::vector<Operation>& operations() {
       {"Clip", import_clip, {"max", "min"}},
       {"Concat", import_concat, {"axis"}},
       {"Conv", import_conv, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}},
-      {"Div", import_div, {}},
+      {"Div", import_arithmetic, {}},
       {"Dropout", import_dropout, {"ratio", "seed"}},
       {"Flatten", import_flatten, {"axis"}},
       {"Gather", import_gather, {"axis"}},
@@ -43,7 +43,8 @@ const std::vector<Operation>& operations() {
       {"MaxPool",
        import_max_pool,
        {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"}},
-      {"Mul", import_mul, {}},
+      {"Mul", import_arithmetic, {}},
+      {"Neg", import_neg, {}},
       {"PRelu", import_prelu, {}},
       {"Pad", import_pad, {"mode", "pads", "value"}},
       {"ReduceMax", import_reduce, {"axes", "keepdims"}},
@@ -57,8 +58,8 @@ const std::vector<Operation>& operations() {
       {"Softmax", import_softmax, {"axis"}},
       {"Split", import_split, {"axis", "num_outputs", "split"}},
       {"Squeeze", import_squeeze, {"axes"}},
-      {"Sub", import_sub, {}},
-      {"Sum", import_add, {}},
+      {"Sub", import_arithmetic, {}},
+      {"Sum", import_arithmetic, {}},
       {"Swish", import_activation, {"alpha"}},
       {"Transpose", import_transpose, {"perm"}},
       {"Unsqueeze", import_unsqueeze, {"axes"}},

@@ -60,11 +60,9 @@ void import_global_pool(Importer&, const FileNode&);
 void import_reduce(Importer&, const FileNode&);
 void import_pad(Importer&, const FileNode&);
 
-// Import sums and products of tensors and of constants.
-void import_add(Importer&, const FileNode&);
-void import_sub(Importer&, const FileNode&);
-void import_mul(Importer&, const FileNode&);
-void import_div(Importer&, const FileNode&);
+// Imports Add, Sub, Mul, Div and Sum of tensors and of a tensor and a constant.
+void import_arithmetic(Importer&, const FileNode&);
+void import_neg(Importer&, const FileNode&);
 
 // Import operations that move elements.
 void import_reshape(Importer&, const FileNode&);

@@ -21,6 +21,8 @@ std::string Activation::attributes() const {
   if (function.kind == ActivationKind::clip)
     return fmt::format("{} {} to {}", name, function.min, function.max);
   if (function.kind == ActivationKind::leaky_relu) return fmt::format("{} {}", name, function.slope);
+  if (function.kind == ActivationKind::affine)
+    return fmt::format("{} {} x + {}", name, function.slope, function.offset);
   return name;
 }
 

@@ -403,10 +403,38 @@ TEST_F(ImportedModel, RefusesAttributesThatItCannotFollow) {
   }
 }
 
+TEST_F(ImportedModel, ArithmeticWithANumberIsAffine) {
+  const auto function_of = [&](const char* op, bool number_first) {
+    maker = ModelMaker({2, 3, 8, 8});
+    maker.number("k", 4);
+    maker.node(op, number_first ? std::vector<std::string>{"k", "x"} : std::vector<std::string>{"x", "k"},
+               "y");
+    maker.classify("y", 3);
+    const auto function = std::get<Activation>(maker.network().layers()[1].op).function;
+    EXPECT_EQ(function.kind, kernels::ActivationKind::affine);
+    return std::pair(function.slope, function.offset);
+  };
+  for (const bool number_first : {false, true}) {
+    EXPECT_EQ(function_of("Add", number_first), std::pair(1.0f, 4.0f));
+    EXPECT_EQ(function_of("Mul", number_first), std::pair(4.0f, 0.0f));
+  }
+  EXPECT_EQ(function_of("Sub", false), std::pair(1.0f, -4.0f));
+  EXPECT_EQ(function_of("Sub", true), std::pair(-1.0f, 4.0f));
+  EXPECT_EQ(function_of("Div", false), std::pair(0.25f, 0.0f));
+}
+
 TEST_F(ImportedModel, RefusesConstantsThatAreNoWeights) {
-  maker.node("Mul", {"x", maker.number("half", 0.5f)}, "h");
-  maker.classify("h", 3);
-  expect_error_with("node the_h (Mul): has a constant of the shape scalar with an image of 2x3x8x8");
+  const auto expect_refused = [&](const char* op, std::vector<std::string> inputs, const std::string& error) {
+    maker.node(op, std::move(inputs), "y");
+    maker.classify("y", 3);
+    expect_error_with(std::string("node the_y (") + op + "): " + error);
+    maker = ModelMaker({2, 3, 8, 8});
+  };
+  expect_refused("Sub", {"x", maker.weight("means", {3, 1, 1})},
+                 "has a constant of the shape 3x1x1 with an image of 2x3x8x8; expected a number");
+  expect_refused("Div", {"x", maker.number("zero", 0)},
+                 "has the constant 0, which gives results that are not finite");
+  expect_refused("Div", {maker.number("one", 1), "x"}, "divides a constant, which is not supported");
 }
 
 TEST_F(ImportedModel, SaysHowToLeaveOutInceptionsTransform) {
