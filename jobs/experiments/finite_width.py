@@ -129,7 +129,7 @@ def slope_of(widths, values):
 
 
 def check_predictions(path, width):
-    """Compares the first seed's classes with those that `convoy predict` has named."""
+    """Compares the largest probabilities of the first seed with those that `convoy predict` gives."""
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))[:len(width.predictions[0])]
     named = [float(row["probability_1"]) for row in rows]

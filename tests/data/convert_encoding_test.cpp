@@ -171,7 +171,6 @@ TEST_F(ConvertEncoding, JpegShrinksTheShorterSide) {
   EXPECT_EQ(image.shape, (ImageShape{32, 72, 3}));
   for (const Bytes& file : store.train.files) EXPECT_EQ(file[0], 0xFF);
   // With a size, both sides must become 32.
-  run({.encoding = {Form::jpeg, 100}, .short_side = 32});
   run({.encoding = {Form::jpeg, 100}, .size = 32});
   EXPECT_EQ(decode_image(result().train.files[0], 3).shape, (ImageShape{32, 32, 3}));
 }

@@ -48,7 +48,6 @@ class RequestServer {
   };
 
   void run();
-  void serve_until_stopped();
   void flush_for_a_second();
   void poll_once(std::chrono::milliseconds wait);
   void accept_clients();
