@@ -39,9 +39,9 @@ class JpegCodes {
   //   6 bits   the number of bits that the codes and values take; lowest, because shifts use only
   //            these bits
   //   4        the number of zeros before the first coefficient
-  //   7        the number of coefficients, including the zeros. kEnd is added if the block ends after
+  //   7        the number of coefficients, including zeros. kEnd is added if the block ends after
   //            them. kUnknown means that the bits do not contain the whole first coefficient.
-  //   8, 7     the two values. The second one is 0 if there is only one coefficient. A run of 16 zeros
+  //   8, 7     the two values. The second is 0 if there is only one coefficient. A run of 16 zeros
   //            counts as one coefficient of value 0.
   using Pair = std::uint32_t;
   static constexpr std::uint32_t kEnd = 64, kUnknown = 127;
