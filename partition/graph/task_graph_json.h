@@ -4,8 +4,8 @@
 // Convoy's format: {"nodes": [{node}, …], "edges": [{edge}, …]}. Unknown fields are errors.
 //   id                node: a whole number, unique in the file
 //   name              node: text; optional
-//   time_us           node: time in µs, stored in whole nanoseconds; or an object with a time in µs for
-//                     each kind of device
+//   time_us           node: time in µs, stored in whole nanoseconds; or an object with a time in µs
+//                     for each kind of device
 //   resident_bytes    node: bytes that stay on its device
 //   output_bytes      node: bytes of its output
 //   parameter_bytes   node: bytes that a pipeline's replicas exchange; default: resident_bytes
@@ -21,7 +21,7 @@
 //   colorClass        node: colocation group; see ReadOptions
 //   supportedOnFpga   node: must not be false
 //   sourceId, destId  edge: ids of its nodes
-//   cost              edge: time of the transfer in ms; the model of the machine adds only its latency
+//   cost              edge: time of the transfer in ms; the machine model adds only its latency
 //   size              edge: bytes that it moves; optional
 //   maxSizePerFPGA    file: TaskGraph::device_memory(); optional
 //   maxFPGAs          file: TaskGraph::device_count(); optional
