@@ -183,10 +183,10 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
   return limits;
 }
 
-// Searches on all devices, and also on the first 2, 4, … devices if this schedule is not much
-// longer. The latter repeats the searches for machines with fewer devices, so that more devices
-// never give a longer schedule. Then continues from the shortest result, with half of all work, and
-// returns the final placement.
+// Searches on all devices, and also on the first 2, 4, … devices if the schedule on them is not
+// much longer. The searches on fewer devices are those of a machine that has only these devices, so
+// more devices never give a longer schedule. Then continues from the shortest result, with half of
+// all work, and returns the final placement.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();

@@ -124,8 +124,8 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
 // geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
   constexpr int kRungs = 20;
-  constexpr double kLeast =
-      0.006;  // distance of the tightest limit from the floor, as a fraction of the floor
+  // Distance of the tightest limit from the floor, as a fraction of the floor.
+  constexpr double kLeast = 0.006;
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
   const double most = static_cast<double>(peak) / floor - 1;
   std::vector<double> shares;

@@ -51,7 +51,7 @@ struct ConvertOptions {
   std::string test = {};         // a second source that holds the test images; "": none
   std::string test_labels = {};  // file with the labels of a test source without class folders
   std::string root = {};         // folder that holds train/ or the class folders; "": search for it
-  std::string test_folder = {};  // the folder of test images to take if there are several
+  std::string test_folder = {};  // the test folder to use if the source has several, for example "val"
   std::function<void(const std::string&)> warn = [](const std::string&) {};
   // Receives one line about each automatic choice, with the reason of the choice.
   std::function<void(const std::string&)> note = [](const std::string&) {};

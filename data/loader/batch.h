@@ -24,14 +24,14 @@ struct Position {
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
-  std::int32_t valid = 0;         // real samples of this rank
-  std::int32_t global_valid = 0;  // real samples of all ranks; > 0
+  std::int32_t valid = 0;         // samples of this rank, without empty entries
+  std::int32_t global_valid = 0;  // the same for all ranks together; > 0
   std::int64_t first = 0;         // position of this rank's first sample in the global batch
   kernels::MixParameters mix;     // how this step mixes samples (mixup, cutmix); equal on all ranks
   ImageShape shape;               // shape of the network's input images
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;  // index of each sample in the image set
-  // Of the members below, those that LoaderOptions::output requests are set. The others are null.
+  // LoaderOptions::output tells which of the following members are set. The others are null.
   const float* images = nullptr;  // ready for the network, [capacity, C, H, W]
   // One transform per sample. The device applies them.
   const kernels::SampleTransform* transforms = nullptr;

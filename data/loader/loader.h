@@ -18,10 +18,10 @@ namespace convoy::data {
 
 enum class Order : std::uint8_t { shuffled, sequential };
 enum class BatchOutput : std::uint8_t {
-  images,      // float32 [C, H, W]: threads of the host resample, augment and normalise
-  cuts,        // float32 [C, H, W], completely processed by threads of the host
-  transforms,  // 8-bit pixels of the needed rectangles, and the transforms that the device applies to them
-  labels,      // transforms without pixels, for a device that holds all images of the set in its memory
+  images,      // float32 [C, H, W], completely processed by threads of the host
+  cuts,        // 8-bit pixels of the needed rectangles, and the transforms that the device applies
+  transforms,  // transforms without pixels, for a device that holds all images in its memory
+  labels,      // labels alone, for a stage of a partitioned step that reads no images
 };
 
 struct LoaderOptions {

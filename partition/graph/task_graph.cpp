@@ -92,7 +92,7 @@ Nanoseconds TaskGraphBuilder::mean_time(const TaskNode& node, std::int64_t posit
   return static_cast<Nanoseconds>(sum / static_cast<double>(node.times.size()));
 }
 
-// Gives nodes that have one time for all kinds of devices this time for every kind.
+// Copies the time of a node that has only one time to every kind of device.
 void TaskGraphBuilder::spread_times() {
   TaskGraph& graph = graph_;
   if (graph.kinds_.empty()) return;

@@ -10,8 +10,8 @@ namespace convoy::partition {
 namespace {
 
 constexpr std::size_t kMostSubsets = 256;
-// Tensors this many times smaller than the largest one are always kept together with the others.
-// Only one option keeps no tensor at all, not even these.
+// Tensors this many times smaller than the largest one are not chosen one by one. Every option
+// keeps all of them, except the option that keeps nothing.
 constexpr std::int64_t kSmall = 8;
 
 bool no_worse(const BlockOption& a, const BlockOption& b) {

@@ -55,8 +55,7 @@ HostCopies::HostCopies(const StepModel& model, const StepSchedule& schedule, con
   for (const StepRun& run : schedule) end_.push_back(ms += model.operations[run.operation].ms);
   std::vector<int> number(model.tensor_bytes.size(), -1);  // index of each tensor in `tensors`
   for (int i = 0; i < std::ssize(tensors); ++i) number[tensors[i]] = i;
-  std::vector<std::vector<int>> touched(
-      tensors.size());  // positions of the runs that write or read each tensor
+  std::vector<std::vector<int>> touched(tensors.size());  // the runs that write or read each tensor
   for (int at = 0; at < std::ssize(schedule); ++at)
     for (const auto* operands : {&schedule[at].outputs, &model.operations[schedule[at].operation].inputs})
       for (const int tensor : *operands)
@@ -150,7 +149,7 @@ void HostCopies::extend_back(std::vector<std::int64_t>& live, std::int64_t limit
   std::vector<Absence*> by_next;
   for (Absence& of : absences_) by_next.push_back(&of);
   std::ranges::stable_sort(by_next, {}, &Absence::next);
-  double free = end_.back();  // when the link is free for a copy, counted backwards from the end
+  double free = end_.back();  // latest time at which the link is still free
   for (Absence* of : by_next | std::views::reverse) {
     free = std::min(free, end_[of->next - 1]) - kReserve * link_.back_ms(model_.tensor_bytes[of->tensor]);
     const std::int64_t bytes = bytes_of(*of);

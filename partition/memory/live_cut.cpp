@@ -94,8 +94,8 @@ class CutFinder {
     cut.kept[node] = graph_.output_bytes(node);
     for (NodeIndex producer = 0; producer < graph_.node_count(); ++producer) {
       if (!before[producer] || producer == node) continue;
-      // Possibly only one copy of the output must be live, on a consumer's device. This copy may be
-      // smaller than the output, so count the smaller size.
+      // It is certain only that one copy of the output is live. This may be the copy on a
+      // consumer's device, which can be smaller than the output. So count the smaller size.
       Bytes kept = 0;
       for (EdgeIndex edge = graph_.out_begin(producer); edge < graph_.out_end(producer); ++edge)
         if (after[graph_.target(edge)])

@@ -21,15 +21,15 @@ struct LiveCut {
   std::vector<Bytes> kept;
 };
 
-// Returns the cut with the most bytes among the nodes that are tried: those with the most live
-// bytes in one topological order, and some nodes spread over this order.
+// Examines several nodes and returns the LiveCut with the most bytes. The nodes are those with the
+// most live bytes in one topological order, and some others spread over this order.
 LiveCut find_live_cut(const CostModel& cost);
 
-// Returns a one-line proof that the resident bytes and the bytes of the cut exceed the memory of
-// all devices together. Returns nothing if they do not.
+// Returns a one-line proof that the resident bytes and LiveCut::bytes exceed the memory of all
+// devices together. Returns nothing if they do not.
 std::optional<std::string> live_certificate(const CostModel& cost, const LiveCut& cut);
 
-// Spreads the resident bytes and the bytes of the cut over the devices in proportion to their
+// Spreads the resident bytes and the bytes of LiveCut::kept over the devices in proportion to their
 // memory limits. Each device gets consecutive nodes of an order that keeps layers together. Nodes
 // without such bytes go to the device that holds most of their inputs.
 Placement place_by_memory(const CostModel& cost, const Units& units, const LiveCut& cut);

@@ -76,8 +76,8 @@ class Fitter {
   const std::chrono::nanoseconds last_;  // value of worked() at which the repair must stop
   const std::chrono::steady_clock::time_point deadline_;
   const std::vector<Nanoseconds> depth_first_;
-  // For each unit (units.h), how often it was moved away from its device. This count raises its
-  // cost.
+  // For each unit (units.h), how often it was moved away from its device. The count raises the cost
+  // of moving it again.
   std::vector<int> moved_;
   Random random_;
 };

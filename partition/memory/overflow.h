@@ -24,7 +24,7 @@ Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 //   4. On K devices, no two of the K + 1 largest nodes or groups fit together on one device.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
-// Returns the least memory per device without which nothing fits on equal devices. It is the larger
+// Returns a memory size such that nothing fits on equal devices with less memory. It is the larger
 // of two sizes: the most that a single node needs (its group's parameters, its inputs and its
 // output), and the resident bytes of all nodes divided by the number of devices.
 Bytes memory_floor(const CostModel& cost, const Units& units);

@@ -5,8 +5,8 @@
 namespace convoy::partition {
 
 StepSchedule run_again(const StepModel& model, const std::vector<int>& operations) {
-  std::vector<int> maker(model.tensor_bytes.size(),
-                         -1);  // the operation that writes each dropped tensor again
+  // For each dropped tensor, the operation that writes it again.
+  std::vector<int> maker(model.tensor_bytes.size(), -1);
   for (const int operation : operations)
     for (const int tensor : model.operations[operation].again) maker[tensor] = operation;
   StepSchedule schedule;

@@ -43,9 +43,9 @@ int RecomputePlanner::units(std::int64_t bytes) const {
   return static_cast<int>((bytes + unit_ / 2) / unit_);
 }
 
-// Returns the time of running the blocks [first, end) forward again in a segment whose last block
-// is `last`. The time is 0 if `last` is the network's last block, because forward is then running
-// for the first time.
+// Returns the time of repeating forward for the blocks [first, end), which belong to a segment
+// (range of blocks) that ends with block `last`. It is 0 if `last` is the network's last block,
+// because these blocks then run forward for the first time.
 double RecomputePlanner::forward_ms(int first, int last, int end) const {
   double ms = 0;
   if (last < blocks_ - 1)
@@ -60,8 +60,8 @@ std::int64_t RecomputePlanner::forward_peak(int first, int end) const {
   return peak;
 }
 
-// Returns the bytes that are live when a segment begins, besides its input: gradients, and the
-// outputs that the backward of its last block `last` needs.
+// Returns the bytes that are live when a segment (range of blocks) begins, besides its input:
+// gradients, and the outputs that the backward of its last block `last` needs.
 std::int64_t RecomputePlanner::entry_bytes(int last) const {
   if (last == blocks_ - 1) return 0;
   std::int64_t bytes = step_.blocks()[last].gradient_bytes;
@@ -104,18 +104,19 @@ void RecomputePlanner::for_each_choice(int first, int last, Visit visit) const {
                  forward_ms(first, last, cut)});
 }
 
-// Returns the tables of the two smaller segments that a choice creates. The first one has the later
-// blocks, whose backward runs first. The second one has the blocks that run forward again. A
-// pointer is null if there is no such segment.
+// A choice divides a segment (range of blocks) into at most two smaller segments. Returns their
+// tables of least times (fill()). The first table is that of the later blocks, whose backward runs
+// first. The second is that of the blocks that run forward again. A pointer is null if there is no
+// such segment.
 std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> RecomputePlanner::tables_of(
     const Choice& choice, int first, int last) const {
   if (choice.cut > 0) return {&table(choice.cut, last), &table(first, choice.cut - 1)};
   return {first < last ? &table(first + 1, last) : nullptr, nullptr};
 }
 
-// Fills the table of a segment: for every amount of free memory, the least time over all choices.
-// With more memory neither the least time nor the time of one choice grows. So the loop below stops
-// where the table reaches the shortest time of the choice.
+// Fills the table of a segment (range of blocks): for every amount of free memory, the least time
+// over all choices. With more memory neither the least time nor the time of one choice grows. So
+// the loop below stops where the table reaches the shortest time of the choice.
 void RecomputePlanner::fill(int first, int last) {
   Times times(static_cast<std::size_t>(most_ + 1), kNever);
   for_each_choice(first, last, [&](const Choice& choice) {
@@ -149,8 +150,9 @@ RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int 
   return best;
 }
 
-// Appends runs of the blocks [first, end), which make the input of block `end`. If the segment ends
-// at the network's last block, forward is running for the first time, so all operations run.
+// Appends runs of the blocks [first, end), which make the input of block `end`. `last` is the last
+// block of the segment. If it is the network's last block, these blocks run forward for the first
+// time, so all their operations run.
 void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
                                       StepSchedule& to) const {
   for (int block = first; block < end; ++block) {
@@ -164,9 +166,9 @@ void RecomputePlanner::append_forward(int first, int end, int last, Available& a
   }
 }
 
-// Appends the runs of a segment, forward and backward, within `free` units of memory. `available`
-// marks the segment's input, the outputs that the last block's backward needs, and all tensors that
-// stay in memory.
+// Appends the runs of a segment (range of blocks), forward and backward, within `free` units of
+// memory. `available` marks the segment's input, the outputs that the last block's backward needs,
+// and all tensors that stay in memory.
 void RecomputePlanner::append(int first, int last, int free, Available available, StepSchedule& to) const {
   const Choice choice = best_choice(first, last, free);
   if (choice.cut > 0) {

@@ -83,10 +83,10 @@ class StepBlocks {
   void keep_best(std::vector<BlockOption>& options) const;
 
   const StepModel& model_;
-  int forward_ = 0;                              // number of operations of forward
-  std::vector<int> writer_, last_forward_read_;  // index of an operation for each tensor; -1 if there is none
-  std::vector<int> first_backward_read_,
-      last_read_;  // index of an operation for each tensor; -1 if there is none
+  int forward_ = 0;  // number of operations of forward
+  // For each tensor, the index of an operation; -1 if there is none.
+  std::vector<int> writer_, last_forward_read_;
+  std::vector<int> first_backward_read_, last_read_;
   // For each tensor: whether it may be dropped, and whether it is moved to host memory.
   std::vector<char> droppable_, away_;
   std::vector<int> block_of_;  // block of each operation of forward

@@ -22,8 +22,8 @@ Placement place_by_heft(const CostModel& cost, const Units& units, double transf
                         bool insertion = true);
 
 // Places by ETF, earliest task first (Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989), in the
-// variant m-ETF of Baechi (Jeon et al., SoCC 2020). A node is put on a device beyond whose memory
-// limit its resident bytes would go only if no other device has space.
+// variant m-ETF of Baechi (Jeon et al., SoCC 2020). A device is avoided if the node's resident
+// bytes would exceed its memory limit, unless no other device has space.
 Placement place_by_etf(const CostModel& cost, const Units& units);
 
 // Places by a multilevel k-way partition of the undirected graph with the METIS library (Karypis,

@@ -11,7 +11,7 @@ namespace convoy::partition {
 // its predecessor on the path allows. If a transfer waited for other transfers, the path also
 // contains both end nodes of each of them. A node may be delayed by both a producer and the
 // previous node on its device. The path then contains the producer if `producers_first` is set, and
-// otherwise the other.
+// otherwise the previous node.
 void find_critical_path(const ScheduleState& state, std::vector<NodeIndex>& path,
                         bool producers_first = true);
 

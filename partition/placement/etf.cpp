@@ -121,9 +121,9 @@ class Etf {
     return resident_[device] <= cost_.machine().device(device).memory_limit - graph_.resident_bytes(node);
   }
 
-  // Takes the node that can start first and places it on the device on which it can. Of several
-  // such nodes, takes the one with the highest bottom level. If no device has enough memory,
-  // ignores the limits, because a later repair may still find a solution.
+  // Places the node that can start first, on the device where it can start then. Of several such
+  // nodes, takes the one with the highest bottom level. If no device has enough memory, ignores the
+  // limits, because a later repair may still find a solution.
   void place_next() {
     struct Choice {
       Nanoseconds start = kNever;

@@ -12,7 +12,7 @@ namespace convoy::partition {
 
 struct ExactSearch {
   std::optional<Placement> placement;  // placement with an order within all memory limits
-  bool complete = false;               // whether all schedules were examined, so no shorter one exists
+  bool complete = false;               // whether all schedules were examined, so no shorter one fits
 };
 
 // Returns whether a graph is small enough for search_exactly().

@@ -15,8 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 struct ImprovementLimits {
   Clock::time_point deadline = Clock::time_point::max();
-  std::int64_t moves =
-      std::numeric_limits<std::int64_t>::max();  // most moves to try; makes runs reproducible
+  // The most moves to try. Unlike a deadline, it makes runs reproducible.
+  std::int64_t moves = std::numeric_limits<std::int64_t>::max();
   // The most work to do (work.h). Like `moves`, it makes runs reproducible.
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
   Nanoseconds good_enough = 0;  // the search stops when the makespan is at most this

@@ -86,9 +86,9 @@ class Mapper {
     return std::max<Nanoseconds>(0, cost_.transfer_time(edge) - std::max<Nanoseconds>(0, slack));
   }
 
-  // Returns the best device for the cluster. It has the least sum of its load during the cluster's
-  // time and of the cluster's exposed communication with other devices. If several are equal, takes
-  // the one with the least total work.
+  // Returns the device with the least sum of two times: its load while the cluster can run, and the
+  // exposed() communication of the cluster with other devices. Of several such devices, takes the
+  // one with the least total work.
   DeviceIndex choose(const std::vector<NodeIndex>& cluster) {
     std::fill(saved_.begin(), saved_.end(), 0);
     const auto count = [&](EdgeIndex edge, NodeIndex other) {

@@ -64,8 +64,8 @@ struct Progress {
   Nanoseconds large_hold = 0;
 };
 
-// A simulation in which the caller chooses the clients one by one. A copy of it allows to try
-// several choices.
+// A simulation in which the caller chooses the clients one by one. Copy the object to try several
+// choices.
 class ClientSimulation {
  public:
   ClientSimulation(const Workload& workload, Prefetch prefetch, Detail detail);

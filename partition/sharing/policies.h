@@ -39,8 +39,8 @@ Order order_by_weight(const Workload& workload, std::int32_t window);
 
 // Returns orders by Johnson's rule (1954; johnson.h), which needs two machines that every client
 // visits. For the first order, they are the copy engine and the compute engines. If any client
-// copies results back, there is a second order. It uses copy plus kernels and kernels plus copy
-// back, and is best for short kernels.
+// copies results back, there is a second order, which is best for short kernels. For it, a client's
+// times on the two machines are copy plus kernels, and kernels plus copy back.
 //
 // The rule chooses among clients that have arrived, by a clock that counts only copies. With one
 // compute engine and without arrivals, memory limits, gaps and copies back, no order is shorter

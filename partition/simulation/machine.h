@@ -72,7 +72,7 @@ class Machine {
 class CostModel {
  public:
   // Throws std::runtime_error if a node has no time for a device's kind. Throws also if the sum of
-  // all times and transfers does not fit into 64 bits, with each taken where it is longest.
+  // all times and transfers, on the slowest devices and links, does not fit into 64 bits.
   CostModel(const TaskGraph& graph, const Machine& machine);
 
   const TaskGraph& graph() const { return graph_; }

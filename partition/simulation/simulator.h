@@ -34,9 +34,8 @@ struct MemorySample {
 
 struct DeviceUse {
   Nanoseconds busy = 0;
-  Nanoseconds idle = 0;  // idle time until the makespan
-  Nanoseconds exposed_transfer =
-      0;  // idle time in which the device waits for a tensor whose producer has ended
+  Nanoseconds idle = 0;              // idle time until the makespan
+  Nanoseconds exposed_transfer = 0;  // idle time spent waiting for a tensor whose producer had ended
   Bytes resident_bytes = 0, peak_bytes = 0;
   std::int32_t nodes = 0;
 };
