@@ -12,7 +12,7 @@
 namespace convoy::data {
 
 struct ImageFilesOptions {
-  int channels = 3;       // of the decoded images: 3 or 1
+  int channels = 3;       // channels of the decoded images: 3 or 1
   bool skip_bad = false;  // leave out files that cannot be read as images
   // Receives a message about each file that is left out.
   std::function<void(const std::string&)> warn = [](const std::string&) {};

@@ -35,7 +35,7 @@ class ConvertPipeline {
  public:
   // The most bytes of files in memory that are not delivered yet. A larger file is admitted alone.
   static constexpr std::size_t kFileBytes = 64 << 20;
-  // Runs on a worker thread. It must not throw, and must call reserve() exactly once.
+  // Converts one image on a worker thread. It must not throw and must call reserve() exactly once.
   using Work = std::function<void(ConvertedImage&)>;
   using Deliver = std::function<void(ConvertedImage&)>;
   // `memory` is the most bytes that all images together may reserve.

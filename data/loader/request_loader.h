@@ -15,8 +15,9 @@ namespace convoy::data {
 
 class RequestLoader {
  public:
-  // Returns the bytes of an image, which is a JPEG or PNG file. The function may store them in
-  // `scratch`, which belongs to the calling thread. It throws std::runtime_error if reading fails.
+  // A function that returns the bytes of an image, which is a JPEG or PNG file. It may store them
+  // in `scratch`, which belongs to the calling thread. It throws std::runtime_error if reading
+  // fails.
   using Read =
       std::function<std::span<const std::uint8_t>(std::int64_t image, std::vector<std::uint8_t>& scratch)>;
 

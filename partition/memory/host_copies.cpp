@@ -149,7 +149,7 @@ void HostCopies::extend_back(std::vector<std::int64_t>& live, std::int64_t limit
   std::vector<Absence*> by_next;
   for (Absence& of : absences_) by_next.push_back(&of);
   std::ranges::stable_sort(by_next, {}, &Absence::next);
-  double free = end_.back();  // latest time at which the link is still free
+  double free = end_.back();  // the link is free until this time
   for (Absence* of : by_next | std::views::reverse) {
     free = std::min(free, end_[of->next - 1]) - kReserve * link_.back_ms(model_.tensor_bytes[of->tensor]);
     const std::int64_t bytes = bytes_of(*of);

@@ -14,7 +14,8 @@
 namespace convoy::partition {
 
 struct LiveCut {
-  // The node during which the bytes are live; kNone if no node has both ancestors and descendants.
+  // The cut is at the time at which this node runs. kNone if no node has both ancestors and
+  // descendants.
   NodeIndex node = kNone;
   Bytes bytes = 0;  // bytes that are live while `node` runs, without resident bytes
   // For each node, how many bytes of its output are live while LiveCut::node runs.

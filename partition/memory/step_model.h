@@ -23,7 +23,7 @@ struct StepOperation {
 
 struct StepModel {
   std::vector<StepOperation> operations;  // operations of forward, then of backward
-  // Bytes of each tensor; 0 if the tensor is not in the memory that is planned.
+  // Bytes of each tensor; 0 for tensors outside the memory that the planner manages.
   std::vector<std::int64_t> tensor_bytes;
   // For each tensor, whether it may be moved to host memory. Empty if none may.
   std::vector<char> copyable;
@@ -78,8 +78,8 @@ std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);
 // it is the one whose own tensors and workspace are largest.
 int neediest_run(const StepModel& model, const StepSchedule& schedule);
 
-// Removes work whose results nothing reads from a schedule without copies: repeated runs, and
-// single outputs of repeated runs.
+// Removes from a schedule without copies those repeated runs, and those outputs of repeated runs,
+// that no later run reads.
 void remove_unread(const StepModel& model, StepSchedule& schedule);
 
 // Computes the live bytes during each run of a list from the lifetimes of buffers.

@@ -133,7 +133,7 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   return true;
 }
 
-// Finds, for each device that receives the node's output, the edge with the longest transfer.
+// Finds the edge with the longest transfer to each device that receives the node's output.
 void ContendedTimes::find_slowest_edges(NodeIndex node, DeviceIndex home) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
