@@ -16,8 +16,8 @@
 namespace convoy::data {
 namespace {
 
-// The temporary names of files that are being written, for the signal handler that removes them. A
-// handler may use only lock-free atomics, so the list has a fixed size.
+// The temporary names of the files that are being written. The signal handler removes these files.
+// A handler may use only lock-free atomics, so the list has a fixed size.
 std::array<std::atomic<const char*>, 8> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -28,14 +28,14 @@ extern "C" void remove_partial_files() {
 
 extern "C" void remove_partial_files_and_end(int signal) {
   remove_partial_files();
-  // Restore the default action only after the removal: timeout(1) and process groups send a signal
-  // twice, and the second one would end the process before its files are removed.
+  // Remove the files before the default action is restored. timeout(1) and process groups send a
+  // signal twice, so with the default action the second signal would end the process at once.
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
-// Replaces the entry `from` of the list by `to`; null stands for a free entry. If the list is full,
-// the new file is not listed and stays on disk after a signal.
+// Replaces the entry `from` of `partial_files` by `to`. A null pointer is a free entry. If no entry
+// is free, the signal handler does not know the new file and leaves it on disk.
 void replace_partial(const char* from, const char* to) {
   for (auto& file : partial_files)
     if (const char* expected = from; file.compare_exchange_strong(expected, to)) return;
@@ -72,7 +72,7 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
   [[maybe_unused]] static const int registered = std::at_quick_exit(remove_partial_files);
   temporary_ += ".partial-" + std::to_string(::getpid());
   replace_partial(nullptr, temporary_.c_str());
-  // Create the file here, so that an error names the destination and comes before the work.
+  // Create the file before the caller spends work on the content. The error names the destination.
   const int descriptor = ::open(temporary_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     replace_partial(temporary_.c_str(), nullptr);

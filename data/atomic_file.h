@@ -1,7 +1,7 @@
-// A file that appears whole or not at all: it is written under a temporary name in the same folder,
-// synced and renamed. If the destination is a link, the target of the link is replaced. A device or
-// a pipe is written directly. std::quick_exit, with which the watchdog ends a rank, removes
-// unfinished files.
+// A file that appears under its name only when it is complete. Until then it has a temporary name
+// in the same folder; commit() syncs and renames it. If the destination is a link, the target of
+// the link is replaced. A device or a pipe is written directly. std::quick_exit(), by which the
+// watchdog of a training ends the process, removes unfinished files.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,6 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Returns the name of the file to write to until commit().
   const std::filesystem::path& path() const { return temporary_; }
   // Syncs the file, renames it and syncs the folder. Throws std::runtime_error that names the
   // destination.

@@ -39,8 +39,8 @@ std::vector<std::string> images_of(Conversion& conversion) {
   return images;
 }
 
-// Returns true for a file that may be an image. Throws for an archive. Refuses anything else
-// (Conversion::refuse).
+// Returns true for a file that may be an image, and throws for an archive. For anything else calls
+// Conversion::refuse(), which throws or warns.
 bool is_usable(Conversion& conversion) {
   std::error_code error;
   const fs::file_status status = fs::status(conversion.name, error);

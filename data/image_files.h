@@ -1,4 +1,4 @@
-// The images of files and folders as a set, without a store.
+// Image files and folders of image files as an ImageSet, without a conversion to a store.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace convoy::data {
 
 struct ImageFilesOptions {
-  int channels = 3;       // of the decoded images: 3 or 1
+  int channels = 3;       // channels of the decoded images: 3 or 1
   bool skip_bad = false;  // leave out files that cannot be read as images
   // Receives a message about each file that is left out.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
@@ -20,15 +20,16 @@ struct ImageFilesOptions {
 
 class ImageFiles final : public ImageSet {
  public:
-  // A source is an image, or a folder, which stands for the JPEG and PNG files in it and below,
-  // sorted by path. As in convert(), links are followed, and hidden files and files that are no
-  // images are left out. Throws std::runtime_error that names the first file or folder that cannot
-  // be read or is an image of another format, and if there is no image at all. The content is read
-  // later: see LoaderOptions::skip.
+  // A source is an image file or a folder. A folder stands for all JPEG and PNG files in it and in
+  // its subfolders, sorted by path. Links are followed; hidden files and files that are no images
+  // are left out. Unless options.skip_bad is set, throws std::runtime_error that names the first
+  // file or folder that cannot be read or is an image of another format. Throws also if there is no
+  // image at all. The images are decoded later; LoaderOptions::skip says how damaged ones are
+  // handled.
   ImageFiles(const std::vector<std::string>& sources, const ImageFilesOptions& options);
 
-  // Labels every image with the class that its first folder below the source is named after.
-  // Changes nothing and returns false if an image has no such folder.
+  // Labels every image with the class that its top folder inside the source is named after. If an
+  // image has no such folder, changes nothing and returns false.
   bool label_by_folder(const std::vector<std::string>& classes);
 
   const std::vector<ConvertReport::LeftOut>& left_out() const { return left_out_; }
@@ -51,8 +52,8 @@ class ImageFiles final : public ImageSet {
   void add(std::string path, std::string folder);
 
   int channels_;
-  // For each image: its path, and the name of the first folder below its source, which is empty if
-  // there is no such folder.
+  // For each image: its path, and the name of its top folder inside the source ("" if there is
+  // none).
   std::vector<std::string> paths_, folders_;
   std::vector<std::int32_t> labels_;  // empty if the images have no labels
   std::int64_t largest_bytes_ = 0, skipped_ = 0;

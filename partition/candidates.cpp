@@ -1,6 +1,6 @@
-// Makes the candidates: one placement by each algorithm. A candidate takes the algorithm's own
-// order of nodes or that of list scheduling (simulate(), simulator.h), whichever gives the shorter
-// schedule, and is repaired if it exceeds the memory limits.
+// Makes the candidates: one placement per algorithm. The nodes run in the algorithm's own order or
+// in that of list scheduling (simulate(), simulator.h), whichever gives the shorter schedule. A
+// candidate that exceeds the memory limits is repaired.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -33,8 +33,8 @@ Placement Partitioner::place(Algorithm algorithm) const {
   return place_by_pardnn(cost_, units_);
 }
 
-// Chooses the order of the nodes. Keeps the order that the algorithm made if there is one and it
-// gives a shorter schedule than list scheduling. Otherwise takes the order of list scheduling.
+// Chooses the order of the nodes: the order that the algorithm made, if there is one and it gives a
+// shorter schedule, and otherwise the order of list scheduling.
 void Partitioner::choose_order(Entry& entry) const {
   Simulation by_list =
       simulate(cost_, {entry.placement.devices, entry.placement.device_of, {}}, Detail::kTimes);
@@ -50,7 +50,8 @@ void Partitioner::choose_order(Entry& entry) const {
 }
 
 Clock::time_point Partitioner::deadline() const {
-  // The longest time limit in seconds. With a longer one the deadline could overflow.
+  // The longest time limit in seconds. A longer one is treated as none, because the deadline would
+  // overflow.
   constexpr double kLongest = 1e9;
   if (!options_.time_limit || options_.time_limit->count() > kLongest) return Clock::time_point::max();
   return begin_ + std::chrono::duration_cast<Clock::duration>(*options_.time_limit);
@@ -89,8 +90,9 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
 }
 
 // Called if no candidate fits into memory. Looks for a proof that no placement fits. Without a
-// proof it repairs several placements: those of several algorithms, one that spreads memory over
-// the devices, and the candidate that exceeds the limits least. The returned one may still not fit.
+// proof it tries to repair several placements: those of several algorithms, one that spreads memory
+// over the devices, and the candidate that exceeds the limits least. Even the returned placement
+// may not fit.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -141,16 +143,16 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
-  // This is the order in which threads make the candidates, until one is as short as the lower
-  // bound. Two cheap algorithms that often reach it come first, and the slowest next, so that only
-  // fast ones are left at the end.
+  // The threads make the candidates in this order and stop when one is as short as the lower bound.
+  // The two cheap algorithms that often reach the bound come first. The slowest one is next, so
+  // that no thread starts it last and finishes late.
   if (options_.algorithm == Algorithm::kImprove)
     wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
               Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};
   std::vector<std::optional<Entry>> made(wanted.size());
   std::vector<std::exception_ptr> errors(wanted.size());
   std::atomic<std::size_t> next{0};
-  std::atomic<bool> optimal{false};  // a candidate fits and is as short as the lower bound
+  std::atomic<bool> optimal{false};  // true when a candidate fits and reaches the lower bound
   const auto work = [&] {
     const auto go_on = [&](std::size_t i) {
       return i < wanted.size() && !optimal && (i == 0 || left().count() > 0);

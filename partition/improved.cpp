@@ -1,5 +1,5 @@
-// Improves the best candidate: finds a better start, runs the local search until its limits are
-// reached, and tries every placement of a tiny graph.
+// Improves the best candidate. Chooses the placement to start from, and runs the local search until
+// its limits are reached. For a tiny graph it then tries every placement.
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -20,16 +20,16 @@ Placement on_more_devices(Placement placement, DeviceIndex devices) {
   return placement;
 }
 
-// A machine with only some of the devices, which must all be alike, and the shortest placement
-// found for it: at first the best of the simple algorithms, then the result of search().
+// The first devices of a machine whose devices are all alike, and the shortest placement found for
+// them. The placement is the best of the simple algorithms at first, and search() improves it.
 class FewerDevices {
  public:
   FewerDevices(const CostModel& wide, DeviceIndex devices)
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    // Try the algorithms in the order of Partitioner::make_all(). Of equally short placements the
-    // first one wins, so the result is that of a machine that has only these devices.
+    // Try the algorithms in the order of Partitioner::make_all(). The first of several equally
+    // short placements is kept. So the result equals that of a machine that has only these devices.
     consider(place_by_etf(cost_, units_));
     consider(place_by_heft(cost_, units_));
     consider(place_by_metis(cost_, units_));
@@ -58,8 +58,8 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // Tries a placement with the order of list scheduling and, if it has one, with its own order.
-  // Keeps it if it is the shortest so far.
+  // Tries a placement in the order of list scheduling. If the placement has an order of its own,
+  // tries that, too. The shortest schedule so far is kept.
   void consider(Placement placement) {
     Placement listed{placement.devices, placement.device_of, {}};
     consider_order(std::move(listed));
@@ -78,24 +78,24 @@ class FewerDevices {
   const CostModel cost_;
   const Units units_;
   Placement start_;
-  // Makespan of start_, the best placement so far; max() if no placement fits.
+  // The makespan (schedule length) of start_, or max() if no placement fits so far.
   Nanoseconds makespan_ = std::numeric_limits<Nanoseconds>::max();
 };
 
 }  // namespace
 
-// Returns the limits of a local search that begins now. Without a time limit they count work or
-// moves, so that results repeat.
+// Returns the limits of a local search that begins now. Without a time limit, they limit its work
+// or its number of moves, so that results are reproducible.
 ImprovementLimits Partitioner::search_limits() const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
   limits.deadline = deadline();
-  // Stop as soon as the makespan is within 1/100,000 of the lower bound, because hardly anything is
-  // left to gain.
+  // Stop when the makespan is within 1/100,000 of the lower bound, because little can be gained
+  // then.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  // Under contention (machine.h) one move delays many transfers, so schedules become much longer
-  // before they become shorter. A higher temperature (improvement.h) lets the search accept them.
+  // Under contention (machine.h), one move delays many transfers, so schedules become much longer
+  // before they become shorter. A higher temperature (improvement.h) makes the search accept them.
   if (cost_.machine().contention()) limits.temperature = 0.1;
   if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
   constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
@@ -103,8 +103,8 @@ ImprovementLimits Partitioner::search_limits() const {
   return limits;
 }
 
-// Returns the placement from which the search starts: the best candidate, a variant of HEFT or, if
-// memory limits matter, a placement that spreads memory over the devices.
+// Returns the placement from which the search starts: the best candidate or a variant of HEFT. If
+// memory limits matter, it may also be a placement that spreads memory over the devices.
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
@@ -156,7 +156,7 @@ Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   return entry;
 }
 
-// Tries all placements of a graph if they are few, each in the order of list scheduling.
+// Tries all placements of a graph if there are few, each in the order of list scheduling.
 void Partitioner::try_all_placements(Entry& best) const {
   constexpr double kMostPlacements = 1 << 12;
   if (placement_count(units_, cost_.device_count()) > kMostPlacements) return;
@@ -175,7 +175,7 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// Returns limits for one of `parts` searches that divide work and remaining time equally.
+// Returns the limits for one of `parts` searches that share work and remaining time equally.
 ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
   if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
   if (limits.deadline != Clock::time_point::max())
@@ -183,10 +183,10 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
   return limits;
 }
 
-// Searches on all devices, and on the first 2, 4, … devices if their schedule is not much longer.
-// This repeats the searches of machines with fewer devices, so that more devices never give a
-// longer schedule. Then goes on searching from the shortest result, with half of all work. Returns
-// the end of that search.
+// Searches on all devices, and also on the first 2, 4, … devices if the schedule on them is not
+// much longer. The searches on fewer devices are those of a machine that has only these devices, so
+// more devices never give a longer schedule. Then continues from the shortest result, with half of
+// all work, and returns the final placement.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
@@ -197,11 +197,12 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
-  // A low temperature keeps these searches near the start. The first search (improved()) looks
-  // farther away.
+  // With a low temperature these searches stay near their start. The first search, in improved(),
+  // explores more widely.
   limits.temperature /= 10;
-  // Divide the work into `all` parts: half for these searches, half for the last one. Divide the
-  // remaining time anew before each search, because a search may end early.
+  // Divide the work into `all` equal parts. These searches get half of the parts, and the last
+  // search gets the rest. Divide the remaining time anew before each search, because a search may
+  // end early.
   const std::int64_t all = 2 * std::ssize(widths) + 2;
   auto next_limits = [&, left = all]() mutable {
     ImprovementLimits some = share_of(limits, left--);
@@ -233,8 +234,8 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   };
   const bool second = cost_.device_count() > 1 && small();
   ImprovementLimits limits = search_limits();
-  // Under contention a move takes ten times the work, because it delays many transfers. So allow
-  // more work, although not ten times as much.
+  // Under contention a move takes ten times the work, because it delays many transfers. Therefore
+  // allow more work, although only kContention times as much.
   constexpr std::int64_t kContention = 3;
   if (cost_.machine().contention() && small() && limits.work < std::numeric_limits<std::int64_t>::max())
     limits.work *= kContention;

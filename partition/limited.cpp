@@ -1,8 +1,8 @@
-// Improves a placement under memory limits. Searches under a series of limits (the ladder, whose
-// rungs are the single limits) from the tightest up to the machine's. If the limits of all devices
-// are equal, the ladder and its searches depend on the graph only. So a machine with a looser limit
-// repeats the searches of one with a tighter limit, and never gets a longer schedule, unless
-// the limit is near the floor or far above the peak of a schedule without limits (kAmple).
+// Improves a placement under memory limits. It searches under a series of limits called the ladder,
+// from the tightest one (the lowest rung) up to the machine's limit. If all devices have the same
+// limit, the ladder depends only on the graph. So a machine with a looser limit repeats the
+// searches for a tighter one and never gets a longer schedule. This does not hold for limits close
+// to memory_floor() or far above the memory of an unlimited schedule (kAmple).
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -30,8 +30,9 @@ Bytes Partitioner::largest_limit() const {
   return largest;
 }
 
-// Finds the device whose peak is the largest share of its own limit. Returns this share of the
-// machine's largest limit, in bytes, which is the peak itself if all limits are equal.
+// Finds the device that fills the largest fraction of its memory limit. Returns this fraction of
+// the largest limit of any device, in bytes. If all limits are equal, this is the device's peak
+// memory.
 Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   double share = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -41,7 +42,7 @@ Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   return std::llround(share * static_cast<double>(largest_limit()));
 }
 
-// Places the graph on the machine without memory limits.
+// Places the graph on the same machine without memory limits.
 PartitionResult Partitioner::without_limits() const {
   Machine machine = cost_.machine();
   for (DeviceIndex device = 0; device < machine.device_count(); ++device)
@@ -52,7 +53,8 @@ PartitionResult Partitioner::without_limits() const {
   return partition_graph(cost, options);
 }
 
-// Returns the placement in its own order or in that of list scheduling, whichever is shorter.
+// Returns the placement with its own order or with that of list scheduling, whichever gives the
+// shorter schedule.
 Placement Partitioner::ordered(Placement placement) const {
   Entry entry;
   entry.placement = std::move(placement);
@@ -60,9 +62,10 @@ Placement Partitioner::ordered(Placement placement) const {
   return std::move(entry.placement);
 }
 
-// Returns limits below the machine's, under which a repair tries to make a placement fit. They are
-// memory_floor() × (1 + kRatio^number) for whole numbers, so that machines with different limits
-// use the same ones. Each is returned as a share of the machine's largest limit.
+// Returns limits below the machine's. A repair under a tighter limit may find a placement that
+// fits. The limits are memory_floor() × (1 + kRatio^number) for whole numbers, so that machines
+// with different limits use the same ones. They are returned as fractions of the machine's largest
+// limit.
 std::vector<double> Partitioner::tighter_limits() const {
   constexpr double kRatio = 0.84;
   constexpr int kMostSteps = 7;
@@ -77,8 +80,8 @@ std::vector<double> Partitioner::tighter_limits() const {
   return limits;
 }
 
-// Takes the placements of three algorithms and reduces their memory to each of the tighter limits
-// in turn, for at most the time `most` each. Returns the first placement that then fits.
+// Takes the placements of three algorithms and tries to fit each into each of the tighter limits,
+// for at most the time `most` per attempt. Returns the first placement that fits.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   const std::vector<double> tighter = tighter_limits();
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
@@ -97,8 +100,8 @@ std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanosecon
   return {};
 }
 
-// Runs the tasks on as many threads as the options allow. Takes their results in order, so that the
-// outcome does not depend on the number of threads.
+// Runs the tasks on as many threads as the options allow. Passes the results to `take` in the order
+// of the tasks, so that the outcome does not depend on the number of threads.
 void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks,
                             const std::function<void(const Placement&)>& take) const {
   std::vector<Placement> results(tasks.size());
@@ -116,42 +119,45 @@ void Partitioner::run_tasks(const std::vector<std::function<Placement()>>& tasks
     if (!placement.device_of.empty()) take(placement);
 }
 
-// Returns limits between the memory_floor() and `peak`, the peak of a placement without limits, as
-// shares of the machine's limits. Their distances from the floor form a geometric series.
+// Returns the ladder: limits between memory_floor() and `peak`, the peak memory of a placement made
+// without limits, as fractions of the machine's limits. Their distances from the floor form a
+// geometric series.
 std::vector<double> Partitioner::ladder(Bytes peak) const {
   constexpr int kRungs = 20;
-  constexpr double kLeast = 0.006;  // distance of the tightest limit from the floor, as a share of the floor
+  // Distance of the tightest limit from the floor, as a fraction of the floor.
+  constexpr double kLeast = 0.006;
   const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
   const double most = static_cast<double>(peak) / floor - 1;
   std::vector<double> shares;
   for (int rung = 0; rung < kRungs && most > kLeast; ++rung) {
     const double bytes = floor * (1 + kLeast * std::pow(most / kLeast, static_cast<double>(rung) / kRungs));
-    // Whole bytes are the same for every machine.
+    // Rounded to whole bytes, the limits are identical for machines with different memory.
     shares.push_back(std::round(bytes) / static_cast<double>(largest_limit()));
   }
   return shares;
 }
 
-// Searches up the ladder to the machine's own limits. The search on a rung starts from the
-// placement that was found on the rung below. On every second rung, `first` (0 or 1) being the
-// first of them, a search first makes the placement of `start_of` fit, and the better of the two is
-// the start. Returns the last placement; it is empty if even the lowest rung is above the machine's
-// limits.
+// Searches under each limit in `shares`, from the tightest up to the machine's own limits. Each
+// search starts from the result of the previous one. On every second rung (number `first`, `first`
+// + 2, …), the placement start_of(rung) is fitted into the limit, too, and the search starts from
+// the better of the two. Returns the last placement. It is empty if even the first limit is above
+// the machine's.
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
                              ImprovementCounts& counts) const {
-  // A search that makes a placement fit gets 1/4 of the work of a search without limits, and the
-  // search on a rung gets 1/6. On the tightest rungs, which are hard, it gets all of that work.
+  // A search that fits start_of(rung) into a limit gets 1/4 of the work of a search without limits,
+  // and the following search gets 1/6. The kTight tightest rungs are hard, so there it gets all of
+  // the work.
   constexpr std::int64_t kPartsToFit = 4, kParts = 6;
   constexpr std::size_t kTight = 3;
-  // One thread climbs twice, one climb after the other.
+  // A single thread runs both climbs, one after the other.
   std::int64_t searches = (options_.threads == 1 ? 4 : 2) * std::ssize(shares);
   Placement best;
   for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
     const Machine machine = with_limits(shares[rung]);
     const CostModel cost(cost_.graph(), machine);
     const auto search = [&](const Placement& from, std::int64_t parts) {
-      // All searches of the ladder together take about half of the time that is left.
+      // All searches of the ladder together take about half of the remaining time.
       ImprovementLimits limits = share_of(search_limits(), options_.time_limit ? 2 * searches-- : parts);
       limits.fit_at_any_cost = true;
       ImprovementCounts its;
@@ -172,9 +178,10 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   return best;
 }
 
-// Takes the placement of a search without limits if it fits. Climbs the ladder twice (climb()):
-// with the placement of METIS, and with those of ParDNN and of the search without limits. Goes on
-// under the machine's own limits if there is a time limit, or if the ladder has found nothing.
+// Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()):
+// with the placement of METIS, and with those of ParDNN and of the search without limits. Then
+// continues under the machine's own limits if there is a time limit or if the ladder has found no
+// placement.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
@@ -194,13 +201,15 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
     consider(*open.placement);
     counts = open.improvement;
     const Bytes peak = largest_peak(open.simulation);
-    // Limits far above the peak of a schedule without limits hardly matter.
+    // Skip the ladder if the limits are far above the peak of a schedule without limits: they
+    // hardly matter then.
     constexpr double kAmple = 2;
     const bool ample = found && static_cast<double>(largest_limit()) > kAmple * static_cast<double>(peak);
     const std::vector<double> shares = ample ? std::vector<double>{} : ladder(peak);
     const Placement by_metis = ordered(place(Algorithm::kMetis)),
                     by_pardnn = ordered(place(Algorithm::kParDnn));
-    // The placement without limits is good under loose limits, but hard to fit into tight ones.
+    // The placement made without limits is good under loose limits, but hard to fit into tight
+    // ones.
     const auto other = [&](std::size_t rung) -> const Placement& {
       return 2 * rung < shares.size() ? by_pardnn : *open.placement;
     };
@@ -221,7 +230,8 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   return entry;
 }
 
-// Searches under the machine's own limits: from several placements, then on from the best.
+// Searches under the machine's own limits from several placements, and then again from the best
+// one.
 void Partitioner::search_own_limits(const Entry& best, const std::function<void(const Placement&)>& take,
                                     ImprovementCounts& counts) const {
   const std::array<Placement, 3> starts = {best.placement, ordered(place(Algorithm::kMetis)),

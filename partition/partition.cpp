@@ -1,4 +1,4 @@
-// The partitioner: it makes candidates, improves them and returns the best that fits.
+// The partitioner. It makes candidates, improves them and returns the best placement that fits.
 #include "partition/partition.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ constexpr std::array<std::pair<Algorithm, const char*>, 7> kNames = {{{Algorithm
 
 }  // namespace
 
-// Returns the makespan if one device runs all nodes, even if memory limits forbid that.
+// Returns the makespan if one device runs all nodes, even if its memory limit forbids that.
 Nanoseconds Partitioner::one_device(const std::vector<Entry>& entries) const {
   for (const Entry& entry : entries)
     if (entry.candidate.algorithm == Algorithm::kOneDevice && entry.overflow == 0)
@@ -42,7 +42,7 @@ PartitionResult Partitioner::run() {
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
   const auto best_of = [&] { return std::min_element(entries.begin(), entries.end(), better); };
-  bool complete = false;  // whether the exact search has seen all schedules
+  bool complete = false;  // true if the exact search has examined all schedules
   const auto proof =
       std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.proven; });
   if (proof == entries.end() && options_.algorithm == Algorithm::kImprove &&
@@ -51,7 +51,8 @@ PartitionResult Partitioner::run() {
   if (proof == entries.end() && !best_of()->candidate.fits && !complete)
     entries.push_back(made_to_fit(entries));
   if (!best_of()->candidate.fits) {
-    // If nothing fits, report a proof of that, or else the attempt that came closest to the limits.
+    // If nothing fits, report a proof of this. Without a proof, report the attempt closest to the
+    // limits.
     const auto says_more = [](const Entry& a, const Entry& b) {
       return a.proven != b.proven ? a.proven : a.overflow < b.overflow;
     };

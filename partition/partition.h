@@ -1,5 +1,5 @@
-// The partitioner runs every baseline, ParDNN and the anytime improvement, and returns the best
-// placement that fits.
+// The partitioner runs all its placement algorithms and a local search, and returns the best
+// placement that fits into memory.
 #pragma once
 
 #include <chrono>
@@ -12,28 +12,30 @@
 
 namespace convoy::partition {
 
-// The algorithm that makes the placement. kImprove takes the best of all the others, then runs the
-// local search.
+// The algorithm that makes the placement. kImprove runs all the others, takes the best result, and
+// improves it by local search.
 enum class Algorithm { kOneDevice, kContiguous, kHeft, kEtf, kMetis, kParDnn, kImprove };
 
-// The names are one-device, contiguous, heft, m-etf, metis, pardnn and improve. algorithm_from
-// throws std::runtime_error that lists them.
+// The names are one-device, contiguous, heft, m-etf, metis, pardnn and improve. For other names,
+// algorithm_from() throws a std::runtime_error that lists these.
 const char* algorithm_name(Algorithm algorithm);
 Algorithm algorithm_from(std::string_view name);
 
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
-  // Limits the time of partition_graph, except for the first candidate of a large graph. If it is
-  // not set, only the search is limited: to about half a second for graphs below 20,000 nodes and
-  // edges, and more in proportion for larger ones, counted in work units (work.h).
+  // Limits the run time of partition_graph(), except for the first candidate of a large graph. If
+  // not set, only the local search is limited, in units of work (work.h), so that results are
+  // reproducible. The units amount to about half a second for graphs of up to 20,000 nodes and
+  // edges. For larger ones they are 0.25 µs per node and edge, at most 1.2 s.
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit =
-      // The most moves that each local search tries. Unlike a limit on time, results repeat.
+      // The most moves that each local search tries. Unlike with a time limit, results are
+      // reproducible.
       std::numeric_limits<std::int64_t>::max();
-  // Time to make a placement fit if no candidate fits after a short repair.
+  // The time to make a placement fit, if none fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
-  // Number of threads that make candidates and then run local searches. A small graph gets two
-  // searches; with a single thread they run one after the other.
+  // The number of threads. They make the candidates and then run the local searches. A small graph
+  // gets two searches, which a single thread runs one after the other.
   unsigned threads = 2;
   std::uint64_t seed = 1;
 };
@@ -46,24 +48,24 @@ struct Candidate {
 };
 
 struct PartitionResult {
-  std::optional<Placement> placement;  // empty if nothing fits
-  // If nothing fits: a proof of that, or the attempt that came closest to the limits.
+  std::optional<Placement> placement;  // empty if no placement fits
+  // If no placement fits: a proof of this, or the attempt that came closest to the limits.
   std::string reason;
   bool proven = false;                          // whether `reason` is a proof
   bool optimal = false;                         // whether no shorter placement exists
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0, one_device = 0;
-  // A lower bound on memory: no placement fits if every device has less than this. Even if every
-  // device has this much, there may be no placement that fits.
+  // A lower bound on memory. If every device has less than this, no placement fits. If every device
+  // has this much, there may still be none that fits.
   Bytes memory_floor = 0;
-  // The candidates that were made. None is made after one that is as short as the lower bound.
+  // The candidates that were made. No more are made after one that is as short as the lower bound.
   std::vector<Candidate> candidates;
   ImprovementCounts improvement;
 };
 
-// Throws std::runtime_error for pins beyond the machine. The returned placement never exceeds a
-// memory limit.
+// Throws std::runtime_error for pins to devices that the machine does not have. The returned
+// placement never exceeds a memory limit.
 PartitionResult partition_graph(const CostModel& cost, const PartitionOptions& options);
 
 }  // namespace convoy::partition

@@ -1,6 +1,6 @@
-// Internal to partition/: the Partitioner class. Its parts are the candidates and their repair
-// (candidates.cpp), the improvement of the best candidate (improved.cpp) and the choice of the
-// result (partition.cpp).
+// The class Partitioner, used only inside partition/. Its functions are in candidates.cpp
+// (candidates and their repair), improved.cpp and limited.cpp (improvement without and with memory
+// limits) and partition.cpp (choice of the result).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Partitioner {
   struct Entry {
     Candidate candidate;
     Placement placement;
-    Bytes overflow = 0;  // bytes above the limits before the repair
+    Bytes overflow = 0;  // bytes above the memory limits, before the repair
     std::string reason;
     bool proven = false;
   };
@@ -43,10 +43,10 @@ class Partitioner {
   bool at_bound(const Candidate& candidate) const {
     return candidate.fits && candidate.makespan <= lower_bound_;
   }
-  Clock::time_point deadline() const;  // end of the time limit; max() without one
+  Clock::time_point deadline() const;  // end of the time limit; max() if there is none
   std::chrono::nanoseconds left() const;
-  // Returns whether the graph is so small that several searches run. A larger graph gets a single
-  // search, whose work grows with the graph like that of the other algorithms.
+  // Returns whether the graph is small enough for several searches. A larger graph gets a single
+  // search, with work in proportion to its size.
   bool small() const {
     constexpr std::int64_t kMostNodesAndEdges = 20'000;
     return size() <= kMostNodesAndEdges;
@@ -73,7 +73,7 @@ class Partitioner {
                  const std::function<void(const Placement&)>& take) const;
   std::optional<Placement> repaired_to_tighter(std::chrono::nanoseconds most) const;
   Placement second_search(const Entry& best, ImprovementLimits limits) const;
-  // Returns whether any placement exceeded the memory limits before its repair, so that the limits
+  // Returns whether any placement exceeded the memory limits before its repair. If so, the limits
   // matter for this graph.
   static bool any_repaired(const std::vector<Entry>& entries) {
     return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });

@@ -1,5 +1,5 @@
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) is small and seedable. Unlike the standard library's
-// distributions, it gives the same numbers everywhere.
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), a small random number generator with a seed. Unlike
+// the standard library's distributions, it gives the same numbers on all platforms.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // Returns a number from 0 to bound - 1. The bias of the remainder is below 2^-40 for the bounds
-  // used here.
+  // Returns a number from 0 to bound - 1. The remainder makes the numbers slightly unequal in
+  // probability, by less than 2^-40 for the bounds used here.
   std::int64_t below(std::int64_t bound) {
     return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(bound));
   }

@@ -13,10 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Linux follows at most this many links in one path, too.
+// The most links that are followed in one path. Linux has the same limit.
 constexpr int kMostLinksInAPath = 40;
-// The most folders that are entered through links. Without a limit, folders that link to each other
-// could multiply without end.
+// The most folders that are entered through links. Without a limit, the folders of an archive whose
+// links point to each other could be listed exponentially often.
 constexpr int kMostFoldersThroughLinks = 1 << 16;
 
 bool leads_out(const std::string& path) { return path == ".." || path.starts_with("../"); }
@@ -41,7 +41,7 @@ class Resolver {
   }
 
  private:
-  // Returns the path with all links resolved; nothing if links form a circle or lead out of the
+  // Returns the path with all links resolved, or nothing if links form a circle or lead out of the
   // archive.
   std::optional<std::string> canonical(std::string path) const {
     for (int steps = 0; steps < kMostLinksInAPath; ++steps) {
@@ -108,8 +108,9 @@ class Resolver {
     return names;
   }
 
-  // Adds a folder that is reached through a link, with its content. `way` has the resolved paths of
-  // the folders that enclose it. They show whether links form a circle.
+  // Adds a folder that is reached through a link, together with its content. `way` holds the
+  // resolved paths of the folders around this one. A folder that is already in `way` shows a circle
+  // of links.
   void enter(const std::string& folder, const std::string& shown, std::vector<std::string>& way) {
     if (std::find(way.begin(), way.end(), folder) != way.end()) {
       listing_.unreadable.push_back({shown, "a link to a folder that holds it", true});
@@ -136,7 +137,7 @@ class Resolver {
 
   Listing& listing_;
   const std::map<std::string, ArchiveLink>& links_;
-  const std::vector<std::string> files_, folders_;  // the archive's entries, without links
+  const std::vector<std::string> files_, folders_;  // without those that are reached through links
   Aliases aliases_;
   int entered_ = 0;
 };

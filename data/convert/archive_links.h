@@ -17,11 +17,12 @@ struct ArchiveLink {
   bool hard = false;
 };
 
-// For each path of a file in the archive: the other paths under which links show the file.
+// Maps the path of a file in the archive to the other paths under which links show the file.
 using Aliases = std::unordered_map<std::string, std::vector<std::string>>;
 
-// Adds to `listing` the files and folders that the links lead to, and the links that lead nowhere.
-// `listing` holds the archive's own files and folders, sorted before and after the call.
+// Adds to `listing` the files and folders that links lead to. A link without a target becomes an
+// entry of listing.unreadable. Before the call, `listing` holds the archive's own files and
+// folders, sorted; it is sorted after the call, too.
 Aliases resolve_links(Listing& listing, const std::map<std::string, ArchiveLink>& links);
 
 }  // namespace convoy::data

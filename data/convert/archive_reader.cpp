@@ -23,8 +23,8 @@ bool is_compressed(const Bytes& content) {
          starts_with({'B', 'Z', 'h'}) || starts_with({0x28, 0xB5, 0x2F, 0xFD});
 }
 
-// Enables the filters that libarchive has built in. archive_read_support_filter_all() would also
-// start external programs on a user's file.
+// Enables only the decompressors that libarchive contains. archive_read_support_filter_all() would
+// also allow it to start external programs on a user's file.
 void support_filters(archive* reader) {
   archive_read_support_filter_gzip(reader);
   archive_read_support_filter_bzip2(reader);
@@ -93,8 +93,8 @@ void ArchiveReader::fail() const {
       fmt::format("{}: damaged or cut short: {}", name_, reason == nullptr ? "unknown format" : reason));
 }
 
-// Gives libarchive the next bytes of the inner archive, from the outer one. libarchive is written
-// in C, so no exception may leave this callback.
+// Called by libarchive for the next bytes of an archive inside another archive. Reads them from the
+// outer archive. No exception may leave the callback, because libarchive is written in C.
 la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** buffer) {
   auto& inner = *static_cast<ArchiveReader*>(self);
   *buffer = inner.block_.data();
@@ -106,8 +106,8 @@ la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** b
   }
 }
 
-// Skips nothing, because an entry of the outer archive can only be read forwards. libarchive then
-// reads the bytes that it wanted to skip.
+// Returns 0, because an entry of the outer archive can only be read forwards. libarchive then reads
+// the bytes instead of skipping them.
 la_int64_t ArchiveReader::skip_outer(archive*, void*, la_int64_t) { return 0; }
 
 bool ArchiveReader::next(Entry& result) {

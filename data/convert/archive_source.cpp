@@ -25,10 +25,11 @@ using Kind = ArchiveReader::Kind;
 class Archives final : public FileSource {
  public:
   struct Part {
-    // The archive, and what the paths of its files begin with: "shards/cats.tar", "cats.tar/".
+    // `file` is the archive. The paths of its files begin with `prefix`: "shards/cats.tar",
+    // "cats.tar/".
     std::string file, prefix;
   };
-  // `nested` says whether an archive inside an archive counts as a folder of files.
+  // If `nested`, an archive inside an archive counts as a folder of files.
   Archives(std::string name, std::vector<Part> parts, bool nested)
       : FileSource(std::move(name)), parts_(std::move(parts)), nested_(nested) {}
 
@@ -83,8 +84,8 @@ class Archives final : public FileSource {
       };
       const auto aliases = aliases_.find(entry.path);
       if (aliases == aliases_.end()) return visitor(entry.path, {read, stream});
-      // Keep the content, because links give this file several names, but an entry of an archive
-      // can be read only once.
+      // Keep the content: links give this file several names, but an archive's entry is read only
+      // once.
       std::optional<Bytes> bytes;
       const auto read_once = [&](const Content::Room& room) {
         if (bytes && room) room(bytes->size());
@@ -101,7 +102,8 @@ class Archives final : public FileSource {
  private:
   using EntryVisitor = std::function<bool(const Entry&, ArchiveReader&)>;
 
-  // Adds the folders that enclose `path`, because an archive need not name them.
+  // Adds all folders above `path`, because an archive may contain files without listing their
+  // folders.
   static void add_parents(const std::string& path, std::set<std::string>& folders) {
     for (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0;
          slash = path.rfind('/', slash - 1)) {
@@ -110,8 +112,8 @@ class Archives final : public FileSource {
     }
   }
 
-  // Returns the entry of the folder for which an archive stands. The folder is listed even if the
-  // archive is empty.
+  // Returns an entry for the folder that an archive is shown as. Thus even an empty archive appears
+  // in the listing as a folder.
   static Entry folder_entry(const std::string& prefix) {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }

@@ -139,8 +139,8 @@ std::vector<std::string> CatalogueBuilder::sorted_classes() const {
   return names;
 }
 
-// Moves the share test_share of the images of each class into the test split: those with the
-// smallest hashes. At least one image of each class stays in the training split.
+// Moves the fraction `test_share` of each class into the test split. The images with the smallest
+// hashes are moved. At least one image of each class stays in the training split.
 void CatalogueBuilder::choose_test_images(const std::vector<std::string>& names) {
   std::vector<std::vector<std::pair<std::uint64_t, std::size_t>>> by_class(names.size());
   for (std::size_t i = 0; i < samples_.size(); ++i)

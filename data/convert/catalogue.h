@@ -1,4 +1,5 @@
-// The plan of a conversion: it says which files go into which rows, under which labels.
+// The plan of a conversion. It says which image file becomes which row of the store, with which
+// label.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,14 @@ namespace convoy::data {
 
 inline constexpr const char* kUnreadable = "links and folders that cannot be read";
 
-// Counts the files that a conversion leaves out, by kind, for the last line of its output.
+// Counts the files that a conversion leaves out, by kind. The command prints the counts at its end.
 class LeftOut {
  public:
   void add(const std::string& kind, std::int64_t count = 1) {
     if (count > 0) counts_[kind] += count;
   }
-  // Counts a file that is not part of the data set. Its kind follows from its name: a hidden file,
-  // an image outside the folders of classes, or a file with some other extension.
+  // Counts a file that does not belong to the data set. The name of the file decides its kind:
+  // hidden file, image outside the class folders, or file with another extension.
   void add_file(const std::string& path);
   std::vector<ConvertReport::LeftOut> list() const;
 
@@ -31,7 +32,7 @@ class LeftOut {
   std::map<std::string, std::int64_t> counts_;
 };
 
-// The sources, options and counts of one conversion. Every layout and converter takes them.
+// The sources, options and counts of one conversion.
 struct Conversion {
   std::string name;  // name of the source, for messages
   std::filesystem::path destination;
@@ -42,11 +43,11 @@ struct Conversion {
   LeftOut left_out;
   std::int64_t skipped = 0;
 
-  // Counts what the listing could not read. Calls refuse() for an item that may be an image or a
-  // folder of images.
+  // Counts the entries of the listing that cannot be read. Calls refuse() for each that may be an
+  // image or a folder of images.
   void account_for(const Listing& listing);
-  // Throws std::runtime_error with the message. With options.skip_bad it warns instead, and counts
-  // one image as skipped and as left out for the reason `kind`.
+  // Throws std::runtime_error with the message. If options.skip_bad is set, it warns instead,
+  // counts the image as skipped and adds it to left_out under `kind`.
   void refuse(const std::string& message, const std::string& kind);
 };
 
@@ -59,7 +60,7 @@ struct Sample {
 
 struct Catalogue {
   std::vector<std::string> classes;
-  // The samples of `source` and of `test`, each sorted by split and row.
+  // The samples of Conversion::source and of Conversion::test, each sorted by split and row.
   std::vector<Sample> samples, test_samples;
   StoreWriter::Sizes sizes;
 };
@@ -74,8 +75,8 @@ class CatalogueBuilder {
   std::vector<std::string> sorted_classes() const;
   bool has_test_images() const { return has_test_; }
 
-  // The order of the rows. `sorted`: by class, folder and file name, as in torchvision's
-  // ImageFolder. `as_added`: as the images were added.
+  // The order of the rows in the store. `sorted`: by class, folder and file name, as in
+  // torchvision's ImageFolder. `as_added`: in the order of the calls of add().
   enum class Order : std::uint8_t { sorted, as_added };
   // Sorts the classes by name, or by value if all names are whole numbers. Throws
   // std::runtime_error unless every class has training images and the test split has images.
@@ -88,11 +89,10 @@ class CatalogueBuilder {
   void require_images(const std::vector<std::string>& names) const;
 
   Conversion& conversion_;
-  // The classes, numbered in the order in which they appear. finish() gives them their final
-  // labels.
+  // Maps a class name to a preliminary label, numbered in order of appearance. finish() assigns the
+  // final labels.
   std::map<std::string, std::int32_t> classes_;
-  // The samples, with the numbers of classes_ as labels. Sample::row is -1 if the split is not
-  // known yet.
+  // The samples, with preliminary labels. Sample::row is -1 if the split is not known yet.
   std::vector<Sample> samples_, test_samples_;
   bool has_test_ = false;
 };
@@ -104,12 +104,12 @@ std::optional<std::string> unread_image_kind(const std::string& path);  // for e
 // Returns whether a part of the path begins with a dot or is __MACOSX.
 bool is_hidden(const std::string& path);
 
-// Returns the split that a folder's name stands for, in upper or lower case: "train" is training;
-// "test", "val", "valid" and "validation" are test.
+// Returns the split for a folder's name, in upper or lower case: "train" is the training split;
+// "test", "val", "valid" and "validation" are the test split.
 std::optional<Split> split_of(const std::string& folder);
 
-// Each function reads one layout of sources: it turns the listing of a source into a catalogue. It
-// may move the paths out of the listing.
+// Each of these functions reads one layout of sources: it turns the listing of a source into a
+// catalogue. It may move the paths out of the listing.
 Catalogue image_folders(Conversion& conversion, Listing listing);
 Catalogue tiny_imagenet(Conversion& conversion, Listing listing);
 Catalogue webdataset(Conversion& conversion);
@@ -117,17 +117,17 @@ Catalogue csv(Conversion& conversion);
 bool is_tiny_imagenet(const Listing& listing);
 bool is_webdataset(const Listing& listing);
 
-// Adds the images of conversion.test as test images. Their classes are the names of their folders,
-// or come from options.test_labels.
+// Adds the images of conversion.test as test images. The class of an image is the name of its
+// folder, unless options.test_labels names a file with labels.
 void add_test_source(Conversion& conversion, CatalogueBuilder& builder);
 void add_test_folders(Conversion& conversion, CatalogueBuilder& builder, Listing listing);
 
-// Returns the encoding that the options name, or chooses one that suits the images and passes the
-// choice and its reason to options.note.
+// Returns the encoding that the options name. If they name none, chooses one that suits the images
+// and reports it with the reason through options.note.
 Encoding choose_encoding(Conversion& conversion, const Catalogue& catalogue);
 
-// The converters write the store. write_images() decodes, encodes and writes the images of a
-// catalogue.
+// These functions write the store. write_images() decodes, encodes and writes the images of a
+// catalogue; the others convert one format each.
 void write_images(Conversion& conversion, Catalogue catalogue, ConvertReport& report);
 void convert_cifar(Conversion& conversion, const Listing& listing, ConvertReport& report);
 void convert_idx(Conversion& conversion, const Listing& listing, ConvertReport& report);

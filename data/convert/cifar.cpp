@@ -1,6 +1,6 @@
-// Reads CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html): records
-// of one label byte (CIFAR-100: coarse label, fine label) and 3072 pixel bytes, one plane per
-// channel, red first.
+// Reads CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html). A record
+// is one label byte (in CIFAR-100 two: coarse and fine label) and 3072 pixel bytes: one plane of
+// 32x32 for each of red, green and blue.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -65,8 +65,8 @@ std::vector<std::string> class_names(const std::string& meta, const Variant& var
   return names;
 }
 
-// Reads the source twice, because the files may come in any order: the first pass counts the
-// records of each file, the second writes them.
+// Reads the source twice, because its files may come in any order. The first pass counts the
+// records of each file, and the second pass writes them.
 class CifarConverter {
  public:
   CifarConverter(Conversion& conversion, const Variant& variant)

@@ -57,8 +57,9 @@ std::string inside_source(const std::string& root) {
   return path == "." ? "" : path;
 }
 
-// If the source is a folder with ImageNet's own archives, as torchvision wants it, takes these
-// archives as the sources.
+// If `source` is a folder with the ImageNet archives in the layout that torchvision expects,
+// replaces it by the training archive, and sets the options for the test images to the other
+// archives.
 void find_imagenet(std::string& source, ConvertOptions& options) {
   const fs::path folder(source);
   if (!fs::is_regular_file(folder / "ILSVRC2012_img_train.tar")) return;

@@ -1,5 +1,5 @@
-// Converts data sets, in the forms in which they are published, to a store. docs/data.md describes
-// the forms.
+// Converts published data sets to a store, which is this program's file format for training images.
+// docs/data.md lists the accepted forms.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,19 @@ struct ConvertOptions {
   SourceFormat format = SourceFormat::automatic;
   bool skip_bad = false;  // leave out files that cannot be read, with one warning each
   Encoding encoding = {};
-  int size = 0;                  // shorter side after resizing, before the centre is cut out; 0: as stored
-  int short_side = 0;            // shorter side to shrink larger images to; 0: as stored
-  int channels = 3;              // channels of decoded images: 3 or 1
-  int threads = 0;               // threads that decode; 0: one per processor
-  double test_share = 0;         // share of each class that becomes the test split; 0: the source has one
+  // Side of the square cut out of the centre after the shorter side is resized to it; 0: no
+  // resizing.
+  int size = 0;
+  // Images whose shorter side is longer are shrunk to this shorter side; 0: no resizing.
+  int short_side = 0;
+  int channels = 3;  // channels of decoded images: 3 or 1
+  int threads = 0;   // threads that decode; 0: one per processor
+  // Fraction of each class that becomes the test split; 0: the source has a test split.
+  double test_share = 0;
   std::string test = {};         // a second source that holds the test images; "": none
   std::string test_labels = {};  // file with the labels of a test source without class folders
   std::string root = {};         // folder that holds train/ or the class folders; "": search for it
-  std::string test_folder = {};  // the folder of test images to take if there are several
+  std::string test_folder = {};  // the test folder to use if the source has several, for example "val"
   std::function<void(const std::string&)> warn = [](const std::string&) {};
   // Receives one line about each automatic choice, with the reason of the choice.
   std::function<void(const std::string&)> note = [](const std::string&) {};
@@ -68,9 +72,9 @@ struct ConvertReport {
 
 // Converts a source to a store. The source may be a folder, an archive (tar or zip, compressed in
 // any way that libarchive knows), a list of archives ("shards/{000..146}.tar") or a single file,
-// such as a CSV file. If the conversion fails, convert() throws std::runtime_error that names the
-// source and the file in it, and leaves the destination as it was. It takes at most 512 MiB of
-// memory for images of any size, and about 100 bytes per image for the names.
+// such as a CSV file. If the conversion fails, convert() leaves the destination as it was and
+// throws std::runtime_error that names the source and the file in it. Memory use is at most 512 MiB
+// for images of any size, plus about 100 bytes per image for the names.
 ConvertReport convert(const std::string& source, const std::filesystem::path& destination,
                       const ConvertOptions& options);
 

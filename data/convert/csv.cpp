@@ -1,5 +1,5 @@
-// Reads a data set from a CSV file whose header names the columns path, label and perhaps split, in
-// any order.
+// Reads a data set from a CSV file. Its header names the columns "path" and "label" and optionally
+// "split", in any order.
 #include "data/convert/csv.h"
 
 #include <fmt/format.h>

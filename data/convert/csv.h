@@ -12,8 +12,8 @@ namespace convoy::data {
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text);
-  // Reads the next record and ignores empty lines; returns false after the last record. Throws
-  // std::runtime_error that begins with the number of the line.
+  // Reads the next record and skips empty lines. Returns false after the last record. Throws
+  // std::runtime_error whose text begins with the number of the line.
   bool next(std::vector<std::string>& fields);
   // Returns the number of bytes up to the end of the last record, with its line end.
   std::size_t position() const { return at_; }
@@ -29,7 +29,7 @@ class CsvReader {
   std::int64_t line_ = 1, record_line_ = 1;
 };
 
-// Returns the text as one field, in quotes if it needs them.
+// Returns `text` as one CSV field, with quotes if `text` contains commas, quotes or line ends.
 std::string csv_field(std::string_view text);
 
 }  // namespace convoy::data

@@ -9,15 +9,15 @@
 namespace convoy::data {
 namespace {
 
-// If images have at most this many pixels, stored pixels are faster to read than files are to
-// decode, and take little more space.
+// Up to this many pixels per image, reading stored pixels is faster than decoding image files, and
+// the pixels take little more space.
 constexpr std::int64_t kSmallPixels = 128 * 128;
 
-// Chooses raw pixels if all images are small and have one size, otherwise seekable JPEG. Looks at
-// one header after the other until the choice is clear.
+// Chooses raw pixels if all images are small and have the same size, otherwise JPEG files with
+// restart markers. Reads image headers one by one until the choice is certain.
 class Chooser {
  public:
-  // Takes one more image into account. Returns whether further images may still change the choice.
+  // Considers one more image. Returns whether further images may still change the choice.
   bool look(const std::string& path, const Bytes& content) {
     const ImageHeader header = read_image_header(content);
     if (header.width <= 0 || header.height <= 0) return true;
@@ -55,7 +55,7 @@ void look_at(const FileSource& source, const std::vector<Sample>& samples, Choos
       try {
         if (!chooser.look(sample.path, source.read(sample.path))) return;
       } catch (const std::runtime_error&) {
-        // Ignore a file that cannot be read: the conversion will report it.
+        // Ignore a file that cannot be read. The conversion itself will report it.
       }
     }
     return;

@@ -36,7 +36,7 @@ Bytes read_file(const fs::path& path) {
     const auto got = ::read(file.value, content.data() + done, content.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw std::runtime_error(std::strerror(errno));
-    if (got == 0) break;  // the file was shortened meanwhile
+    if (got == 0) break;  // another process has shortened the file
     done += static_cast<std::size_t>(got);
   }
   content.resize(done);

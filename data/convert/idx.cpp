@@ -1,6 +1,6 @@
-// Reads IDX files (LeCun, Cortes, Burges, "The MNIST database"): a big-endian header of type and
-// extents, then one byte per value. MNIST, Fashion-MNIST, KMNIST and EMNIST consist of four such
-// files each.
+// Reads IDX files (LeCun, Cortes, Burges, "The MNIST database"). A file has a big-endian header
+// with the type and the extents, and then one byte per value. MNIST, Fashion-MNIST, KMNIST and
+// EMNIST consist of four such files each.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,8 @@ struct Part {
   bool images = false;
 };
 
-// Recognises names such as train-images-idx3-ubyte and t10k-labels.idx1-ubyte.gz.
+// Tells split and content of an IDX file from a name such as train-images-idx3-ubyte or
+// t10k-labels.idx1-ubyte.gz.
 std::optional<Part> part_of(const std::string& path) {
   const std::string file = std::filesystem::path(path).filename().string();
   const auto has = [&](const char* word) { return file.find(word) != std::string::npos; };
@@ -38,8 +39,8 @@ struct Idx {
   Bytes values;  // the labels; empty for a file of images
 };
 
-// Reads the header and, in a file of labels, the values. Throws unless the file has as many bytes
-// as its header says.
+// Reads the header of a file. If the file holds labels, reads them, too. Throws unless the file has
+// as many bytes as its header says.
 Idx parse(const FileSource::Content& content, std::string name, std::size_t rank) {
   Idx idx{std::move(name), {}, {}};
   Bytes header;

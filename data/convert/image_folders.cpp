@@ -1,8 +1,9 @@
 // Reads folders of images as torchvision's ImageFolder does, with one folder per split:
 //   ROOT/train/CLASS/**/FILE  and  ROOT/test|val|valid|validation/CLASS/**/FILE
-// or without splits: ROOT/CLASS/**/FILE. The first folder of a path that is named like a split
-// decides: in test/train/night/1.png, `train` is a class. Without splits, ROOT is the source. As
-// long as ROOT holds nothing but one folder with folders in it, that folder becomes ROOT.
+// or without splits: ROOT/CLASS/**/FILE. If several folders of a path are named like a split, the
+// first one is the split: in test/train/night/1.png, `train` is a class. Without splits, ROOT is
+// the source, except that a folder which contains one folder of folders and nothing else is
+// skipped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +33,8 @@ std::vector<std::string> folders_of(const std::string& path) {
   return folders;
 }
 
-// Returns the folders that enclose the file. If archives stand for folders, "cats.tar/cats" counts
-// as the one folder "cats".
+// Returns the folders that enclose the file. If `archives_are_folders`, the archive "cats.tar" with
+// a folder "cats" in it counts as one folder "cats".
 std::vector<std::string> folders_of(const std::string& path, bool archives_are_folders) {
   std::vector<std::string> folders = folders_of(path);
   if (!archives_are_folders) return folders;
@@ -67,8 +68,8 @@ class FolderLayout {
         archives_(archives_are_folders),
         given_root_(root) {}
 
-  // Returns whether any image lies in the folder of a split. If so, sets the root and the folders
-  // of the splits.
+  // Returns whether any image lies in the folder of a split. If one does, sets the root and the
+  // folders of the splits.
   bool has_splits() {
     require_given_root();
     std::set<std::string> roots, test_folders, train_folders;
@@ -167,7 +168,8 @@ class FolderLayout {
                     split_of(*folders.begin()) == Split::test ? " (--test-folder NAME chooses)" : ""));
   }
 
-  // Returns the place of a file in a class folder of a split; nothing if the file is in none.
+  // Returns root, split and class of a file, or nothing if the file is in no class folder of a
+  // split.
   std::optional<Place> split_place(const std::string& path) const {
     const auto folders = folders_of(path, archives_);
     const std::size_t first = depth_of(given_root_);
@@ -204,7 +206,7 @@ class FolderLayout {
                     first, kinds));
   }
 
-  // Returns whether the unreadable item may be a folder inside the root, `depth` folders below it.
+  // Returns whether an unreadable item may be a folder that lies `depth` folders below the root.
   bool is_folder_of_root(const Unreadable& item, const std::vector<std::string>& folders,
                          std::size_t depth) const {
     const bool folder = item.folder || extension_of(item.path).empty();
@@ -212,9 +214,9 @@ class FolderLayout {
            joined(folders, depth_of(root_)) == root_;
   }
 
-  // Throws if an unreadable item may be the folder of a class, because the labels would be wrong
-  // without this class. Counts the unreadable items outside the root and the splits that are read;
-  // account_for() handles the rest.
+  // Throws if an unreadable item may be the folder of a class, because all labels would be wrong
+  // without this class. Items outside the folders that are read are only counted. account_for()
+  // handles the remaining items.
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });
@@ -239,7 +241,7 @@ class FolderLayout {
     return split == Split::train || (split == Split::test && (wanted.empty() || folder == wanted));
   }
 
-  // Throws if a class folder has no images: without this class the labels of all later classes
+  // Throws if a class folder has no images. Without this class the labels of all later classes
   // would shift.
   void require_no_empty_class(bool splits) const {
     const std::string parent = splits ? root_ + (root_.empty() ? "" : "/") + train_folder_ : root_;

@@ -26,9 +26,9 @@ std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::in
   return bytes;
 }
 
-// Walks through the segments of a JPEG file, each of which begins with a marker and a length (ITU-T
-// T.81, B.2). The SOFn segment holds the size of the image. The SOS segment begins the first scan.
-// If that lacks components, more scans follow, and libjpeg keeps all coefficients.
+// Reads the segments of a JPEG file, each of which begins with a marker and a length (ITU-T T.81,
+// B.2). The SOFn segment holds the size of the image. The SOS segment begins the first scan. If
+// this scan lacks some components, more scans follow, and libjpeg keeps all coefficients in memory.
 ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   ImageHeader header{ImageHeader::Format::jpeg};
   bool sequential = false;
@@ -59,7 +59,7 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   return header;
 }
 
-// libpng refuses a larger width or height, and products of larger extents could overflow.
+// libpng refuses images with a larger width or height. The limit also prevents integer overflow.
 constexpr std::int64_t kMostPngExtent = 1'000'000;
 
 }  // namespace
@@ -75,7 +75,7 @@ ImageHeader read_image_header(std::span<const std::uint8_t> file) {
   header.width = width;
   header.height = height;
   const bool interlaced = file[28] != 0;
-  // The decoder keeps all pixels until the last pass, as RGB at most.
+  // libpng keeps all pixels of an interlaced image until its last pass, in at most 3 channels.
   if (interlaced) header.decoder_bytes = width * height * 3;
   return header;
 }

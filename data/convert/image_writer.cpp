@@ -18,12 +18,12 @@ namespace {
 
 using Form = Encoding::Form;
 
-// The most bytes that all threads together use for images on their way into the store. The rest of
-// the 512 MiB is for their files (kFileBytes), the store's buffers and the program itself.
+// The most bytes that all threads together use for images that are being converted. The remainder
+// of the converter's limit of 512 MiB is for image files, the buffers of the store and the program.
 constexpr std::int64_t kDecodingBytes = 384 << 20;
 constexpr std::size_t kRunBytes = 1 << 20;
 
-// Collects the pixels of images in successive rows of a split and writes them at once.
+// Collects the pixels of successive images of a split and writes many rows in one call.
 class PixelRows {
  public:
   PixelRows(Conversion& conversion, const Catalogue& catalogue)
@@ -170,9 +170,9 @@ class ImageWriter {
     }
   }
 
-  // Returns how many bytes it takes to decode an image and to make what is stored. Throws if these
-  // are too many. Of the file, only the bytes above kFileBytes count, since the pipeline counts the
-  // others.
+  // Returns how many bytes the decoding and encoding of an image take. Throws if this exceeds
+  // kDecodingBytes. The first kFileBytes bytes of the file do not count here, because the pipeline
+  // already counts them.
   std::int64_t bytes_to_convert(ConvertedImage& image, const ImageHeader& header) const {
     const ImageShape shape{header.height, header.width, options_.channels};
     const bool jpeg = header.format == ImageHeader::Format::jpeg;
@@ -187,8 +187,8 @@ class ImageWriter {
                                          shape.width, shape.height, bytes >> 20, kDecodingBytes >> 20));
   }
 
-  // Returns how much memory encode_jpeg_file() takes: 1.5 coefficients of 2 bytes a pixel, and four
-  // times the file, as in seekable_bytes(). Noise at quality 100 takes 1.5 bytes a pixel.
+  // Returns how much memory encode_jpeg_file() takes: 3 bytes of coefficients per pixel, and four
+  // times the JPEG file, which has at most 1.5 bytes per pixel (noise at quality 100).
   static std::int64_t encoder_bytes(const ImageShape& shape) { return shape.height * shape.width * 9; }
 
   void decode(ConvertedImage& image, const ImageHeader& header, bool seekable) const {
@@ -208,9 +208,9 @@ class ImageWriter {
     image.kind.clear();
   }
 
-  // Returns how much memory make_seekable() takes: the decoded image; the coefficients or a second
-  // decoded image; and four times the file, because libjpeg copies its output each time it doubles
-  // the buffer.
+  // Returns how much memory make_seekable() takes. This is the decoded image, the larger of its
+  // coefficients and a second decoded image, and four times the file, because libjpeg copies its
+  // output each time it doubles the buffer.
   std::int64_t seekable_bytes(const ImageHeader& header, const Bytes& file) const {
     const std::int64_t pixels = header.height * header.width * options_.channels;
     return pixels + std::max(header.coefficient_bytes, pixels) + 4 * std::ssize(file);
@@ -221,11 +221,11 @@ class ImageWriter {
   Bytes make_seekable(ConvertedImage& image, const Image& decoded) const {
     try {
       Bytes file = seekable_jpeg(image.content);
-      // libjpeg smooths progressive images that lack their last scans, but not sequential ones. So
-      // the pixels of the new file may differ.
+      // Compare the pixels: libjpeg smooths progressive images whose last scans are missing, but
+      // not sequential ones, so the rewritten file may decode differently.
       if (decode_image(file, options_.channels).pixels == decoded.pixels) return file;
     } catch (const std::runtime_error&) {
-      // Keep the original file: no single scan can hold components with this sampling.
+      // Keep the original file: the sampling of its components does not allow a single scan.
     }
     return std::move(image.content);
   }
@@ -242,7 +242,7 @@ class ImageWriter {
 
   ResizeRule resize_rule() const { return {options_.size, options_.short_side}; }
 
-  // Writes a converted image to the store, or counts it as left out. Runs on the caller's thread,
+  // Writes a converted image to the store, or counts it as left out. Runs on the thread of run(),
   // in the order in which images were submitted.
   void deliver(ConvertedImage& image) {
     const Sample& sample = image.sample;

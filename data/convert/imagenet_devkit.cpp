@@ -34,11 +34,11 @@ struct Element {
   View data;
 };
 
-// Removes the next element from the front of `bytes` and returns it. Elements are padded to
-// multiples of 8 bytes, except compressed ones.
+// Removes the next element from the front of `bytes` and returns it. All elements except compressed
+// ones are padded to a multiple of 8 bytes.
 Element take(View& bytes) {
   const std::uint32_t tag = word(bytes);
-  if (tag >> 16 != 0) {  // a small element: size and type in one word, data in the next
+  if (tag >> 16 != 0) {  // a small element: its size shares a word with its type
     const std::size_t size = tag >> 16;
     if (size > 4 || bytes.size() < 8) throw std::runtime_error("a MATLAB file that is damaged");
     const Element element{tag & 0xFFFF, bytes.subspan(4, size)};
@@ -101,7 +101,7 @@ std::string text_in(const Element& element) {
   return text;
 }
 
-// Returns the real part of a matrix, the element that follows its flags, extents and name.
+// Returns the real part of a matrix, which is the element after its flags, extents and name.
 Element values_of(View matrix) {
   for (int i = 0; i < 3; ++i) take(matrix);
   return take(matrix);
@@ -118,7 +118,7 @@ std::vector<std::string> field_names(const Element& length, const Element& names
   return result;
 }
 
-// Adds the synsets of one variable, if this variable is the struct array `synsets`.
+// If the variable is the struct array `synsets`, adds its classes to the map `synsets`.
 void read_variable(View matrix, std::map<int, std::string>& synsets) {
   const Element flags = take(matrix);
   take(matrix);  // skips the extents

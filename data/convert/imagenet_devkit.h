@@ -1,6 +1,6 @@
 // Reads the labels of ImageNet's validation images from its development kit
-// (ILSVRC2012_devkit_t12.tar.gz): data/ILSVRC2012_validation_ground_truth.txt has a number for each
-// image, data/meta.mat the class (WordNet ID) of each number.
+// (ILSVRC2012_devkit_t12.tar.gz). data/ILSVRC2012_validation_ground_truth.txt holds a class number
+// for each image. data/meta.mat maps class numbers to classes (WordNet IDs).
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ bool is_imagenet_devkit(const Listing& listing);
 std::vector<std::string> read_imagenet_devkit(const FileSource& source, const Listing& listing);
 
 // Reads the struct array `synsets` of a MATLAB file of level 5 ("MAT-File Format", MathWorks).
-// Returns, for each class number (ILSVRC2012_ID), its WordNet ID (WNID). Throws std::runtime_error
-// with the reason only.
+// Returns a map from class numbers (ILSVRC2012_ID) to WordNet IDs (WNID). The text of a thrown
+// std::runtime_error gives only the reason, without the file.
 std::map<int, std::string> read_synsets(const Bytes& mat_file);
 
 }  // namespace convoy::data

@@ -1,5 +1,5 @@
-// libjpeg reports errors through a callback, which leaves by longjmp. No object with a destructor
-// may be alive between setjmp and the jump.
+// libjpeg reports errors through a callback, which jumps back with longjmp. No object with a
+// destructor may be created between setjmp and the jump.
 #include "data/convert/jpeg_encode.h"
 
 #include <csetjmp>
@@ -69,12 +69,12 @@ struct Decoder {
   ~Decoder() { jpeg_destroy_decompress(&jpeg); }
 };
 
-// Copies the coefficients of a JPEG file into a new file. Errors of decoder and encoder both jump
-// to encoder.escape.
+// Copies the coefficients of a JPEG file into a new file. If the decoder or the encoder fails,
+// longjmp returns to the setjmp below.
 bool transcode(Decoder& decoder, Encoder& encoder, std::span<const std::uint8_t> file) {
   if (setjmp(encoder.escape) != 0) return false;
   start(encoder);
-  // Ignore warnings: ImageDecoder has accepted the file.
+  // Suppress warnings: the caller has already decoded this file with ImageDecoder.
   encoder.errors.emit_message = [](j_common_ptr, int) {};
   decoder.jpeg.err = &encoder.errors;
   decoder.jpeg.client_data = &encoder;

@@ -19,9 +19,9 @@ inline constexpr int kRestartInterval = 4;
 // reason only.
 std::vector<std::uint8_t> encode_jpeg_file(const Image& image, int quality, int restart_interval = 0);
 
-// Returns a JPEG file with the same coefficients in one sequential scan, with restart markers after
-// every kRestartInterval MCUs and without metadata. Throws std::runtime_error if the file is
-// damaged or cannot be rewritten in this way.
+// Rewrites a JPEG file with the same coefficients in one sequential scan, with a restart marker
+// after every kRestartInterval MCUs and without metadata. Throws std::runtime_error if the file is
+// damaged or if not all of its components fit into one scan.
 std::vector<std::uint8_t> seekable_jpeg(std::span<const std::uint8_t> file);
 
 }  // namespace convoy::data

@@ -1,4 +1,4 @@
-// Several threads read, decode and encode images on their way from a source to a store. Images are
+// Reads, decodes and encodes images on several threads between a source and a store. The images are
 // delivered in the order in which they were submitted.
 #pragma once
 
@@ -27,32 +27,32 @@ struct ConvertedImage {
   ChannelStatistics::Image statistics;
   // `error` says what is wrong with the image, or is "". LeftOut counts a bad image under `kind`.
   std::string error, kind;
-  // Only the pipeline uses these: the image's number, and the bytes that it has reserved.
+  // Used only by the pipeline: the number of the image, and the bytes of memory reserved for it.
   std::int64_t number = 0, reserved = 0;
 };
 
 class ConvertPipeline {
  public:
-  // The most bytes of files that images hold until they are delivered. A larger file comes alone.
+  // The most bytes of files in memory that are not delivered yet. A larger file is admitted alone.
   static constexpr std::size_t kFileBytes = 64 << 20;
-  // Called on a worker thread; must not throw, and must call reserve() once.
+  // Converts one image on a worker thread. It must not throw and must call reserve() exactly once.
   using Work = std::function<void(ConvertedImage&)>;
   using Deliver = std::function<void(ConvertedImage&)>;
-  // `memory` is the number of bytes that images may reserve together.
+  // `memory` is the most bytes that all images together may reserve.
   ConvertPipeline(int threads, std::int64_t memory, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // Delivers images until a file of so many bytes has room, or until none is left.
+  // Delivers images until there is room for a file of `bytes` bytes, or until no image is left.
   void make_room(std::size_t bytes);
-  // Hands an image to the threads, whose file has `bytes` bytes. If there is not enough room,
+  // Hands an image whose file has `bytes` bytes to the worker threads. If there is not enough room,
   // delivers earlier images first.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
 
-  // Reserves memory, at most all of it, until the image is delivered. Waits until every earlier
-  // image has reserved its memory and enough bytes are free, so no image waits for a later one.
-  // Returns false if the conversion ends and the work is not needed.
+  // Reserves `bytes` bytes of memory, but at most the whole limit, until the image is delivered.
+  // Waits until every earlier image has reserved its memory and enough is free, so no image waits
+  // for a later one. Returns false if the pipeline is being destroyed and the image is not needed.
   bool reserve(ConvertedImage& image, std::int64_t bytes);
-  // Gives back what the image has reserved but for `bytes`.
+  // Reduces the reservation of an image to `bytes`.
   void keep(ConvertedImage& image, std::int64_t bytes);
   // Delivers all images that are left.
   void finish();
@@ -74,7 +74,8 @@ class ConvertPipeline {
   std::condition_variable submitted_, done_, reserved_;
   std::deque<std::shared_ptr<Slot>> slots_, waiting_;
   std::size_t bytes_ = 0;
-  // The bytes that are reserved, and the numbers of the next images to submit and to reserve.
+  // `used_` counts the reserved bytes. The other two are the numbers of the next images to submit
+  // and to reserve.
   std::int64_t used_ = 0, next_number_ = 0, next_to_reserve_ = 0;
   bool stopping_ = false;
   std::vector<std::jthread> workers_;

@@ -1,4 +1,4 @@
-// Cuts a stream into records of equal size.
+// Splits a stream of bytes into records of equal size.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace convoy::data {
 
 class Records {
  public:
-  // A function that receives one or several whole records.
+  // A function that receives one or several complete records.
   using Take = std::function<void(std::span<const std::uint8_t>)>;
   Records(std::size_t record, Take take) : record_(record), take_(std::move(take)) {}
 

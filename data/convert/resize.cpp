@@ -16,8 +16,8 @@ struct Target {
 Target target_of(const ImageShape& shape, const ResizeRule& rule) {
   const auto height = static_cast<std::int32_t>(shape.height), width = static_cast<std::int32_t>(shape.width);
   const std::int32_t side = std::min(height, width);
-  // Scale the centre square of the source. This gives the same pixels as resizing the shorter side
-  // and then cutting out the centre.
+  // Crop the centre square first and then scale it. Scaling first and cropping then would give the
+  // same pixels.
   if (rule.size > 0) return {{(width - side) / 2, (height - side) / 2, side, side}, rule.size, rule.size};
   if (rule.short_side == 0 || side <= rule.short_side) return {{0, 0, width, height}, height, width};
   const auto scaled = [&](std::int64_t extent) { return extent * rule.short_side / side; };

@@ -1,4 +1,4 @@
-// Reads test images from a source of their own, given by --test and --test-labels.
+// Reads the test images from a second source, which the options --test and --test-labels name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Labels {
 };
 
 // Reads lines of "FILE LABEL", separated by spaces, tabs or commas, or lines of "LABEL" alone.
-// Further fields of a line are ignored.
+// Ignores further fields of a line.
 Labels labels_in_text(const std::string& name, const std::string& text) {
   Labels labels;
   std::istringstream lines(text);
@@ -62,8 +62,8 @@ Labels read_labels(const std::string& name) {
   return labels;
 }
 
-// Returns the class that a label stands for. A label is the name of a class, or its number in the
-// order of the names.
+// Returns the class for a label. The label is either the name of a class or the index of a class in
+// the sorted list of names.
 std::string class_of(const std::string& label, const std::vector<std::string>& classes) {
   if (std::find(classes.begin(), classes.end(), label) != classes.end()) return label;
   std::size_t number = 0;

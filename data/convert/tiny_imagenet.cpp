@@ -1,6 +1,7 @@
-// Reads Tiny ImageNet (http://cs231n.stanford.edu/tiny-imagenet-200.zip). Its files are wnids.txt,
-// train/WNID/images/*.JPEG, and the test images val/images/*.JPEG with val/val_annotations.txt
-// ("FILE WNID x y w h"). The images in test/ have no labels and are left out.
+// Reads Tiny ImageNet (http://cs231n.stanford.edu/tiny-imagenet-200.zip). wnids.txt lists the
+// classes. The training images are train/WNID/images/*.JPEG. The test images are val/images/*.JPEG,
+// labelled by val/val_annotations.txt ("FILE WNID x y w h"). The images in test/ have no labels and
+// are left out.
 #include <fmt/format.h>
 
 #include <sstream>

@@ -1,6 +1,6 @@
-// Reads WebDataset shards (https://github.com/webdataset/webdataset): tar files in which the files
-// of one sample share a key, the name up to the first dot. KEY.jpg or KEY.png is the image. The
-// label is in KEY.cls, or in KEY.json as "label".
+// Reads WebDataset shards (https://github.com/webdataset/webdataset). These are tar files in which
+// the files of one sample share a key, which is the file name up to its first dot. KEY.jpg or
+// KEY.png is the image. KEY.cls holds the label, or KEY.json holds it as "label".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,14 +28,14 @@ Name name_of(const std::string& path) {
   return {path.substr(0, dot), extension};
 }
 
-// Returns whether the extension marks the image of a sample. An extension of two parts, such as
-// "seg.png", does not.
+// Returns whether the extension marks the image of a sample. An extension with a dot inside, such
+// as "seg.png", marks other data.
 bool is_image_extension(const std::string& extension) {
   return extension.find('.') == std::string::npos && is_read_image("x." + extension);
 }
 
-// Returns the split that a word of the shard's path names, as in "imagenet-train-000.tar" or
-// "val/000.tar". If several words name a split, the last one counts.
+// Returns the split that a word in the path of the shard names, as in "imagenet-train-000.tar" or
+// "val/000.tar". If several words name a split, the last one decides.
 std::optional<Split> split_of_shard(const std::string& path) {
   std::optional<Split> split;
   std::string word;
@@ -58,7 +58,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// Returns the label in a .cls file or, if `json`, in a .json file; "" if there is none.
+// Returns the label in a .json file (if `json`) or in a .cls file, or "" if the file holds none.
 std::string label_of(const Bytes& content, bool json) {
   if (!json) return trimmed(std::string(content.begin(), content.end()));
   const auto document = nlohmann::json::parse(content.begin(), content.end(), nullptr, false);
@@ -69,7 +69,7 @@ std::string label_of(const Bytes& content, bool json) {
 
 class Shards {
  public:
-  // `split` is the split of all samples. It is empty if the names of the shards tell the split.
+  // `split` is the split of all samples. If empty, the name of each shard tells the split.
   Shards(Conversion& conversion, const FileSource& source, CatalogueBuilder& builder,
          std::optional<Split> split)
       : conversion_(conversion), source_(source), builder_(builder), split_(split) {}
@@ -114,8 +114,7 @@ class Shards {
   }
 
   void refuse(const std::string& key, const Sample& sample) {
-    // This key has neither an image nor a label, so it is no sample. Its files are already counted
-    // as left out.
+    // A key with neither image nor label is no sample. Its files are already counted as left out.
     if (sample.image.empty() && sample.label.empty()) return;
     const bool no_label = sample.label.empty();
     conversion_.refuse(fmt::format("{}: {}: no {}", source_.name(), no_label ? sample.image : key,
@@ -138,8 +137,8 @@ bool is_webdataset(const Listing& listing) {
   for (const std::string& path : listing.files) {
     const Name name = name_of(path);
     if (name.extension == "cls" && !is_hidden(path)) return true;
-    // The listing is sorted, so the files of one key follow one another, with .jpg before .json and
-    // .json before .png.
+    // The listing is sorted, so the files of one key follow one another: .jpg, then .json, then
+    // .png. It is enough to remember the last one.
     if (name.extension == "json" || name.extension == "png" || is_image_extension(name.extension)) {
       const bool other =
           name.extension == "json" ? keys.contains("image " + name.key) : keys.contains("json " + name.key);

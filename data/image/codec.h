@@ -1,4 +1,4 @@
-// The interface of JPEG and PNG decoding; ImageDecoder alone uses it.
+// The interface of the JPEG and PNG decoders. Only ImageDecoder uses it.
 #pragma once
 
 #include <cstdint>

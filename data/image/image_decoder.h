@@ -1,5 +1,5 @@
-// Turns one stored image into the pixels that resampling needs. Of a JPEG file, only a region is
-// decoded, and at a reduced size if that is enough.
+// Decodes a rectangle of a JPEG or PNG file, or of an image stored as pixels. A JPEG file is
+// decoded only where needed, and at a reduced size if the caller allows it.
 //
 // Pixels are those of Pillow's Image.open(file).convert("RGB"), or convert("L") for one channel:
 //   * JPEG: decoded as libjpeg-turbo does by default (accurate integer DCT, fancy upsampling).
@@ -9,9 +9,9 @@
 //     is stored for it. gAMA, iCCP and other ancillary chunks change nothing. 16-bit values are
 //     reduced to their high byte, also in grey images, where Pillow's convert() clips all values
 //     above 255.
-// A file is refused if data that a region needs are incomplete or corrupt, but not for oddities
-// that leave the pixels as they are (bytes between JPEG segments, unknown JFIF revisions). If an
-// image is read to its last row, the file must be complete to its end.
+// A file is refused if data needed for the pixels are incomplete or corrupt. Oddities that do not
+// change the pixels are accepted (bytes between JPEG segments, unknown JFIF revisions). If the last
+// row of an image is read, its file must be complete to the end.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ namespace convoy::data {
 
 class Codec;
 
-// Decodes one image after the other and keeps its memory between them. Use one decoder per thread.
-// Errors are std::runtime_error with one line that does not name the image ("bad JPEG: Premature
-// end of JPEG file").
+// Decodes one image after the other and reuses its memory. Use one decoder per thread. An error is
+// a std::runtime_error with one line of text that does not name the image ("bad JPEG: Premature end
+// of JPEG file").
 class ImageDecoder {
  public:
-  // `shape` is the shape of images that are stored as pixels. For encoded images only its number of
-  // channels is used, 1 or 3.
+  // `shape` is the shape of images that are stored as pixels. For JPEG and PNG files only its
+  // number of channels counts, 1 or 3.
   ImageDecoder(ImageFormat format, ImageShape shape);
   ~ImageDecoder();
   ImageDecoder(ImageDecoder&&) noexcept;
   ImageDecoder& operator=(ImageDecoder&&) noexcept;
 
-  // Reads the header. The bytes must stay where they are until the last read().
+  // Reads the header of an image. `stored` must stay valid until the last read() of this image.
   ImageShape open(std::span<const std::uint8_t> stored);
-  // Returns the largest of 1, 2, 4 and 8 by which decoding can reduce the opened image without
-  // making it smaller than the output; 1 for pixels and PNG. `scale` is the number of source pixels
-  // per output pixel, on the axis where it is smaller.
+  // Returns the largest of 1, 2, 4 and 8 by which the opened JPEG image can be reduced while it is
+  // decoded without becoming smaller than the output; 1 for other images. `scale` is the number of
+  // source pixels per output pixel, the smaller value of the two axes.
   int reduction(double scale) const;
   // Writes the pixels of `region` to `to`, uint8 [region.height, region.width, C]. The region lies
   // in the reduced image, whose extents are ceil(extent / reduction).

@@ -1,6 +1,6 @@
-// libjpeg reports errors through a callback. No exception may pass through its C code, so the
-// callback leaves by longjmp, and no object with a destructor may be alive between setjmp and the
-// jump.
+// libjpeg reports errors through a callback. No exception may pass through libjpeg's C code, so the
+// callback jumps back with longjmp. No object with a destructor may be created between setjmp and
+// the jump.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared before it.
@@ -21,16 +21,16 @@
 namespace convoy::data {
 namespace {
 
-// The most rows that libjpeg returns at once, because it upsamples rows by at most 4.
+// The most rows that libjpeg returns in one call. It upsamples rows by at most 4.
 constexpr int kRows = 4;
-// Real files have about ten scans. A small file with very many scans could take much time.
+// The limit bounds the time for a small file with very many scans. Real files have about ten.
 constexpr int kMostScans = 200;
-// How many columns are decoded in addition on either side of a region. Upsampling of colour reads
-// one more sample (two pixels). Smoothing of an incomplete progressive image reads two more blocks.
+// Extra columns that are decoded on either side of a region. Upsampling of colour reads one more
+// sample (two pixels). Smoothing of an incomplete progressive image reads two more blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
-// Return the side in pixels that a block of 8x8 coefficients is decoded to. The names of the fields
-// depend on the version of libjpeg that libjpeg-turbo imitates.
+// Both functions return the side in pixels that a block of 8x8 coefficients is decoded to. The
+// names of libjpeg's fields depend on the libjpeg version that libjpeg-turbo imitates.
 #if JPEG_LIB_VERSION >= 70
 int block_of(const jpeg_component_info& component) { return component.DCT_h_scaled_size; }
 int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_h_scaled_size; }
@@ -61,8 +61,8 @@ class Jpeg final : public Codec {
   }
 
  private:
-  // Reads the region. Returns false if `fast` is set and JpegHuffman gives up, so that
-  // libjpeg-turbo's own Huffman decoder must decode the scan.
+  // Reads the region. If `fast` is set, tries JpegHuffman for the Huffman codes, and returns false
+  // if JpegHuffman cannot decode them. Then libjpeg-turbo's own decoder must be used.
   bool try_read(Window region, int reduction, std::uint8_t* to, bool fast) {
     if (!header_read_) read_header();  // an earlier read() used up the header
     header_read_ = false;
@@ -79,8 +79,8 @@ class Jpeg final : public Codec {
     std::longjmp(self->escape_, 1);
   }
   // libjpeg calls this for each of its messages. Levels below 0 are warnings. Warnings count as
-  // errors, because most of them mean that data are missing or damaged. The four messages below
-  // leave the pixels as they are.
+  // errors, because most of them mean that data are missing or damaged. Only the warnings in the
+  // first cases below are ignored, because they do not affect the pixels.
   static void on_message(j_common_ptr jpeg, int level) {
     switch (jpeg->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:
@@ -106,7 +106,7 @@ class Jpeg final : public Codec {
     std::longjmp(self->escape_, 1);
   }
 
-  // Calls `call` and turns errors of libjpeg into exceptions. Returns false if huffman_ gave up.
+  // Runs `call` and turns libjpeg errors into exceptions. Returns false if JpegHuffman gave up.
   template <typename Call>
   bool guarded(const Call& call) {
     unusual_ = false;
@@ -119,8 +119,8 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Creates a new libjpeg decoder for each image. If a file lacks tables, an old decoder would use
-  // the tables of the previous image.
+  // Creates a new libjpeg decoder for each image. A reused one would decode a file without Huffman
+  // or quantisation tables with the tables of the previous image.
   void read_header() {
     header_read_ = false;
     jpeg_destroy_decompress(&jpeg_);
@@ -133,8 +133,8 @@ class Jpeg final : public Codec {
     header_read_ = true;
   }
 
-  // Decodes up to the first row of the region. Sets left_ to the region's first column in the rows
-  // that libjpeg returns.
+  // Starts to decode and skips the rows above the region. Sets left_ to the position of the
+  // region's first column in the rows that libjpeg returns.
   void start(const Window& region, int reduction, bool fast) {
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
     const bool grey = channels_ == 1 && jpeg_.jpeg_color_space == JCS_GRAYSCALE;
@@ -148,8 +148,8 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // With fewer than `least` samples per row libjpeg would use another method of upsampling, and
-    // other pixels would result.
+    // With fewer than `least` samples per row, libjpeg would use another method of upsampling and
+    // return other pixels.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);
@@ -171,8 +171,9 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Returns whether jpeg_crop_scanline() works. It assumes the smallest size of a block for all
-  // components, and goes wrong if a component with larger blocks must still be upsampled (4x2).
+  // Returns whether jpeg_crop_scanline() works for this image. It assumes that all components have
+  // the smallest block size. It fails if a component has larger blocks and must still be upsampled
+  // (4x2).
   bool can_crop() const {
     const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {
@@ -198,7 +199,7 @@ class Jpeg final : public Codec {
       for (std::size_t i = 0; i < got; ++i, to += wanted)
         if (!direct) convert(rows[i], static_cast<std::size_t>(region.width), to);
     }
-    // After the last row, read the end of the file, so that a truncated file is refused.
+    // After the last row, also read the end of the file. This detects truncated files.
     if (jpeg_.output_scanline == jpeg_.output_height) {
       jpeg_finish_decompress(&jpeg_);
     } else {

@@ -8,15 +8,15 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// The most bytes of an MCU (minimum coded unit): each coefficient takes a symbol and a value,
-// together at most 31 bits.
+// The most bytes of an MCU (minimum coded unit). Each coefficient takes at most 31 bits: a Huffman
+// code and a value.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
-// If the sum of DC differences is larger, libjpeg-turbo decodes the scan. It refuses sums beyond 32
-// bits.
+// Scans in which a sum of DC differences is larger are left to libjpeg-turbo, which refuses sums
+// beyond 32 bits.
 constexpr int kMostDc = 1 << 30;
 
-// The places of the coefficients along the zigzag through a block (T.81, figure A.6). As in
-// libjpeg-turbo, coefficients that damaged data put beyond the block go to its end.
+// The position in the block of each coefficient in zigzag order (T.81, figure A.6). Damaged data
+// may lead beyond the block. As in libjpeg-turbo, such coefficients go to the last position.
 constexpr auto kPlace = [] {
   std::array<std::uint8_t, kBlock + 16> places{};
   std::size_t k = 0;
@@ -30,8 +30,8 @@ constexpr auto kPlace = [] {
   return places;
 }();
 
-// Returns the value that `size` bits stand for (T.81, F.2.2.1). It is negative if they begin with a
-// 0.
+// Returns the value that is coded by `size` bits (T.81, F.2.2.1). Bits that begin with 0 code a
+// negative value.
 int extended(std::uint32_t bits, int size) {
   const auto value = static_cast<int>(bits);
   return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
@@ -44,7 +44,7 @@ int take_value(JpegBits& bits, int size) {
   return extended(taken, size);
 }
 
-// Each of these functions returns a part of a JpegCodes::Pair.
+// Each of the following functions extracts one field of a JpegCodes::Pair.
 int used_bits(JpegCodes::Pair pair) { return static_cast<int>(pair & 63); }
 int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 6 & 15); }
 int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 10 & 0x7F); }
@@ -71,8 +71,8 @@ void JpegCodes::set(const JHUFF_TBL& table, bool ac) {
   if (ac) fill_pairs();
 }
 
-// Fills the table that finds one code. Codes of one length follow one another, and the codes of the
-// next length begin after them (T.81, C.2).
+// Fills the table that finds a single code. Codes of one length are consecutive numbers. The codes
+// of the next length continue after them (T.81, C.2).
 void JpegCodes::fill_singles() {
   singles_.fill({0, 0});
   std::int32_t code = 0, index = 0;
@@ -88,7 +88,7 @@ void JpegCodes::fill_singles() {
 }
 
 void JpegCodes::fill_pairs() {
-  // A Pair holds its first coefficient in 8 bits with a sign, so in at most 7 bits of magnitude.
+  // A Pair stores its first value in 8 bits with a sign, so a value may have at most 7 bits.
   constexpr int kMostSize = 7;
   std::array<Pair, 1 << kLookBits> firsts;
   for (std::uint32_t bits = 0; bits < firsts.size(); ++bits) {
@@ -112,7 +112,7 @@ void JpegCodes::fill_pairs() {
     if (advance_of(second) == static_cast<int>(kUnknown) || used_bits(first) + used_bits(second) > kLookBits)
       continue;
     const int value = first_value(second);
-    // A Pair has only 7 bits for its second value.
+    // A Pair has only 7 bits, with a sign, for its second value.
     if (value < -64 || value > 63) continue;
     pairs_[bits] += (second & 0x1FC3F) | static_cast<Pair>(value) << 25;
   }
@@ -152,8 +152,8 @@ bool JpegHuffman::start(const jpeg_decompress_struct& jpeg, std::span<const std:
   return begin_segment(0);
 }
 
-// Copies the scan up to its end, which is the first marker that is no restart marker, and notes
-// where the segments between restart markers end.
+// Copies the scan up to its end and records where the segments between restart markers end. The
+// scan ends at the first marker that is not a restart marker.
 bool JpegHuffman::find_segments(std::span<const std::uint8_t> scan) {
   const std::uint8_t *from = scan.data(), *const end = from + scan.size();
   if (bytes_.size() < scan.size() + kMcuBytes) bytes_.resize(scan.size() + kMcuBytes);
@@ -205,20 +205,20 @@ bool JpegHuffman::decode(JBLOCKROW* blocks) {
 
 template <bool kStore>
 bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* to) {
-  JpegBits bits = all_bits;  // a local copy, to stay in registers
+  JpegBits bits = all_bits;  // a local copy, which the compiler can keep in registers
   const auto store = [=](int k, int value) {
     if constexpr (kStore) to[kPlace[k]] = static_cast<JCOEF>(value);
   };
   for (int k = 1; k < kBlock;) {
     bits.refill();
-    // refill() gives 56 bits. The first three look-ups take at most 33 of them. So 23 bits are left
-    // for the last look-up, enough for any code and its value.
+    // refill() provides 56 bits. The first three look-ups use at most 33 of them, so the fourth has
+    // 23, which is enough for any code with its value.
     for (int look_ups = 0; look_ups < 4; ++look_ups) {
       const JpegCodes::Pair pair = codes.pair(bits);
       const int advance = advance_of(pair), next = k + advance;
       if (next < kBlock) {
-        // A pair of one coefficient has no second value. Then the first value goes to the same
-        // place and overwrites this store.
+        // If the pair has only one coefficient, both stores go to the same position, and the second
+        // one overwrites the first.
         store(next - 1, second_value(pair));
         store(k + zeros_of(pair), first_value(pair));
         bits.drop(used_bits(pair));

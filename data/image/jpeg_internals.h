@@ -1,6 +1,6 @@
-// Puts our Huffman decoder in the place of libjpeg-turbo's own one. This needs jpegint.h, which
-// the development packages of distributions install. A build without jpegint.h uses libjpeg-turbo's
-// decoder.
+// Replaces libjpeg-turbo's Huffman decoder by the one in jpeg_huffman.h. This needs libjpeg's
+// internal header jpegint.h, which the development packages of distributions install. Without
+// jpegint.h, libjpeg-turbo's decoder is used.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ using DecodeMcu = boolean (*)(j_decompress_ptr, JBLOCKROW*);
 inline void replace_huffman(jpeg_decompress_struct& jpeg, DecodeMcu decode) {
   jpeg.entropy->decode_mcu = decode;
 }
-// Returns the first and the last column of MCUs (minimum coded units) that libjpeg transforms.
+// Returns the first and the last column of MCUs (minimum coded units) to which libjpeg applies the
+// inverse transform.
 inline std::pair<std::int64_t, std::int64_t> needed_columns(const jpeg_decompress_struct& jpeg) {
   return {jpeg.master->first_iMCU_col, jpeg.master->last_iMCU_col};
 }

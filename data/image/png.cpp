@@ -1,5 +1,5 @@
-// libpng reports errors through a callback, which leaves by longjmp. No object with a destructor
-// may be alive between setjmp and the jump.
+// libpng reports errors through a callback, which jumps back with longjmp. No object with a
+// destructor may be created between setjmp and the jump.
 #include <fmt/format.h>
 #include <png.h>
 
@@ -27,7 +27,7 @@ class Png final : public Codec {
   }
 
   void read(Window region, int /*reduction*/, std::uint8_t* to) override {
-    if (png_ == nullptr) read_header();  // an earlier read() used up the header
+    if (png_ == nullptr) read_header();  // an earlier read() has consumed the header
     guarded([this] { set_transformations(); });
     const std::size_t row_bytes = png_get_rowbytes(png_, info_);
     const std::size_t rows = passes_ > 1 ? png_get_image_height(png_, info_) : 1;
@@ -42,7 +42,7 @@ class Png final : public Codec {
     std::snprintf(self->message_.data(), self->message_.size(), "%s", message);
     png_longjmp(png, 1);
   }
-  // Ignores warnings: libpng warns of chunks that are not needed.
+  // Ignores warnings. They concern only chunks that do not matter here.
   static void on_warning(png_structp, png_const_charp) {}
   static void take(png_structp png, png_bytep to, std::size_t count) {
     auto* self = static_cast<Png*>(png_get_io_ptr(png));
@@ -69,7 +69,7 @@ class Png final : public Codec {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) throw std::runtime_error("bad PNG: libpng cannot start");
     guarded([this] {
-      // Ignore colour profiles, gamma, texts and transparency, because pixels are taken as stored.
+      // Ignore colour profiles, gamma, texts and transparency: the pixels are returned as stored.
       static constexpr std::array<png_byte, 5> kTransparency{'t', 'R', 'N', 'S', 0};
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kTransparency.data(), 1);
@@ -92,8 +92,8 @@ class Png final : public Codec {
   void read_rows(const Window& region, std::size_t row_bytes, std::uint8_t* to) {
     const std::int32_t end = region.y + region.height;
     const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));
-    // Read the whole image in each pass, because an interlaced image is complete only after its
-    // last pass.
+    // Read the whole image in every pass, because an interlaced image is complete only after the
+    // last one.
     for (int pass = 0; passes_ > 1 && pass < passes_; ++pass)
       for (std::int32_t y = 0; y < height; ++y)
         png_read_row(png_, rows_.data() + static_cast<std::size_t>(y) * row_bytes, nullptr);

@@ -11,9 +11,9 @@ namespace {
 
 using kernels::AxisMap;
 
-// Fills `filter`: from which source pixels, and with which weights (taps), each output from
-// axis.begin to axis.end is made. `mirrored` reverses the outputs. Source pixels are counted from
-// axis.first.
+// Fills `filter` for the outputs axis.begin to axis.end: the first source pixel of each output,
+// counted from axis.first, and the weights of its source pixels (taps). `mirrored` reverses the
+// order of the outputs.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
   filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));
@@ -21,7 +21,7 @@ void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
   for (std::int32_t i = 0; i < outputs; ++i) {
     const kernels::BilinearTaps taps = bilinear_taps(axis, mirrored ? axis.end - 1 - i : axis.begin + i);
-    if (taps.count > filter.taps) {  // rounding gave one more tap: start again with room for it
+    if (taps.count > filter.taps) {  // one more tap by rounding: start again with more taps
       filter.taps = taps.count;
       filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
       i = -1;
@@ -65,8 +65,8 @@ void set_cut(AxisMap& axis) {
 }
 
 void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
-  // An output pixel is made from the source pixels under two output pixels (a triangle filter), and
-  // by rounding perhaps one more on either side.
+  // The triangle filter is as wide as two output pixels. Rounding may add one source pixel on
+  // either side.
   const std::int64_t most = std::min(extent, 2 * (extent / outputs + 1) + 2);
   first.reserve(static_cast<std::size_t>(outputs));
   weight.reserve(static_cast<std::size_t>(outputs * most));
@@ -79,8 +79,8 @@ void Resampler::reserve(ImageShape stored, ImageShape output) {
   narrowed_.reserve(static_cast<std::size_t>(stored.height * output.width * output.channels));
 }
 
-// Resamples along the rows into `to`, whose rows lie `pitch` bytes apart. Returns `cut` itself if
-// the pixels would not change.
+// Resamples along the rows of `cut` and writes to `to`, whose rows lie `pitch` bytes apart. If the
+// pixels would not change, writes nothing and returns `cut`.
 Resampler::Rows Resampler::pass_horizontally(Rows cut, const kernels::SampleTransform& transform,
                                              std::int64_t channels, std::uint8_t* to, std::int64_t pitch) {
   const AxisMap& axis = transform.columns;
@@ -125,8 +125,8 @@ void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransfo
                          ImageShape shape, const std::uint8_t* fill, std::uint8_t* to) {
   const AxisMap &rows = transform.rows, &columns = transform.columns;
   const std::int64_t channels = shape.channels, pitch = shape.width * channels;
-  // `pixels` is the number of output columns that show the image and not padding; `left` is the
-  // first of them.
+  // `pixels` is the number of output columns that show the image, without the padding. `left` is
+  // the first of these columns.
   const std::int64_t pixels = std::int64_t{columns.end} - columns.begin;
   const std::int64_t left = transform.flip != 0 ? shape.width - columns.end : columns.begin;
   if (rows.size == 0 || columns.size == 0) return fill_pixels(to, shape.height * shape.width, channels, fill);

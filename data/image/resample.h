@@ -1,4 +1,4 @@
-// Cuts a window out of an image and resizes it, with the same bits as Pillow's
+// Crops a window from an image and resizes it. The result is identical to Pillow's
 // Image.crop(window).resize(size, BILINEAR). kernels/device/bilinear.h defines the arithmetic.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace convoy::data {
 
-// Returns the map of one axis that resizes `extent` pixels to `resized` pixels and keeps the
-// outputs `begin` to `begin + size`.
+// Returns the mapping along one axis that resizes `extent` pixels to `resized` pixels and keeps
+// `size` of them, starting at `begin`.
 kernels::AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::int64_t begin,
                               std::int64_t size);
-// Sets axis.first and axis.size, the range of source pixels that the outputs axis.begin to axis.end
-// are made from.
+// Sets axis.first and axis.size: the range of source pixels that the outputs axis.begin to axis.end
+// depend on.
 void set_cut(kernels::AxisMap& axis);
 
 // Resamples images and keeps its buffers between calls. Use one per thread.
@@ -26,14 +26,16 @@ class Resampler {
   explicit Resampler(VectorLevel level = best_vector_level()) : rows_(&resample_rows(level)) {}
 
   // Allocates the buffers for images of these shapes. Without this call, resample() allocates
-  // memory until it has seen the largest image.
+  // memory whenever an image needs more than all earlier ones.
   void reserve(ImageShape stored, ImageShape output);
-  // Writes the resampled and mirrored image, uint8 [shape.height, shape.width, shape.channels], to
-  // `to`. The source pixels begin at transform.offset of `bytes`. Outputs without a source pixel
-  // (padding) get `fill`, one value per channel.
+  // Resamples an image, mirrors it if the transform says so, and writes it to `to` as uint8
+  // [shape.height, shape.width, shape.channels]. The source pixels begin at
+  // bytes[transform.offset]. Outputs without a source pixel (padding) get `fill`, one value per
+  // channel.
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, ImageShape shape,
                 const std::uint8_t* fill, std::uint8_t* to);
-  // Resizes the window, which must lie inside the image, to uint8 [height, width, C].
+  // Resizes a window of the image to uint8 [height, width, C]. The window must lie inside the
+  // image.
   void resize(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
               std::int64_t width, std::uint8_t* to);
 
@@ -50,7 +52,7 @@ class Resampler {
 
   const ResampleRows* rows_;
   BilinearFilter columns_filter_, rows_filter_;
-  std::vector<std::uint8_t> narrowed_;  // source rows, resampled to the output's width
+  std::vector<std::uint8_t> narrowed_;  // source rows after resampling to the output's width
   std::vector<std::uint8_t> scratch_;
 };
 

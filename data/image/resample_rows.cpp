@@ -6,7 +6,7 @@
 #include "kernels/device/bilinear.h"
 
 #if CONVOY_VECTOR_LEVELS
-// GCC 12 warns of the operand that its own AVX-512 functions leave undefined (GCC bug 105593).
+// GCC 12 warns about the undefined operand in its own AVX-512 intrinsics (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 #endif
@@ -61,11 +61,11 @@ namespace avx2 {
 
 constexpr bool kFewRegisters = true;
 
-// Sixteen sums, each of bytes times weights.
+// Sixteen weighted sums of bytes.
 class Sums {
  public:
-  // This constructor is written out, because a generated one would not be compiled for these
-  // instructions.
+  // The constructor is written out. GCC would not compile a generated one with the instructions
+  // that the pragma above selects.
   Sums() : low_(_mm256_set1_epi32(kernels::kHalfWeight)), high_(low_) {}
   void add(std::int32_t weight, const std::uint8_t* bytes) {
     const __m256i factor = _mm256_set1_epi32(weight);
@@ -90,8 +90,8 @@ static inline __m256i spread_two(const std::uint8_t* first, const std::uint8_t* 
   return _mm256_shuffle_epi8(both, _mm256_broadcastsi128_si256(spread));
 }
 
-// Interleaves four columns of four rows. Reads 16 bytes of each row from `at` on, which `spread`
-// expands to 4 bytes per pixel.
+// Interleaves four pixels from each of four rows, so that one column of four pixels is contiguous.
+// Reads 16 bytes of each row, starting at `at`; `spread` expands the pixels to 4 bytes each.
 static inline void bring_together(const std::uint8_t* const* rows, std::int64_t at, __m128i spread,
                                   std::uint8_t* to) {
   const __m256i even = spread_two(rows[0] + at, rows[2] + at, spread);
@@ -102,8 +102,8 @@ static inline void bring_together(const std::uint8_t* const* rows, std::int64_t 
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), second);
 }
 
-// Reverses bring_together(): stores four columns of sums as 16 bytes in each of four rows. `gather`
-// gives the order of the bytes.
+// Reverses bring_together(): writes four columns of sums as 16 bytes to each of four rows. `gather`
+// is the order of the bytes.
 static inline void take_apart(const Sums& a, const Sums& b, const Sums& c, const Sums& d, __m128i gather,
                               std::uint8_t* const* rows, std::int64_t at) {
   const __m256i order = _mm256_broadcastsi128_si256(gather);

@@ -1,9 +1,9 @@
-// Chooses the vector instructions of the host's loops over pixels. All levels give the same bits.
+// Chooses the vector instructions for loops over pixels on the host. All levels give the same bits.
 #pragma once
 
 #include <cstdint>
 
-// Only GCC can compile parts of a file for other instructions by a pragma.
+// Only GCC can compile parts of a file for other instructions by means of pragmas.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CONVOY_VECTOR_LEVELS 1
 #else

@@ -1,4 +1,4 @@
-// The batches that a loader hands out, step by step.
+// The batches that the training loop gets from a loader, one per step.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,36 @@
 
 namespace convoy::data {
 
-// A place in training: batch `step` of epoch `epoch`, both counted from 0.
+// A point in training: batch `step` of epoch `epoch`, both counted from 0.
 struct Position {
   std::int64_t epoch = 0, step = 0;
   bool operator==(const Position&) const = default;
 };
 
-// One rank's part of a global batch. All arrays have `capacity` entries, the same at every step.
-// Only the first `valid` entries hold samples; `valid` may be 0. Other entries are empty: label -1,
-// sample -1, and a zero image or a meaningless transform. With LoaderOptions::skip, an entry whose
-// image cannot be read is empty, too.
+// The samples of one rank from a global batch. All arrays have `capacity` entries at every step,
+// but only the first `valid` ones hold samples; `valid` may be 0. In an empty entry the label and
+// the sample are -1, and the image is zero or the transform has no meaning. With
+// LoaderOptions::skip, the entry of an unreadable image is empty, too.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
-  std::int32_t valid = 0;         // real samples of this rank
-  std::int32_t global_valid = 0;  // real samples of all ranks; > 0
+  std::int32_t valid = 0;         // samples of this rank, without empty entries
+  std::int32_t global_valid = 0;  // the same for all ranks together; > 0
   std::int64_t first = 0;         // position of this rank's first sample in the global batch
-  kernels::MixParameters mix;     // how this step mixes its samples; the same on every rank
-  ImageShape shape;               // shape of the images that the network gets
+  kernels::MixParameters mix;     // how this step mixes samples (mixup, cutmix); equal on all ranks
+  ImageShape shape;               // shape of the network's input images
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;  // index of each sample in the image set
-  // LoaderOptions::output says which of the members below are set. The others are null.
+  // LoaderOptions::output tells which of the following members are set. The others are null.
   const float* images = nullptr;  // ready for the network, [capacity, C, H, W]
-  // One transform per sample, which the device applies.
+  // One transform per sample. The device applies them.
   const kernels::SampleTransform* transforms = nullptr;
-  const std::uint8_t* cuts = nullptr;  // the pixels of all samples that the transforms read
+  const std::uint8_t* cuts = nullptr;  // the source pixels of all transforms, one sample after the other
   std::int64_t cut_bytes = 0;          // bytes of `cuts` that this batch uses
 };
 
-// Lends a batch until the lease ends. After that, other samples fill the batch's buffers. A lease
-// must not outlive its BatchSource.
+// Lends a batch until the lease ends. Afterwards the buffers of the batch are filled with other
+// samples. A lease must not outlive its BatchSource.
 class BatchLease {
  public:
   class Owner {
@@ -76,18 +76,20 @@ class BatchLease {
   int slot_;
 };
 
-// Gives the training loop its batches. Implementations differ in how images reach the rank.
+// Supplies the training loop with batches. The implementations differ in how a rank gets the
+// images.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Returns the next batch, epoch after epoch without end, and blocks until it is ready. Throws the
-  // exception with which the work in the background failed.
-  // LoaderOptions::buffers batches share the memory in turn. So a lease must have ended before the
-  // call of next() that uses its buffer again, `buffers` calls later (with ScatterLoader one call
-  // earlier). Otherwise that call throws std::logic_error.
+  // Returns the next batch and blocks until it is ready. After the last batch of an epoch comes the
+  // first one of the next. If a background thread has failed, throws the exception of that thread.
+  //
+  // There are LoaderOptions::buffers buffers, which are reused in turn. So the lease of a batch
+  // must end before the call of next() that needs its buffer again. This is `buffers` calls later,
+  // or one call less with ScatterLoader. Otherwise that call throws std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
-  // Returns the milliseconds that next() has waited since the source was made.
+  // Returns how many milliseconds all calls of next() have waited.
   virtual double wait_ms() const = 0;
 };
 

@@ -34,7 +34,7 @@ bool has_transforms(BatchOutput output) {
   return output == BatchOutput::cuts || output == BatchOutput::transforms;
 }
 
-// Makes the axis copy `extent` pixels unchanged, because the image is already resampled.
+// Makes the axis copy `extent` pixels unchanged. It is used for images that are resampled already.
 void make_identity(kernels::AxisMap& axis, std::int64_t extent) {
   axis.start = 0, axis.scale = 1, axis.skipped = 0;
   axis.extent = axis.size = static_cast<std::int32_t>(extent);
@@ -147,8 +147,8 @@ void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sampl
     augmenter_.apply(stored.data(), place_in_whole(parameters, image, output_shape_, 0), buffers.image(i));
     return;
   }
-  // Decode at a reduced size for random crops alone. On noise it differs by more than a level from
-  // Pillow's resizing, and tests must see the pixels of torchvision's transform.
+  // Let the decoder reduce images only for random resized crops. On noise, the pixels then differ
+  // from Pillow's by more than one level, and evaluation must see the same pixels as torchvision.
   const int reduction = augmentation_.random_resized_crop ? decoder_.reduction(parameters.scale()) : 1;
   const PlacedSample placed = place(parameters, image, output_shape_, reduction);
   if (output_ == BatchOutput::images)
@@ -166,8 +166,8 @@ const std::uint8_t* BatchFiller::read_cut(Window cut, int reduction) {
   return cut_.data();
 }
 
-// Puts the pixels that the sample needs (its cut) into the batch. If there is no room left for
-// them, resamples them on the host to the size of the output.
+// Puts the source pixels of a sample (its cut) into the batch. If they do not fit, resamples the
+// sample on the host and puts the smaller result there.
 kernels::SampleTransform BatchFiller::deliver_cut(BatchBuffers& buffers, const PlacedSample& placed,
                                                   int reduction) {
   kernels::SampleTransform transform = placed.transform;
@@ -176,7 +176,7 @@ kernels::SampleTransform BatchFiller::deliver_cut(BatchBuffers& buffers, const P
   if (cut.whole) {
     decoder_.read(placed.cut, reduction, cut.pixels);
   } else {
-    transform.flip = 0;  // do not mirror the pixels here, because the device does so
+    transform.flip = 0;  // the device will mirror the pixels, so do not mirror them here
     augmenter_.resample(read_cut(placed.cut, reduction), transform, cut.pixels);
     transform.flip = placed.transform.flip;
     make_identity(transform.rows, output_shape_.height);

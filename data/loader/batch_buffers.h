@@ -1,5 +1,5 @@
-// The memory of one batch, and the work that turns stored images into its contents. A sample's cut
-// is the part of the stored image that it needs.
+// The memory of one batch, and the code that fills it from stored images. The cut of a sample is
+// the rectangle of its stored image that is needed for the output.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@
 
 namespace convoy::data {
 
-// An array from a memory resource, aligned for any vector instruction and for pinning.
+// An array from a memory resource, aligned for all vector instructions and for page-locked
+// transfers.
 class Buffer {
  public:
   Buffer(std::pmr::memory_resource& memory, std::size_t bytes);
@@ -35,8 +36,7 @@ class Buffer {
 
 class BatchBuffers {
  public:
-  // `stored` is the shape of the set's images. Its height and width are 0 if the images differ in
-  // size.
+  // `stored` is the shape of the images. Its height and width are 0 if the images differ in size.
   BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options);
 
   const Batch& batch() const { return batch_; }
@@ -48,15 +48,15 @@ class BatchBuffers {
   float* image(std::int64_t i) const;  // returns the image of entry i
   struct Cut {
     std::uint8_t* pixels = nullptr;
-    std::int64_t offset = 0;  // offset of the cut in the batch's pixels
-    bool whole = false;       // whether there is room for the whole cut, or only for the output
+    std::int64_t offset = 0;  // offset of `pixels` in Batch::cuts
+    bool whole = false;       // false: there is room only for the resampled output
   };
-  // Takes room for the cut of a valid sample. Call it once per sample; several threads may call it.
+  // Reserves memory for the cut of a sample. Call it once per sample. It is thread-safe.
   Cut take_cut(std::int64_t bytes);
-  // Prepares the entries for the batch at `position`, before they are filled.
+  // Prepares the batch at `position` for filling.
   void begin(const BatchSchedule& schedule, Position position, int rank);
-  // Prepares the entries for `valid` samples of a single rank. Throws std::invalid_argument if
-  // there are fewer entries.
+  // Prepares a batch of `valid` samples for a single rank. Throws std::invalid_argument if the
+  // batch has fewer entries.
   void begin(Position position, std::int64_t valid);
   // Marks entry i as empty: label and sample are -1.
   void fill_empty(std::int64_t i) const;
@@ -66,18 +66,19 @@ class BatchBuffers {
   ImageShape output_;
   MixSettings mix_;
   std::uint64_t seed_;
-  std::int64_t reserved_;  // bytes kept free for each sample whose cut has not come yet
+  std::int64_t reserved_;  // bytes that stay free for each sample without a cut so far
   Buffer labels_, samples_, transforms_, pixels_;
   std::unique_ptr<std::mutex> mutex_;  // guards cuts_ and batch_.cut_bytes
   std::int64_t cuts_ = 0;
 };
 
-// Fills entries of a batch. Use one per thread.
+// Fills entries of a batch with samples. Use one filler per thread.
 class BatchFiller {
  public:
   BatchFiller(ImageFormat format, ImageShape stored, const LoaderOptions& options);
-  // Fills entry i. `stored` holds the sample's bytes, which are not read if the output is labels,
-  // or transforms of a set of pixels. Throws std::runtime_error if the image cannot be decoded.
+  // Fills entry i. `stored` holds the sample's bytes. They are not read for BatchOutput::labels,
+  // nor for BatchOutput::transforms of an ImageSet of pixels. Throws std::runtime_error if decoding
+  // fails.
   void fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
             std::span<const std::uint8_t> stored);
 
@@ -98,8 +99,8 @@ class BatchFiller {
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);
 
-// Returns how many samples a thread takes at a time, so many that the cost of taking is small.
-// `stored_bytes` is the number of bytes of one stored image.
+// Returns how many samples a thread takes from a batch at a time. The number is large enough to
+// make the cost of synchronisation small. `stored_bytes` is the size of one stored image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

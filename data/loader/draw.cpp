@@ -10,27 +10,26 @@ namespace {
 
 std::int32_t narrow(std::int64_t pixels) { return static_cast<std::int32_t>(pixels); }
 
-// Makes the output show this window of the image, resized to the whole output.
+// Makes the output show `window`, resized to the size of the output.
 void take_window(AugmentationParameters& parameters, Window window, ImageShape output) {
   parameters.window = window;
   parameters.resized_height = narrow(output.height);
   parameters.resized_width = narrow(output.width);
 }
 
-// Returns pixels / 2. A half is rounded to the even neighbour, as Python's round() does.
+// Returns pixels / 2, rounded to the even neighbour if it ends in .5, as Python's round() does.
 std::int32_t half_rounded_to_even(std::int64_t pixels) {
   const std::int64_t half = pixels / 2;
   return narrow(half + (pixels % 2) * (half % 2));
 }
 
-// Takes the centre as torchvision's Resize and CenterCrop do. Resize rounds the longer side down.
+// Chooses the centre as torchvision's Resize and CenterCrop do. The longer side is rounded down.
 void take_centre(AugmentationParameters& parameters, int resize_short, ImageShape stored, ImageShape output) {
   const bool tall = stored.height >= stored.width;
   const std::int64_t shorter = tall ? stored.width : stored.height;
   std::int64_t side = resize_short;
   if (side == 0) {
-    // Take the smallest size that covers the output: the width or the height of the output decides
-    // it.
+    // Take the smallest size at which the image covers both the width and the height of the output.
     const bool by_width = output.width * stored.height >= output.height * stored.width;
     side = by_width ? (output.width * shorter + stored.width - 1) / stored.width
                     : (output.height * shorter + stored.height - 1) / stored.height;
@@ -43,14 +42,14 @@ void take_centre(AugmentationParameters& parameters, int resize_short, ImageShap
   parameters.left = half_rounded_to_even(parameters.resized_width - output.width);
 }
 
-// Returns where a random crop with padding starts along one axis.
+// Returns the start of a random crop along one axis, counted from the start of the unpadded image.
 std::int32_t padded_place(std::uint32_t word, std::int64_t stored, std::int64_t output, int padding) {
   const std::int64_t room = stored + 2 * padding - output;
   return room >= 0 ? uniform_below(word, room + 1) - padding : -uniform_below(word, 1 - room) - padding;
 }
 
-// Returns the window of a random resized crop if no try fits into the image: the largest centre
-// window whose aspect is in the range.
+// Returns the window of a random resized crop for the case that no drawn window fits into the
+// image. This is the largest centred window whose aspect ratio is allowed.
 Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
   std::int64_t width = stored.width, height = stored.height;
   const double aspect = static_cast<double>(width) / static_cast<double>(height);
@@ -86,7 +85,7 @@ kernels::ErasedRectangle cutout(int size, ImageShape output, const SampleDraws& 
           uniform_below(words.word[0], output.width) - size / 2, size, size};
 }
 
-// Draws the rectangle of random erasing. It is empty if no try fits into the output.
+// Draws the rectangle of random erasing. It is empty if no drawn rectangle fits into the output.
 kernels::ErasedRectangle random_erasing(const Augmentation& augmentation, ImageShape output,
                                         const SampleDraws& draws) {
   const double area = static_cast<double>(output.height * output.width);

@@ -18,8 +18,8 @@ namespace {
 using kernels::ImageOp;
 using kernels::ImageOpKind;
 
-// Returns number `bin` of kMagnitudes equally spaced values from `first` to `last`. It is computed
-// in float32 from the nearer end, as torch.linspace does.
+// Returns value number `bin` of kMagnitudes equally spaced values from `first` to `last`. As in
+// torch.linspace, it is computed in float32 from the nearer end.
 double spaced(double first, double last, int bin) {
   const auto from = static_cast<float>(first), to = static_cast<float>(last);
   const float step = (to - from) / static_cast<float>(kMagnitudes - 1);
@@ -30,7 +30,7 @@ double spaced(double first, double last, int bin) {
 ImageOp affine(double a, double b, double c, double d, double e, double f) {
   const auto fixed = [](double value) { return static_cast<std::int32_t>(std::floor(value * 65536 + 0.5)); };
   ImageOp op{ImageOpKind::affine, 0, {}};
-  // Add half a pixel, because the centre of output pixel (0, 0) is at (0.5, 0.5).
+  // Shift by half a pixel, because the centre of output pixel (0, 0) is at (0.5, 0.5).
   const std::array values{a, b, c + a * 0.5 + b * 0.5, d, e, f + d * 0.5 + e * 0.5};
   std::ranges::transform(values, op.matrix, fixed);
   return op;
@@ -38,7 +38,7 @@ ImageOp affine(double a, double b, double c, double d, double e, double f) {
 
 ImageOp rotation(double degrees, ImageShape shape) {
   const double angle = -degrees * std::numbers::pi / 180;
-  // Round sine and cosine, so that the cosine of 90° is 0.
+  // Round sine and cosine, so that the cosine of 90 degrees is exactly 0.
   const auto rounded = [](double value) { return std::round(value * 1e15) / 1e15; };
   const double c = rounded(std::cos(angle)), s = rounded(std::sin(angle));
   const double x = static_cast<double>(shape.width) / 2, y = static_cast<double>(shape.height) / 2;

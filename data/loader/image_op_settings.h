@@ -11,8 +11,8 @@
 
 namespace convoy::data {
 
-// Strengths x of colour jitter. A factor is uniform in 1 - x to 1 + x, but not below 0; the hue
-// turns by -x to x of a whole turn. The four changes come in random order.
+// Strengths of colour jitter. With strength x, a factor is uniform in 1 - x to 1 + x, but at least
+// 0, and the hue is rotated by -x to x full turns. The four changes are applied in random order.
 struct ColorJitter {
   // A strength of 0 leaves the property unchanged. The strength of hue is at most 0.5.
   float brightness = 0, contrast = 0, saturation = 0, hue = 0;
@@ -27,16 +27,15 @@ struct ImageOpSettings {
   int rand_operations = 2;  // number of operations of RandAugment
   int rand_magnitude = 9;   // magnitude of RandAugment, 0 to 30
 
-  // Returns the largest number of operations that one image gets; 0 if no operation is set.
+  // Returns the largest number of operations for one image. It is 0 if all operations are off.
   int most() const;
-  // Throws std::runtime_error that names the setting unless the settings are valid for images of
-  // this shape.
+  // Throws std::runtime_error that names a setting if the setting is not valid for images of this
+  // shape.
   void check(ImageShape output) const;
 };
 
-// Fills `ops` with the operations that are drawn for an image of this shape. They depend on the
-// settings and on (seed, epoch, sample) alone. Unused entries have the kind none. `settings` must
-// have passed check(output).
+// Fills `ops` with the operations for one image. They depend only on the settings, the shape and
+// (seed, epoch, sample). Unused entries have the kind none. Call settings.check(output) before.
 void draw_image_ops(const ImageOpSettings& settings, ImageShape output, std::uint64_t seed,
                     std::int64_t epoch, std::int64_t sample,
                     std::span<kernels::ImageOp, kernels::kMostImageOps> ops);
@@ -46,29 +45,29 @@ enum class AugmentOp : std::uint8_t {
   identity,
   shear_x,  // output pixel (x, y) is input pixel (x + magnitude y, y)
   shear_y,
-  translate_x,  // moves right by `magnitude` whole pixels
+  translate_x,  // translates to the right by `magnitude` pixels
   translate_y,
-  rotate,      // by `magnitude` degrees, counter-clockwise about the centre
-  brightness,  // the factor is 1 + magnitude, as in the next three operations
+  rotate,      // rotates by `magnitude` degrees, counter-clockwise about the centre
+  brightness,  // by the factor 1 + magnitude, as the next three operations
   color,
   contrast,
   sharpness,
-  posterize,  // magnitude: number of bits that are kept of each value
-  solarize,   // magnitude: values from this one on are inverted
+  posterize,  // keeps the `magnitude` highest bits of each value
+  solarize,   // inverts values that are at least `magnitude`
   autocontrast,
   equalize
 };
 inline constexpr int kAugmentOps = 14;
 inline constexpr int kMagnitudes = 31;
 
-// Returns the magnitude of an operation for a bin (0 to 30), without a sign. signed_magnitude()
-// returns whether the magnitude of the operation gets a random sign.
+// Returns the magnitude of an operation for a bin from 0 to 30. It is not negative. For some
+// operations, which signed_magnitude() tells, a random sign is added.
 double magnitude_of(AutoAugment policy, AugmentOp op, int bin, ImageShape shape);
 bool signed_magnitude(AugmentOp op);
-// Returns the operation on the pixels that an AugmentOp of this magnitude stands for. Its kind is
-// none if it would change nothing.
+// Returns the pixel operation for an AugmentOp of this magnitude. Its kind is none if the AugmentOp
+// would change nothing.
 kernels::ImageOp image_op(AugmentOp op, double magnitude, ImageShape shape);
-// Returns the operation that changes the hue by `turn`, a share of a whole turn from -0.5 to 0.5.
+// Returns the operation that rotates the hue by `turn` full turns, from -0.5 to 0.5.
 kernels::ImageOp hue_op(double turn);
 
 }  // namespace convoy::data

@@ -13,8 +13,8 @@ namespace convoy::data {
 
 namespace {
 
-// Returns whether the loader must read stored images. For transforms alone it must read encoded
-// images, because their sizes, which the transforms need, are only in the files.
+// Returns whether the loader must read stored images. For BatchOutput::transforms it reads only
+// encoded images, because transforms need the image sizes, which are stored in the files.
 bool reads(BatchOutput output, ImageFormat format) {
   return output == BatchOutput::images || output == BatchOutput::cuts ||
          (output == BatchOutput::transforms && format == ImageFormat::encoded);
@@ -31,7 +31,7 @@ struct Loader::State final : BatchLease::Owner {
   std::vector<BatchBuffers> slots;
   std::vector<BatchFiller> fillers;                // one per thread
   std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
-  // Last member, so destroyed first: its threads use the other members.
+  // Must be the last member: its threads use the others and must end before these are destroyed.
   Pipeline pipeline;
 
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
@@ -74,7 +74,7 @@ struct Loader::State final : BatchLease::Owner {
         fill_entry(buffers, i, buffers.samples()[i], thread);
       } catch (const std::runtime_error& error) {
         if (!skip) throw;
-        // Report the image only in the first epoch, because later epochs read the same images.
+        // Report an unreadable image only in the first epoch, because every epoch reads it again.
         if (batch.position.epoch == 0) skip(error.what());
         buffers.fill_empty(i);
       }

@@ -1,6 +1,6 @@
 // Reads, shuffles and augments batches in background threads, ahead of the training loop. The
-// samples of every global batch, their order and their augmentation follow from the seed alone.
-// They do not depend on the number of ranks, threads or buffers, nor on where a run was resumed.
+// samples of every global batch, their order and their augmentation depend on the seed, not on the
+// number of ranks, threads or buffers. A resumed run gets the same batches as an uninterrupted one.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace convoy::data {
 
 enum class Order : std::uint8_t { shuffled, sequential };
 enum class BatchOutput : std::uint8_t {
-  images,      // float32 [C, H, W]: threads of the host resample, augment and normalise
-  cuts,        // decoded pixels of the parts that are needed, with the transforms that a device applies
-  transforms,  // no pixels: the offsets of the transforms refer to pixels that the device holds
+  images,      // float32 [C, H, W], completely processed by threads of the host
+  cuts,        // 8-bit pixels of the needed rectangles, and the transforms that the device applies
+  transforms,  // transforms without pixels, for a device that holds all images in its memory
   labels,      // labels alone, for a stage of a partitioned step that reads no images
 };
 
@@ -30,26 +30,26 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
   Augmentation augmentation;
-  MixSettings mix;  // the loader draws how to mix, the training step mixes
+  MixSettings mix;  // the loader draws the parameters of mixup and cutmix; the training step mixes
   BatchOutput output = BatchOutput::images;
   std::vector<float> mean, std;  // one value per channel, for BatchOutput::images
   Position start;                // position of the first batch
   int threads = 1;
-  int buffers = 3;  // batches in the ring, including those that next() has lent; at least 2
-  // The memory for the batch buffers, for example pinned memory. If null, the heap.
+  int buffers = 3;  // number of batches in memory, including those that next() has lent; at least 2
+  // Allocates the batch buffers, for example in page-locked memory. If null, they are on the heap.
   std::pmr::memory_resource* memory = nullptr;
-  // Receives the message about an image that cannot be read or decoded, in epoch 0 only, on a
-  // thread of the loader. The entry of the image stays empty in all epochs. If `skip` is empty,
-  // next() throws the message.
+  // Receives the error message for an image that cannot be read or decoded. It is called in epoch 0
+  // only, on a thread of the loader. The image's entry in the batch is empty in all epochs. If
+  // `skip` is null, next() throws the error.
   std::function<void(const std::string& message)> skip = nullptr;
 };
 
-// Returns how many bytes a batch of `capacity` samples has for its cuts: as many as the stored
-// images have, or 2.5 times the output's pixels if that is less. If no room is left for the cut of
-// a sample, the host resamples the sample, with the same bits.
+// Returns the number of bytes for the source pixels (cuts) of a batch of `capacity` samples. This
+// is the size of the stored images, or 2.5 times the size of the outputs if that is less. The host
+// resamples the samples whose source pixels do not fit, with identical results.
 std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
-// A BatchSource with which every rank reads its own slice of each global batch.
+// A BatchSource in which every rank reads its own samples of each global batch.
 class Loader final : public BatchSource {
  public:
   // Throws std::runtime_error if the options do not fit the set, for example if the global batch is

@@ -13,10 +13,10 @@
 namespace convoy::data {
 namespace {
 
-// Part of the generator's key, so that these random numbers differ from those of other uses.
+// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
 constexpr std::uint64_t kPurpose = 0x6D69782073746570ull;
 
-// The random words of one step, in the order in which they are drawn.
+// The random 32-bit words of one step, in the order in which they are drawn.
 class Words {
  public:
   Words(std::uint64_t seed, std::int64_t epoch, std::int64_t step)
@@ -47,8 +47,8 @@ class Words {
 };
 
 // Returns the logarithm of a Gamma(shape, 1) variable (Marsaglia and Tsang, ACM TOMS 2000). For a
-// shape below 1, draws with shape + 1 and multiplies by uniform^(1 / shape). That factor underflows
-// for small shapes, but its logarithm does not.
+// shape below 1, draws a variable with shape + 1 and multiplies it by uniform^(1 / shape). For
+// small shapes that factor would underflow; its logarithm does not.
 double log_gamma_variable(double shape, Words& words) {
   if (shape < 1) {
     const double raised = log_gamma_variable(shape + 1, words);
@@ -69,8 +69,8 @@ double draw_share(double alpha, Words& words) {
   return 1 / (1 + std::exp(b - a));
 }
 
-// Draws the rectangle of cutmix around a random pixel. It has 1 - share of the image's area before
-// it is clipped at the border.
+// Draws the rectangle of cutmix around a random pixel. Its area is the fraction 1 - share of the
+// image, before it is clipped at the border.
 kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width, Words& words) {
   const double half = 0.5 * std::sqrt(1 - share);
   const auto side = [&](std::int64_t extent, std::int32_t& first, std::int32_t& size) {
@@ -90,7 +90,7 @@ kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width
 }  // namespace
 
 void MixSettings::check() const {
-  // Alpha is limited, because with a much larger alpha every share would be 1/2 in float32.
+  // Limit alpha. With a much larger value every share would be 1/2 in float32.
   for (const auto& [name, alpha] : {std::pair{"mixup", mixup}, {"cutmix", cutmix}})
     if (!(alpha >= 0 && alpha <= 1000))
       throw std::runtime_error(fmt::format("{}: alpha {}, expected 0 (none) to 1000", name, alpha));

@@ -12,8 +12,8 @@ constexpr std::int64_t kLanes = 16;
 
 #define CONVOY_INLINE inline __attribute__((always_inline))
 
-// Converts bytes in the order in which they lie in memory. `scale` and `shift` have `period`
-// values, a multiple of kLanes, and begin again after as many bytes.
+// Converts bytes in memory order. `scale` and `shift` have `period` values each, a multiple of
+// kLanes. Byte i uses value i modulo `period`.
 CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, std::int64_t period,
                                  const float* scale, const float* shift, float* to) {
   std::int64_t begin = 0;
@@ -24,13 +24,13 @@ CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, s
     to[begin + i] = static_cast<float>(from[begin + i]) * scale[i] + shift[i];
 }
 
-// Converts pixels to one plane per channel. kChannels is the number of channels as a compile-time
-// constant, or 0 for any number.
+// Converts interleaved pixels to one plane per channel. kChannels is the number of channels as a
+// compile-time constant; if it is 0, `any_channels` is used.
 template <int kChannels>
 CONVOY_INLINE void convert_planes(const std::uint8_t* from, std::int64_t pixels, std::int64_t any_channels,
                                   const float* scale, const float* shift, float* to) {
   const std::int64_t channels = kChannels > 0 ? kChannels : any_channels;
-  // Pixels per block: few enough to stay in the L1 cache for all channels.
+  // The number of pixels per block. All channels of a block fit into the L1 cache.
   constexpr std::int64_t kBlock = 1024;
   for (std::int64_t begin = 0; begin < pixels; begin += kBlock) {
     const std::int64_t size = std::min(kBlock, pixels - begin);

@@ -1,5 +1,5 @@
-// Turns 8-bit images into normalised floats: value * scale + shift, rounded after the product and
-// after the sum, so that host and device agree to the bit (kernels/normalise).
+// Turns 8-bit images into normalised floats: value * scale + shift. The product and the sum are
+// rounded separately, so that host and device (kernels/normalise) give identical bits.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,23 @@ namespace convoy::data {
 // The layout of float images: row_major is [C, H, W], channels_last is [H, W, C].
 enum class ImageLayout : std::uint8_t { row_major, channels_last };
 
-// The factors of a channel: normalised = value * scale + shift, for a value of 0 to 255.
+// The factors of a channel: normalised = value * scale + shift, with a value from 0 to 255.
 struct ScaleShift {
   float scale, shift;
 };
-// Return one pair of factors per channel, for (x / 255 - mean) / std and for x / 255.
+// Both return one pair of factors per channel: for (x / 255 - mean) / std, and for x / 255.
 std::vector<ScaleShift> normalisation(std::span<const float> mean, std::span<const float> std);
 std::vector<ScaleShift> unit_scale(std::int64_t channels);
-// Returns the 8-bit value per channel that is closest to 0 after normalisation. It is the colour of
-// padding.
+// Returns for each channel the 8-bit value that is closest to 0 after normalisation. Padding has
+// this colour.
 std::vector<std::uint8_t> nearest_to_zero(const std::vector<ScaleShift>& factors);
 
 class Normaliser {
  public:
   Normaliser(ImageShape shape, const std::vector<ScaleShift>& factors, ImageLayout layout,
              VectorLevel level = best_vector_level());
-  // Normalises `image`, uint8 [H, W, C], to shape.bytes() floats at `to`. Outputs that the
-  // transform erases are 0. Outputs without a source pixel (padding) are 0, too, unless image
-  // operations may have moved the padding.
+  // Normalises `image`, uint8 [H, W, C], to shape.bytes() floats at `to`. Pixels that the transform
+  // erases become 0. Padding becomes 0, too, unless image operations may have moved it.
   void apply(const std::uint8_t* image, const kernels::SampleTransform& transform, float* to) const;
 
  private:

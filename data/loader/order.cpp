@@ -7,10 +7,10 @@
 namespace convoy::data {
 namespace {
 
-// Part of the generator's key, so that these random numbers differ from those of other uses.
+// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
 constexpr std::uint64_t kPurpose = 0x6F72646572ull << 16;
 
-// MurmurHash3's finalizer (Appleby, public domain): every input bit affects every output bit.
+// The last step of MurmurHash3 (Appleby, public domain): every input bit affects every output bit.
 std::uint32_t mix(std::uint32_t value) {
   value ^= value >> 16;
   value *= 0x85EBCA6Bu;

@@ -1,5 +1,5 @@
-// The order of the samples in an epoch, which does not depend on the number of ranks, and the slice
-// of each rank.
+// The order of the samples in an epoch, which is the same for any number of ranks, and the range of
+// samples that each rank gets.
 #pragma once
 
 #include <array>
@@ -7,11 +7,10 @@
 
 namespace convoy::data {
 
-// A pseudo-random permutation of 0 … size - 1 for one epoch, computed one position at a time: a
-// Feistel network over the smallest sufficient power of four, walked along its cycle until the
-// value is in range (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). It
-// takes no memory and starts anywhere, so that ranks and resumed runs agree without exchanging or
-// replaying anything.
+// A pseudo-random permutation of 0 … size - 1 for one epoch. It is a Feistel network over the
+// smallest sufficient power of four, applied repeatedly until the value is in range (Black and
+// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Each position is computed on its
+// own, without a table. So ranks and resumed runs agree without communication or replay.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
@@ -29,8 +28,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// Returns the part of `samples` samples that rank `rank` gets. Parts are consecutive; the first
-// samples % ranks ranks get one sample more.
+// Returns the range of `samples` samples that rank `rank` gets. The ranges of the ranks are
+// consecutive. The first samples % ranks ranks get one sample more than the others.
 Slice slice_of(std::int64_t samples, int ranks, int rank);
 
 }  // namespace convoy::data

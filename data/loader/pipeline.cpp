@@ -39,8 +39,8 @@ void Pipeline::start_slot() {
   ++started_;
 }
 
-// Gives a thread a block of samples of the slot that was started last. Earlier slots have no blocks
-// left, because a slot is started only after all blocks of the slot before it have been taken.
+// Gives a thread a block of samples from the slot that was started last. Earlier slots have no
+// blocks left, because a slot is started only after all blocks of the previous one were taken.
 bool Pipeline::take(Block& block) {
   for (int tries = 0; tries < 2; ++tries) {
     if (started_ > 0) {

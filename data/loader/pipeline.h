@@ -1,6 +1,6 @@
-// Background threads that fill a ring of slots (the buffers of batches) in order. The owner says
-// how a slot is filled. The threads take a slot's samples in blocks, so that all of them work even
-// on a single batch.
+// Background threads that fill a ring of slots in order. A slot stands for the buffers of one
+// batch. The owner provides the function that fills it. The threads take the samples of a slot in
+// blocks, so all threads work even on a single batch.
 #pragma once
 
 #include <condition_variable>
@@ -15,14 +15,15 @@ namespace convoy::data {
 
 class Pipeline {
  public:
-  // `number` counts the fillings of slots from 0. Filling `number` uses slot number % slots.
+  // `number` counts the fillings of slots from 0. Filling `number` writes slot number % slots.
   struct Work {
-    // Called once per filling of a slot, before its blocks; may be empty.
+    // Called once per filling of a slot, before `fill`. May be empty.
     std::function<void(int slot, std::int64_t number)> prepare;
     std::function<void(int slot, std::int64_t begin, std::int64_t end, int thread)> fill;
     std::int64_t samples = 0;  // samples per slot
     std::int64_t block = 1;    // samples that a thread takes at a time
-    // If true, a slot is filled only after submit(); if false, as soon as it is free.
+    // If true, the filling of a slot starts with submit(). If false, it starts when the slot is
+    // free.
     bool fed = false;
   };
   Pipeline(int slots, int threads, Work work);
@@ -30,7 +31,7 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  int acquire();  // waits for the next slot in order; rethrows what its filling threw
+  int acquire();  // waits for the next slot in order; rethrows exceptions of `fill`
   void release(int slot) noexcept;
 
   // Returns the slot that the next submit() will start, if Work::fed is set. Throws
@@ -44,7 +45,7 @@ class Pipeline {
   enum class State : std::uint8_t { free, filling, ready, leased };
   struct Slot {
     State state = State::free;
-    std::int64_t dealt = 0, done = 0;  // samples that threads have taken, and that they have filled
+    std::int64_t dealt = 0, done = 0;  // numbers of samples taken and filled by threads
     std::exception_ptr failure;
   };
   struct Block {

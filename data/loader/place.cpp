@@ -1,5 +1,5 @@
-// Implements place() and place_in_whole() (augmentation.h): computes from drawn parameters which
-// pixels are read and how they become the output.
+// Implements place() and place_in_whole() (augmentation.h). They turn drawn parameters into the
+// pixels to read and the transform that makes the output.
 #include <algorithm>
 
 #include "data/loader/augmentation.h"
@@ -9,11 +9,12 @@ namespace {
 
 struct PlacedAxis {
   kernels::AxisMap map;
-  std::int32_t region = 0;  // where the pixels to read start in the image, which may be reduced
+  // Where the pixels to read start in the image, after the decoder has reduced it.
+  std::int32_t region = 0;
 };
 
-// Returns the placement of an axis on which pixels are copied, not scaled. Outputs outside the
-// image are padding.
+// Returns the placement along an axis on which pixels are copied without scaling. Outputs outside
+// the image are padding.
 PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t outputs) {
   PlacedAxis axis;
   axis.map.begin = std::clamp(-start, 0, outputs);
@@ -25,8 +26,8 @@ PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t out
   return axis;
 }
 
-// Returns the placement of an axis on which `window` pixels from `start` on are scaled to `resized`
-// pixels. Of the scaled pixels, `outputs` are output, from number `skipped` on.
+// Returns the placement along an axis that scales the `window` pixels from `start` on to `resized`
+// pixels. The output consists of `outputs` of the scaled pixels, from number `skipped` on.
 PlacedAxis scaled_axis(std::int32_t start, std::int32_t window, std::int32_t extent, std::int32_t resized,
                        std::int32_t skipped, std::int32_t outputs, int reduction) {
   PlacedAxis axis;

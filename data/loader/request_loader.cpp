@@ -30,7 +30,8 @@ struct RequestLoader::State final : BatchLease::Owner {
   std::vector<Slot> slots;
   std::vector<BatchFiller> fillers;                // one per thread
   std::vector<std::vector<std::uint8_t>> scratch;  // one per thread
-  Pipeline pipeline;                               // must be the last member: its threads use the others
+  // Must be the last member: its threads use the others.
+  Pipeline pipeline;
 
   State(ImageShape stored, const LoaderOptions& options)
       : slots(make_slots(stored, options)),

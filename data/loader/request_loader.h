@@ -1,6 +1,5 @@
-// Fills batches with encoded images that the caller hands over, as many at a time as the caller
-// has. The images become the same inputs of the network, to the bit, as with a Loader with the same
-// options.
+// Fills batches with encoded images that the caller passes, for predictions on request. A batch may
+// be partly filled. The network's inputs are identical to those of a Loader with the same options.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +15,25 @@ namespace convoy::data {
 
 class RequestLoader {
  public:
-  // Returns the bytes of an image, which is a JPEG or PNG file. It may keep them in `scratch`,
-  // which belongs to the calling thread. Throws std::runtime_error if they cannot be read.
+  // A function that returns the bytes of an image, which is a JPEG or PNG file. It may store them
+  // in `scratch`, which belongs to the calling thread. It throws std::runtime_error if reading
+  // fails.
   using Read =
       std::function<std::span<const std::uint8_t>(std::int64_t image, std::vector<std::uint8_t>& scratch)>;
 
   // `channels` is the number of channels of the decoded images, 1 or 3. A batch has
-  // options.global_batch entries. The options `order`, `mix`, `start` and `skip` are not used, and
-  // there must be one rank.
+  // options.global_batch entries. options.ranks must be 1. The options `order`, `mix`, `start` and
+  // `skip` are ignored.
   RequestLoader(int channels, const LoaderOptions& options);
   ~RequestLoader();
 
-  // Begins to fill the next batch with images 0 to `count` - 1, at most as many as it has entries.
-  // Threads of the loader call `read` until next() returns this batch. Throws std::logic_error if
-  // all buffers are in use (BatchSource::next).
+  // Begins to fill the next batch with the images 0 to count - 1; `count` is at most the number of
+  // entries. Threads of the loader call `read` until next() has returned this batch. Throws
+  // std::logic_error if all buffers are in use.
   void submit(std::int64_t count, Read read);
-  // Waits for the oldest batch that was submitted and not returned yet. Entry i of the batch is
-  // image i. errors[i] says in one line why image i could not be read or decoded, so that its entry
-  // is empty; else it is an empty text.
+  // Waits for the oldest submitted batch and returns it. Entry i of the batch is image i. If image
+  // i could not be read or decoded, its entry is empty and errors[i] is the reason; otherwise
+  // errors[i] is an empty text.
   BatchLease next(std::vector<std::string>& errors);
 
  private:

@@ -1,6 +1,6 @@
-// The random numbers of one sample in one epoch, from a counter-based generator (philox.h). They
-// depend on seed, epoch and sample alone. Each kind of augmentation has blocks of its own, so that
-// switching one kind on does not change the draws of another kind.
+// The random numbers for one sample in one epoch, from a counter-based generator (philox.h). They
+// depend only on seed, epoch and sample. Each kind of augmentation uses its own random numbers, so
+// that switching one kind on does not change the draws of another.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace convoy::data {
 
-// The generator gives random words in blocks of four. The constants below number the blocks. The
-// place of a crop, mirroring and the decision to erase share block 0.
+// The generator gives random words in blocks of four. The constants below number the blocks. Block
+// 0 serves the position of a random crop, mirroring and the decision whether to erase.
 inline constexpr int kCropTries = 10, kEraseTries = 10;
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
@@ -31,7 +31,7 @@ class SampleDraws {
   }
 
  private:
-  // Part of the generator's key, so that these random numbers differ from those of other uses.
+  // XORed into the seed, so that these random numbers differ from those drawn for other purposes.
   static constexpr std::uint64_t kPurpose = 0x6175676D656E74ull << 8;
   std::uint64_t key_, sample_, epoch_;
 };

@@ -16,11 +16,11 @@
 namespace convoy::data {
 namespace {
 
-constexpr int kAhead = 2;  // how many batches are scattered before the first is handed out
+constexpr int kAhead = 2;  // the number of batches that are scattered ahead of next()
 constexpr std::int64_t kRecordAlignment = 16;
 
-// The header of a record. A sample travels as one record: this header, then the sample's bytes as
-// stored, then padding up to kRecordAlignment.
+// The header of a record. Each sample is sent as one record: the header, the sample's bytes as
+// stored, and padding up to a multiple of kRecordAlignment.
 struct RecordHeader {
   std::int64_t sample;
   std::int64_t bytes;
@@ -33,8 +33,8 @@ std::int64_t record_bytes(std::int64_t stored_bytes) {
   return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
 }
 
-// Reads whole global batches on rank 0 and writes them as records, in the order of the batch. The
-// records of each rank are consecutive.
+// Reads whole global batches on rank 0 and writes their samples as records (see RecordHeader) in
+// batch order. Thus the records for one rank are consecutive.
 class RecordReader {
  public:
   RecordReader(std::shared_ptr<const ImageSet> set, const BatchSchedule& schedule,
@@ -106,7 +106,8 @@ class RecordReader {
   int ranks_;
   std::vector<Slot> slots_;
   int slot_ = -1;
-  Pipeline pipeline_;  // last member, so destroyed first: its threads use the other members
+  // Must be the last member: its threads use the others and must end before these are destroyed.
+  Pipeline pipeline_;
 };
 
 const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, const SetDescription& about) {
@@ -125,7 +126,7 @@ const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, 
 }  // namespace
 
 struct ScatterLoader::State final : BatchLease::Owner {
-  // The part of a batch that this rank received.
+  // The records of a batch that this rank received.
   struct Records {
     std::vector<std::byte> bytes;
     std::vector<std::int64_t> offsets;
@@ -140,7 +141,8 @@ struct ScatterLoader::State final : BatchLease::Owner {
   std::optional<RecordReader> reader;  // set on rank 0 only
   std::int64_t scattered = 0;
   double scatter_ms = 0;
-  Pipeline pipeline;  // last member, so destroyed first: its threads use the other members
+  // Must be the last member: its threads use the others and must end before these are destroyed.
+  Pipeline pipeline;
 
   State(std::shared_ptr<const ImageSet> set, const SetDescription& about, const LoaderOptions& options,
         Scatter collective)
@@ -195,7 +197,8 @@ struct ScatterLoader::State final : BatchLease::Owner {
     }
   }
 
-  // Scatters the next batch and hands this rank's part to the threads.
+  // Scatters the next batch. The threads of this rank then decode the records that the rank
+  // received.
   void scatter_next() {
     const int slot = pipeline.next_to_submit();
     slots[slot].begin(schedule, schedule.position(scattered), rank);
@@ -209,9 +212,9 @@ struct ScatterLoader::State final : BatchLease::Owner {
     pipeline.submit();
   }
 
-  // Returns the slot of the next batch. Scatters equally often on every rank: if the number of
-  // scatters depended on how far this rank's threads are, some ranks could wait in a scatter while
-  // others wait in another collective.
+  // Returns the slot of the next batch. Every rank scatters equally often per call. If the number
+  // depended on the progress of a rank's threads, some ranks could block in a scatter while others
+  // block in another collective.
   int next() {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();

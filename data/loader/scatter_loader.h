@@ -1,10 +1,10 @@
-// Feeds ranks on clusters without a shared file system: rank 0 reads every global batch and
-// scatters it; each rank decodes and augments its own part. The bytes travel as stored. next()
-// returns the same batches as Loader does with the same options, to the bit.
+// A loader for clusters without a shared file system. Rank 0 reads every global batch and scatters
+// the stored bytes. Each rank decodes and augments the samples that it receives. next() returns the
+// same batches, to the bit, as Loader with the same options.
 //
-// The loader knows no MPI: the caller passes the collective as a function (Scatter). Only next()
-// calls this function, on the thread that calls next() and equally often on every rank, so the
-// caller may use the communicator between calls.
+// The loader does not call MPI itself. The caller passes the scatter operation as a function. Only
+// next() calls this function, on its own thread and equally often on every rank. So the caller may
+// use the communicator between calls of next().
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@
 
 namespace convoy::data {
 
-// The arguments of one scatter of bytes. `send` and `counts` are set on rank 0 and empty elsewhere:
-// `send` holds counts[r] bytes for each rank r, one after the other. The collective resizes
-// `receive` to this rank's count and fills it.
+// The arguments of one scatter of bytes. On rank 0, `send` holds counts[r] bytes for each rank r,
+// one rank after the other. On other ranks, `send` and `counts` are empty. The function resizes
+// `receive` to the number of bytes for this rank and fills it.
 struct ScatterArguments {
   const std::byte* send = nullptr;
   std::span<const std::int64_t> counts;
@@ -36,10 +36,10 @@ struct SetDescription {
 
 class ScatterLoader final : public BatchSource {
  public:
-  // `set` is the data on rank 0 and null on the other ranks. `about` describes the set and is the
-  // same on every rank (rank 0 sends it, see StoreInfo::to_bytes). options.buffers must be at least
-  // 3, because one batch is received ahead. If rank 0 cannot read, its next() throws, and the
-  // caller must end the other ranks.
+  // `set` is the data on rank 0 and null on other ranks. `about` describes the set and must be the
+  // same on every rank; StoreInfo::to_bytes() serialises it for a broadcast. options.buffers must
+  // be at least 3, because batches are received ahead. If rank 0 cannot read, its next() throws,
+  // and the caller must end the other ranks.
   ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
                 const LoaderOptions& options, Scatter scatter);
   ~ScatterLoader() override;

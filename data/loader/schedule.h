@@ -1,5 +1,4 @@
-// The arithmetic of batches: how many steps an epoch has and which samples a rank gets at each
-// step.
+// Computes how many steps an epoch has and which samples a rank gets at each step.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,10 @@ class BatchSchedule {
   std::int64_t steps_per_epoch() const { return steps_; }
   std::int64_t global_batch() const { return global_batch_; }
   std::int32_t capacity() const { return static_cast<std::int32_t>((global_batch_ + ranks_ - 1) / ranks_); }
-  Position position(std::int64_t number) const;  // position of batch `number` since the start
+  Position position(std::int64_t number) const;  // position of batch `number`, counted from the start
   std::int64_t global_valid(Position position) const;
-  Slice slice(Position position, int rank) const;  // the part of the global batch that `rank` gets
-  // Writes to `to` the `count` samples at positions first, first + 1, … of a global batch.
+  Slice slice(Position position, int rank) const;  // the range of the global batch for `rank`
+  // Writes to `to` the indices of `count` samples of a global batch, starting at position `first`.
   void samples(Position position, std::int64_t first, std::int64_t count, std::int64_t* to) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace convoy::data {
 namespace {
 
-// Holds a lease until all leases that share its batch have ended, and then deletes itself.
+// Holds the lease of a batch until all users have ended theirs, and then deletes itself.
 class SharedOwner final : public BatchLease::Owner {
  public:
   SharedOwner(BatchLease lease, int count) : lease_(std::move(lease)), left_(count) {}

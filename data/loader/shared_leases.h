@@ -7,8 +7,8 @@
 
 namespace convoy::data {
 
-// Returns `count` leases of one batch, at least one. The batch is given back when all of them have
-// ended.
+// Returns `count` leases of one batch; `count` is at least 1. The batch is returned to its source
+// when the last of them ends.
 std::vector<BatchLease> shared_leases(BatchLease lease, int count);
 
 }  // namespace convoy::data

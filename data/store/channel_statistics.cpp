@@ -8,10 +8,10 @@ namespace convoy::data {
 namespace {
 
 constexpr int kFractionBits = 20;
-// The number of bytes that are added side by side. It is a multiple of the usual channel counts 1,
-// 3 and 4, so that lane i always holds channel i % C.
+// The number of bytes that are summed in parallel. It is a multiple of the usual channel counts C
+// (1, 3 and 4), so lane i always holds channel i % C.
 constexpr std::size_t kLanes = 48;
-// Rows that are added at once: a sum of this many squares fits 32 bits.
+// The most rows of kLanes bytes whose squares can be summed in 32 bits without overflow.
 constexpr std::size_t kRowsAtOnce = 65536;
 
 struct Sums {

@@ -1,6 +1,6 @@
-// Computes mean and standard deviation of every channel over a set's training images. Each image
-// counts the same, whatever its size, as it does in training. The sums are integers, so that the
-// order of the images changes nothing.
+// Computes mean and standard deviation of every channel over the training images of a set. Every
+// image has the same weight, whatever its size, as in training. The sums are integers, so the
+// result does not depend on the order of the images.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace convoy::data {
 
 class ChannelStatistics {
  public:
-  // One image's mean and mean square per channel, on the scale 0..255 with 20 bits of fraction.
+  // Mean and mean square of each channel of one image, as fixed-point numbers with 20 fraction bits
+  // of values from 0 to 255.
   struct Image {
     std::vector<std::uint64_t> mean, square;
   };
@@ -21,8 +22,8 @@ class ChannelStatistics {
   // All images must have the same number of channels.
   void add(const Image& image);
 
-  // Return one value per channel on the scale 0 to 1. The deviation is at least one grey level, so
-  // that normalising a constant channel does not divide by zero.
+  // Both return one value per channel, for pixel values from 0 to 1. The deviation is at least
+  // 1/255, so that normalising a constant channel does not divide by zero.
   std::vector<float> mean() const;
   std::vector<float> deviation() const;
 

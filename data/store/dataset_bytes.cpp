@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kChunksARead = 8192, kBytesARead = 64 << 20;
 
-// Throws if the dataset needs a filter that this HDF5 lacks. Without this check, reading the first
-// image would fail without the filter's name.
+// Throws if the dataset needs a filter that this HDF5 library lacks. Without this check, the first
+// read would fail with a message that does not name the filter.
 void check_filters(hid_t dataset, const std::string& name) {
   const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset), H5Pclose, name);
   for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {
@@ -51,8 +51,8 @@ DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t 
   if (resident_ != nullptr || (pieces_.descriptor >= 0 && all)) dataset_.reset();
 }
 
-// Reads the dataset in parts, because HDF5 needs much memory and time to read very many chunks at
-// once.
+// Reads the whole dataset into memory, some rows at a time. HDF5 needs much memory and time to read
+// very many chunks in one call.
 void DatasetBytes::make_resident(const std::vector<hsize_t>& extents) {
   std::vector<hsize_t> chunk = extents;
   chunk[0] = 1;
@@ -119,8 +119,8 @@ std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
     const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
-    // Read several pieces (chunks) with one call if they follow one another in the file, or if none
-    // of them was ever written.
+    // Read several pieces (chunks) with one call if they are adjacent in the file. The same holds
+    // for several pieces that must be read through HDF5.
     std::int64_t end = (piece + 1) * pieces_.bytes;
     for (; end < first + count && end / pieces_.bytes - piece < kChunksARead; end += pieces_.bytes) {
       const std::int64_t next = pieces_.offsets[static_cast<std::size_t>(end / pieces_.bytes)];

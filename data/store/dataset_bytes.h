@@ -1,6 +1,6 @@
-// Reads the bytes of a dataset of uint8, in C order. Bytes that are unchanged in the file,
-// contiguous or in unfiltered chunks, are read with pread, without HDF5 and its lock. All other
-// bytes are read through HDF5.
+// Reads the bytes of an HDF5 dataset of uint8, in C order. Datasets that are contiguous, or chunked
+// without filters, are read with pread(), without HDF5 and its lock. All others are read through
+// HDF5.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace convoy::data {
 
 class DatasetBytes {
  public:
-  // `dataset` holds uint8 and belongs to a file that hdf5::open_to_read() opened; `name` names it
-  // in messages. A dataset of at most `resident_bytes` is read into memory here.
+  // `dataset` holds uint8 and belongs to a file that hdf5::open_to_read() opened. Error messages
+  // call it `name`. The constructor reads datasets of at most `resident_bytes` bytes into memory.
   DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t resident_bytes);
   ~DatasetBytes();
   DatasetBytes(const DatasetBytes&) = delete;
@@ -25,9 +25,9 @@ class DatasetBytes {
 
   const std::string& name() const { return name_; }
   std::int64_t size() const { return rows_ * row_bytes_; }
-  // Returns `count` bytes from `first` on. Both numbers are multiples of the bytes of a row, which
-  // is one index of the first axis. Bytes that are not in memory are read into `scratch`. Several
-  // threads may call this function.
+  // Returns `count` bytes from byte `first` on. Both must be multiples of the size of a row, which
+  // is one index of the first axis. Bytes that are not in memory are read into `scratch`. The
+  // function is thread-safe.
   std::span<const std::uint8_t> read(std::int64_t first, std::int64_t count,
                                      std::span<std::uint8_t> scratch) const;
 

@@ -30,8 +30,8 @@ fs::path folder_of(hid_t dataset) {
       .parent_path();
 }
 
-// Returns the folder that HDF5 puts before a relative name. ${ORIGIN} stands for the folder of the
-// HDF5 file.
+// Returns the folder that HDF5 puts before a relative file name. ${ORIGIN} in `prefix` means the
+// folder of the HDF5 file.
 fs::path with_origin(std::string_view prefix, const fs::path& folder) {
   constexpr std::string_view kOrigin = "${ORIGIN}";
   if (!prefix.starts_with(kOrigin)) return prefix;
@@ -86,7 +86,7 @@ bool holds(const fs::path& file, const std::string& dataset) {
   }
 }
 
-// Returns the places where HDF5 looks for the file of a virtual dataset's source, in HDF5's order.
+// Returns the paths where HDF5 looks for a source file of a virtual dataset, in HDF5's order.
 std::vector<fs::path> places_of(const fs::path& source, const fs::path& folder) {
   std::vector<fs::path> places;
   if (source.is_absolute()) places.push_back(source);
@@ -106,7 +106,7 @@ void require_virtual_sources(hid_t dataset, hid_t creation, const std::string& n
         text_of([&](char* to, std::size_t size) { return H5Pget_virtual_filename(creation, i, to, size); });
     const std::string source =
         text_of([&](char* to, std::size_t size) { return H5Pget_virtual_dsetname(creation, i, to, size); });
-    // A name with %b is a pattern for any number of files, even none.
+    // A name with %b is a pattern that may match any number of files, even none.
     const bool pattern = (file + source).find('%') != std::string::npos;
     if (pattern || file + ":" + source == last) continue;
     last = file + ":" + source;

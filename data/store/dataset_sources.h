@@ -1,5 +1,5 @@
-// Checks the other files that hold a dataset's bytes: external raw files and the sources of virtual
-// datasets.
+// Checks the files that hold a dataset's bytes outside its HDF5 file: external raw files and the
+// source files of virtual datasets.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace convoy::data {
 
-// Throws std::runtime_error in one line if such a file is missing or too short: HDF5 would read
-// zeros or the fill value without an error. `name` names the dataset. The caller must hold an
-// hdf5::Session.
+// Throws std::runtime_error in one line if such a file is missing or too short. HDF5 itself would
+// return zeros or the fill value without an error. `name` is the dataset's name for the message.
+// The caller must hold an hdf5::Session.
 void require_sources(hid_t dataset, const std::string& name);
 
 }  // namespace convoy::data

@@ -1,4 +1,4 @@
-// Writes stores whose images stay JPEG or PNG files.
+// Writes stores whose images are kept as JPEG and PNG files.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// The bytes of a chunk. Chunks are large, so that a reader looks up few of them. A set that fits
-// into one chunk is stored contiguously and wastes no space.
+// The size of an HDF5 chunk in bytes. It is large, so that a reader needs only few look-ups. Data
+// that fit into one chunk are stored contiguously instead, which wastes no space.
 constexpr std::size_t kChunkBytes = 4 << 20;
 
-// A temporary file without a name that holds images until all rows before them are written. The
-// system removes it however the process ends.
+// A temporary file without a name. It keeps images whose predecessors have not been written yet.
+// The system removes it even if the process crashes.
 class Spool {
  public:
   Spool(std::filesystem::path folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {
@@ -77,8 +77,8 @@ class Spool {
   std::int64_t size_ = 0;
 };
 
-// A row after the rows that are written: it has not come yet, is skipped, or waits in the spool at
-// `offset`.
+// State of a row that is not yet written to the store: its image has not arrived, will be left out,
+// or is in the temporary file (Spool) at `offset`.
 struct Waiting {
   static constexpr std::int64_t kUnknown = -1, kSkipped = -2;
   std::int64_t offset = kUnknown;
@@ -87,7 +87,7 @@ struct Waiting {
 
 struct EncodedSplit {
   std::int64_t rows = 0, next = 0;
-  std::vector<Waiting> waiting;  // one entry per row; empty if no row has waited yet
+  std::vector<Waiting> waiting;  // one entry per row; empty if all rows came in order
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> offsets{0};
   std::vector<std::uint8_t> buffer;  // bytes of the chunk that is not full yet
@@ -134,8 +134,8 @@ void EncodedStoreWriter::State::append(Split split, std::span<const std::uint8_t
   }
 }
 
-// Writes the buffer as the next chunk. The last chunk is filled up with zeros, which are not part
-// of the dataset.
+// Writes the buffer as the next chunk. If the chunk is the last one, it is padded with zeros beyond
+// the end of the dataset.
 void EncodedStoreWriter::State::write_chunk(Split split) {
   EncodedSplit& target = at(split);
   const std::string path = fmt::format("/{}/encoded", name_of(split));
@@ -165,8 +165,8 @@ void EncodedStoreWriter::State::wait(EncodedSplit& split, std::int64_t row, Wait
   split.waiting[static_cast<std::size_t>(row)] = place;
 }
 
-// Writes the waiting rows whose turn has come. With `all` it leaves missing rows out instead of
-// waiting for them.
+// Writes the rows in Spool whose predecessors are all written. If `all` is set, rows that never
+// arrived are left out instead of waited for.
 void EncodedStoreWriter::State::release(Split split, bool all) {
   EncodedSplit& target = at(split);
   std::vector<std::uint8_t> bytes;

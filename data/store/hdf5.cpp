@@ -18,8 +18,8 @@ herr_t keep_first(unsigned, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-// Returns the system's reason for a failed call. HDF5's text also holds the time, addresses and
-// sizes, which do not help the user.
+// Returns only the operating system's error message from HDF5's error text. The rest of HDF5's text
+// (time, addresses, sizes) does not help the user.
 std::string system_reason(const std::string& text) {
   constexpr std::string_view kBefore = "error message = '";
   const auto found = text.find(kBefore);
@@ -32,8 +32,7 @@ std::string system_reason(const std::string& text) {
 
 Session::Session() : lock_(library_mutex()) {
   [[maybe_unused]] static const herr_t once = H5dont_atexit();
-  // Turn off HDF5's printing of errors every time, because a thread-safe HDF5 keeps this setting
-  // per thread.
+  // Do this in every Session, because a thread-safe HDF5 keeps this setting per thread.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 

@@ -1,4 +1,4 @@
-// Wraps HDF5 in owners and checks. Only code that itself links HDF5 includes this header.
+// Owners and error checks for HDF5. Only code that itself links HDF5 may include this header.
 #pragma once
 
 #include <hdf5.h>
@@ -8,9 +8,10 @@
 
 namespace convoy::data::hdf5 {
 
-// Locks HDF5 for one thread, because the library may be built without thread-safety. Hold a Session
-// around every use of HDF5; Sessions may be nested. A Session also turns off HDF5's printing of
-// errors and its clean-up at exit, which loops on files that it failed to close.
+// Gives one thread exclusive access to HDF5, because the library may be built without
+// thread-safety. Hold a Session during every use of HDF5; Sessions may be nested. A Session also
+// turns off HDF5's printing of errors, and its clean-up at exit, which loops forever if a file
+// could not be closed.
 class Session {
  public:
   Session();
@@ -34,7 +35,7 @@ class Handle {
 
   hid_t get() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  // Closes the identifier now. Returns false if HDF5 could not close it; data of a written file may
+  // Closes the identifier now. Returns false if HDF5 fails to close it; data written to a file may
   // then be lost.
   bool reset() noexcept;
 
@@ -43,10 +44,10 @@ class Handle {
   Close close_ = nullptr;
 };
 
-// Takes the identifier that a call of HDF5 returned. Throws std::runtime_error "<what>:
-// <last_error()>" if the call failed. `what` names file and object.
+// Takes ownership of the identifier that an HDF5 call returned. If the call failed, throws
+// std::runtime_error "<what>: <last_error()>". `what` names file and object.
 Handle own(hid_t id, Handle::Close close, const std::string& what);
-// Does the same as own() for a call that returns a status.
+// Like own(), for an HDF5 call that returns a status.
 void check(herr_t status, const std::string& what);
 
 }  // namespace convoy::data::hdf5

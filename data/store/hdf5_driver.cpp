@@ -21,15 +21,15 @@ namespace convoy::data::hdf5 {
 namespace {
 
 struct File {
-  H5FD_t base{};  // the part that HDF5 uses; must be the first member
+  H5FD_t base{};  // the fields that HDF5 uses; must be the first member
   int descriptor = -1;
   haddr_t end_of_allocated = 0, end_of_file = 0;
   dev_t device = 0;
   ino_t number = 0;
 };
 
-// While place_of() runs, the driver notes here where HDF5 wants to read, and reads nothing. This
-// needs no lock, because a Session lets in one thread at a time.
+// While place_of() runs, the driver records here where HDF5 wants to read, and reads nothing. The
+// pointer needs no lock, because a Session gives one thread exclusive access to HDF5.
 struct Probe {
   std::int64_t bytes = 0;
   int pieces = 0;
@@ -74,8 +74,8 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
   return left.number == right.number ? 0 : left.number < right.number ? -1 : 1;
 }
 
-// Leaves out H5FD_FEAT_DATA_SIEVE, with which HDF5 would read more of contiguous data than was
-// asked for.
+// The flags omit H5FD_FEAT_DATA_SIEVE. With it, HDF5 would read more bytes of contiguous data than
+// the caller requests, and place_of() could not tell the exact place.
 herr_t query(const H5FD_t*, unsigned long* flags) {
   if (flags != nullptr) *flags = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
@@ -122,13 +122,12 @@ herr_t unlock(H5FD_t* base) {
   return 0;
 }
 
-// Fills in the class field by field, because the order of the fields differs between versions of
-// HDF5.
+// Assigns the fields by name, because their order differs between HDF5 versions.
 H5FD_class_t driver_class() {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 13, 0)
   driver.version = H5FD_CLASS_VERSION;
-  // A driver needs a number. This is one of those that HDF5 leaves free for experiments.
+  // HDF5 requires a number for each driver and reserves a range for experiments. This one is in it.
   driver.value = static_cast<H5FD_class_value_t>(0x636F);
 #endif
   driver.name = "convoy_read";

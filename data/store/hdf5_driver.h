@@ -1,6 +1,6 @@
-// A read-only file driver for HDF5. It can also tell where in a file HDF5 would read, so that
-// callers can read there without HDF5 and its lock. HDF5 itself computes the place, so user blocks,
-// links into other files and every kind of chunk index are handled.
+// A read-only file driver for HDF5. It can also tell from where in a file HDF5 would read, so that
+// callers can read these bytes without HDF5 and its lock. HDF5 itself computes the offset, so user
+// blocks, links into other files and all kinds of chunk indexes work.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace convoy::data::hdf5 {
 
-// Opens a file for reading, also on a file system without locks. Throws std::runtime_error in one
-// line that gives the reason: there is no such file, it is a folder or no HDF5 file, a writer has
-// locked it, or HDF5's own reason.
+// Opens a file for reading, even on a file system without locks. Throws std::runtime_error with the
+// reason in one line: no such file, a folder, no HDF5 file, a file locked by a writer, or another
+// reason that HDF5 gives.
 Handle open_to_read(const std::string& file);
 
 struct Place {
@@ -22,10 +22,10 @@ struct Place {
   std::int64_t offset;  // offset of the first byte in the file
 };
 
-// Finds where a call of HDF5, `read`, reads from a dataset whose file open_to_read() opened. The
-// call must read one piece of `bytes` bytes. Nothing is read: the call's buffer keeps its content.
-// The result is empty if the call fails or would read several pieces or another number of bytes.
-// The caller must hold a Session.
+// Finds from where in its file a dataset is read by `read`, which calls HDF5. The file must have
+// been opened by open_to_read(). `read` must request one contiguous range of `bytes` bytes. Nothing
+// is read, and the buffer of the call keeps its content. Returns nothing if the call fails, or if
+// HDF5 would read several ranges or another number of bytes. The caller must hold a Session.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

@@ -18,7 +18,7 @@ namespace {
 using hdf5::Handle;
 using hdf5::own;
 
-constexpr std::size_t kMostPieces = std::size_t{1} << 24;  // the offsets of so many take 128 MiB
+constexpr std::size_t kMostPieces = std::size_t{1} << 24;  // 16 million offsets take 128 MiB of memory
 
 std::int64_t product(const std::vector<hsize_t>& extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1},
@@ -60,10 +60,10 @@ class Finder {
     if (count > kMostPieces) return;
     pieces_.bytes = product(piece_);
     pieces_.offsets.reserve(count);
-    // This call of HDF5 needs a buffer of one chunk, although it writes nothing into it.
+    // H5Dread_chunk() needs a buffer of one chunk, although nothing is written into it here.
     const auto room = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(pieces_.bytes));
     std::vector<hsize_t> first(extents_.size());
-    // Visit the chunks in order, because a look-up then takes less than a microsecond in every kind
+    // Visit the chunks in order. HDF5 then finds a chunk in less than a microsecond, in every kind
     // of chunk index.
     for (; first[0] < extents_[0]; first[0] += piece_[0]) {
       add(place(pieces_.bytes, [&] {
@@ -78,8 +78,8 @@ class Finder {
     }
   }
 
-  // Finds the data of a contiguous dataset. They lie in one piece if the places of the first and
-  // the last byte are as far apart as the data are long.
+  // Finds the data of a contiguous dataset. They are one piece if the offsets of the first and the
+  // last byte in the file differ by the size of the data.
   void find_whole() {
     pieces_.bytes = product(extents_);
     std::vector<hsize_t> last = extents_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kLargestSide = 1 << 16;
 constexpr std::int64_t kMostImages = std::int64_t{1} << 32;
-// The most bytes of one image. Each thread keeps one image in memory.
+// The largest image in bytes. The limit bounds the memory, because each thread holds one image.
 constexpr std::int64_t kLargestImageBytes = std::int64_t{1} << 30;
 
 using Labels = std::shared_ptr<const std::vector<std::int32_t>>;
@@ -26,7 +26,7 @@ struct StoredSplit {
   std::int64_t size = 0, bytes = 0, chunk_images = 0;
   ImageFormat format = ImageFormat::pixels;
   ImageShape shape;  // shape of images that are stored as pixels
-  std::string path;  // path of the images' HDF5 dataset within the file, such as /train/images
+  std::string path;  // path of the images' dataset within the HDF5 file, such as /train/images
   Offsets offsets;
   Labels labels;
   mutable std::shared_ptr<const ImageSet> images;
@@ -34,8 +34,10 @@ struct StoredSplit {
 
 std::string path_of(Split split, const char* name) { return fmt::format("/{}/{}", name_of(split), name); }
 
-// Throws if the images seem to be [N, C, H, W], as they often are in files for PyTorch: the last
-// axis is no number of channels (neither `means` nor 1 to 4), but the second axis is one (1 or 3).
+// Throws if the images seem to be [N, C, H, W], as is common in files for PyTorch. This is assumed
+// if the last axis cannot be the channels but the second axis can. Plausible numbers of channels
+// are `means` (the size of the attribute mean) and 1 to 4 for the last axis, and 1 and 3 for the
+// second.
 void check_axes(const Dataset& images, std::int64_t means) {
   const auto& extents = images.extents;
   const bool plain = extents[3] == means || (extents[3] >= 1 && extents[3] <= 4);

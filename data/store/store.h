@@ -5,13 +5,13 @@
 //   /train/offsets    integers [N + 1]: image i is bytes offsets[i] to offsets[i + 1]
 //   /train/labels     integers [N], 0 <= label < number of classes
 //   /test/...         the same, stored in the same way
-//   attributes        classes: strings; mean, std: numbers [C] on the scale 0 to 1. C is 1 or 3
-//                     if images are encoded.
+//   attributes        classes: strings; mean, std: numbers [C] for pixel values from 0 to 1. For
+//                     encoded images C is 1 or 3.
 //
-// Any HDF5 file with these datasets and attributes is read: every layout, chunk shape and link, and
-// the filters that the HDF5 library has. Everything about the file but the images is checked when
-// it is opened, and each failure is one line that names file, dataset, what was found and what was
-// expected.
+// Any HDF5 file with these datasets and attributes can be read, with every layout, chunk shape and
+// kind of link, and with all filters of the installed HDF5 library. Everything except the images is
+// checked when the file is opened. An error message is one line with the file, the dataset, what
+// was found and what was expected.
 #pragma once
 
 #include <array>
@@ -26,14 +26,14 @@
 
 namespace convoy::data {
 
-// All that a run needs to know about a data set, except its images. Ranks that cannot read the file
-// receive it as bytes.
+// Everything that a training needs to know about a data set, except its images. to_bytes()
+// serialises it for ranks that cannot read the file.
 struct StoreInfo {
-  ImageShape shape;  // shape of every image; {0, 0, C} for encoded images, whose sizes differ
+  ImageShape shape;  // shape of every image; {0, 0, C} for encoded images, which may differ in size
   ImageFormat format = ImageFormat::pixels;
   std::array<std::int64_t, 2> size{};  // number of images by Split
   std::vector<std::string> classes;
-  std::vector<float> mean, std;  // one value per channel on the scale 0 to 1
+  std::vector<float> mean, std;  // one value per channel, for pixel values from 0 to 1
 
   std::string to_bytes() const;
   static StoreInfo from_bytes(std::string_view bytes);
@@ -45,9 +45,9 @@ bool is_hdf5(const std::filesystem::path& file);
 
 class Store {
  public:
-  // Splits of at most `resident_bytes` are read into memory when split() is first called. Larger
-  // splits stay in the file, and single images are read through the page cache that all ranks of a
-  // host share.
+  // A split of at most `resident_bytes` is read into memory at the first call of split(). The
+  // images of a larger split are read from the file one by one. All ranks of a host then share the
+  // page cache.
   static constexpr std::int64_t kDefaultResidentBytes = std::int64_t{1} << 30;
   explicit Store(const std::filesystem::path& file, std::int64_t resident_bytes = kDefaultResidentBytes);
   ~Store();

@@ -18,10 +18,10 @@ namespace {
 using hdf5::Handle;
 using hdf5::own;
 
-// A larger extent means that a header is damaged or hostile. Up to this limit, sizes that are
-// computed from extents do not overflow.
+// Larger extents are refused as damaged or hostile. Sizes computed from extents up to this limit do
+// not overflow.
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
-// The most by which HDF5's usual filter (deflate) makes data smaller.
+// The largest compression ratio of deflate, which is HDF5's usual filter.
 constexpr std::int64_t kMostCompression = 1032;
 
 std::string describe_type(hid_t type) {
@@ -44,8 +44,8 @@ std::string describe_type(hid_t type) {
   }
 }
 
-// Throws if the file is too small for the dataset's values, because a damaged count could otherwise
-// exhaust the memory.
+// Throws if the file is too small for the dataset's values. Without this check, a damaged header
+// could make the reader allocate any amount of memory.
 void check_fits_file(const Dataset& dataset, std::size_t element_bytes) {
   const hid_t id = dataset.handle.get();
   const Handle creation = own(H5Dget_create_plist(id), H5Pclose, dataset.name);
@@ -103,7 +103,7 @@ std::vector<std::string> read_fixed_strings(const Attribute& attribute) {
     throw std::runtime_error(
         fmt::format("{}: names of {} bytes, expected at most {}", attribute.name, width, 1 << 16));
   }
-  // Let HDF5 convert padding by spaces to padding by zeros.
+  // Let HDF5 convert strings that are padded with spaces to strings padded with zeros.
   const Handle padded = own(H5Tcopy(attribute.type.get()), H5Tclose, attribute.name);
   hdf5::check(H5Tset_strpad(padded.get(), H5T_STR_NULLPAD), attribute.name);
   std::vector<char> text(width * static_cast<std::size_t>(attribute.count));
@@ -115,7 +115,7 @@ std::vector<std::string> read_fixed_strings(const Attribute& attribute) {
   return strings;
 }
 
-// Returns the first link on the way to `path` that leads nowhere; "" if there is none.
+// Returns the first link in `path` whose target does not exist, or "" if there is none.
 std::string dangling_link(hid_t file, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string way = path.substr(0, end);
@@ -128,7 +128,8 @@ std::string dangling_link(hid_t file, const std::string& path) {
 }  // namespace
 
 bool exists(hid_t file, const std::string& path) {
-  // Look up every link on the way, because HDF5 fails if one before the last is missing.
+  // Look up the links of the path one by one, because H5Lexists() fails if a link before the last
+  // one is missing.
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     if (H5Lexists(file, path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
     if (end == std::string::npos) return H5Oexists_by_name(file, path.c_str(), H5P_DEFAULT) > 0;

@@ -1,5 +1,5 @@
-// Reads the parts of a store and checks them. Failures are std::runtime_error in one line that
-// names file and object, what was found and what was expected. The caller must hold an
+// Reads and checks the datasets and attributes of a store. Errors are std::runtime_error with one
+// line that names file and object, what was found and what was expected. The caller must hold an
 // hdf5::Session.
 #pragma once
 
@@ -19,25 +19,26 @@ struct Dataset {
 };
 
 struct ExpectedDataset {
-  bool bytes;  // whether elements must be uint8; else they may be integers of any size
+  bool bytes;  // true: the elements must be uint8; false: integers of any size
   const char* axes;
   std::size_t rank;
 };
 inline constexpr ExpectedDataset kImages{true, "[N, H, W, C]", 4}, kEncoded{true, "[bytes]", 1},
     kLabels{false, "[N]", 1}, kOffsets{false, "[N + 1]", 1};
 
-// Returns whether the object exists; follows links of every kind.
+// Returns whether the object exists. Follows links of every kind.
 bool exists(hid_t file, const std::string& path);
 Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
                      const ExpectedDataset& expected);
 // Reads a dataset of rank 1. A value outside the range of int64 becomes the nearest value in it.
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
-// Throws if two classes have the same name. The message begins with `what`, the file or attribute.
+// Throws if two classes have the same name. The message begins with `what`, the name of the file or
+// of the attribute.
 void require_different(const std::vector<std::string>& classes, const std::string& what);
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
-// Reads the attribute `mean` or `std`: one number per channel on the scale 0 to 1, of any float or
-// integer type. `channels` is the expected number of channels; 0 accepts 1 and 3.
+// Reads the attribute `mean` or `std`: one number of any float or integer type per channel, for
+// pixel values from 0 to 1. `channels` is the expected number of channels; 0 accepts 1 and 3.
 std::vector<float> read_statistics(hid_t file, const std::string& file_name, const char* name,
                                    std::int64_t channels);
 // Returns how many values an attribute has; 0 if it is missing.

@@ -54,8 +54,8 @@ bool has_locks(const std::filesystem::path& path) {
   return locks;
 }
 
-// Lets HDF5 write where the file system has no locks. If it has them, HDF5 still keeps a second
-// writer out.
+// Allows HDF5 to write on a file system without locks. On one with locks, HDF5 still excludes a
+// second writer.
 void write_without_locks([[maybe_unused]] hid_t access, [[maybe_unused]] const std::string& what) {
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   check(H5Pset_file_locking(access, false, true), what);
@@ -77,8 +77,8 @@ StoreFile::StoreFile(const std::filesystem::path& destination, std::vector<std::
   const std::string what = name_ + ": cannot create";
   const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
-  // In the format of HDF5 1.10, everything in the file but the data has a checksum. So reading a
-  // damaged file ends with an error and not with a crash.
+  // In the format of HDF5 1.10, all metadata of the file have checksums. So HDF5 reports an error
+  // for a damaged file instead of crashing.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST), what);
   if (!locks) write_without_locks(access.get(), what);
   file_ = own(H5Fcreate(place_.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
@@ -113,8 +113,8 @@ void StoreFile::finish(const ChannelStatistics& statistics) {
   write_attribute(file_.get(), "mean", H5T_NATIVE_FLOAT, mean.size(), mean.data(), name_);
   write_attribute(file_.get(), "std", H5T_NATIVE_FLOAT, deviation.size(), deviation.data(), name_);
   write_strings(file_.get(), "classes", classes_, name_);
-  // A full disk is noticed only when cached data are written. So flush here, where the error can
-  // still be reported.
+  // Flush here: a full disk is detected only when cached data are written, and a destructor could
+  // not report it.
   check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), name_ + ": cannot write");
   if (!file_.reset()) throw std::runtime_error(name_ + ": cannot close: " + hdf5::last_error());
   place_.commit();

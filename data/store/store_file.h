@@ -1,4 +1,4 @@
-// The HDF5 file that the writers of stores fill. Only code that itself links HDF5 includes this
+// The HDF5 file into which a store is written. Only code that itself links HDF5 may include this
 // header.
 #pragma once
 
@@ -15,11 +15,12 @@
 
 namespace convoy::data {
 
-// Returns a creation property list without timestamps, so that equal data give equal files.
+// Returns an HDF5 creation property list that turns timestamps off. Thus equal data give equal
+// files.
 hdf5::Handle untimed(hid_t kind, const std::string& what);
 
-// The HDF5 file of a store while it is written. The caller must hold an hdf5::Session. Every
-// function throws std::runtime_error that names the destination.
+// The HDF5 file of a store during writing. The caller must hold an hdf5::Session. Every error is a
+// std::runtime_error that names the destination.
 class StoreFile {
  public:
   // Creates the file with the groups /train and /test, under a temporary name next to its
@@ -30,7 +31,7 @@ class StoreFile {
   std::size_t classes() const { return classes_.size(); }
   hid_t id() const { return file_.get(); }
 
-  // Writes a dataset of rank 1 with these values; `element` is "labels", "offsets" or "encoded".
+  // Writes `count` values as a dataset of rank 1. `element` is "labels", "offsets" or "encoded".
   void write_vector(Split split, const char* element, hid_t stored_type, hid_t type, std::size_t count,
                     const void* values);
   // Throws std::invalid_argument unless 0 <= label < classes.

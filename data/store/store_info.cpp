@@ -1,6 +1,6 @@
-// Converts StoreInfo to bytes and back, for ranks that receive the description of a data set
-// instead of opening it. Both ends run the same program on the same kind of machine, so numbers
-// travel as they lie in memory.
+// Converts StoreInfo to bytes and back. Ranks that do not open the data set receive these bytes.
+// All ranks run the same program on machines with the same number formats, so numbers are copied as
+// they are in memory.
 #include <cstring>
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-// The images of one split of a store: pixels, or JPEG and PNG files one after the other.
+// The images of one split of a store, either as pixels or as JPEG and PNG files.
 #pragma once
 
 #include <memory>

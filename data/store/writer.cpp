@@ -15,8 +15,8 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// The bytes of a chunk: large enough for sequential reads at the speed of the disk, and small
-// enough to read one image without much waste.
+// The size of an HDF5 chunk in bytes. It is large enough for sequential reads at the speed of the
+// disk, and small enough that reading one image wastes little.
 constexpr std::int64_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kChunkCacheBytes = 16 << 20;
 constexpr std::int32_t kUnwritten = -1;
@@ -63,8 +63,8 @@ void StoreWriter::State::create_images(Split split, std::int64_t rows) {
   state.labels.assign(static_cast<std::size_t>(rows), kUnwritten);
 }
 
-// Transfers the rows [first, first + rows) of a split: reads them into `read` if it is not null,
-// else writes them from `write`.
+// Transfers the rows from `first` to `first + rows` of a split. Reads them into `read` if it is not
+// null. Otherwise writes them from `write`.
 void StoreWriter::State::transfer(SplitState& split, std::int64_t first, std::int64_t rows,
                                   std::uint8_t* read, const std::uint8_t* write) {
   const std::string what = file.name() + ": cannot write images";
@@ -79,8 +79,7 @@ void StoreWriter::State::transfer(SplitState& split, std::int64_t first, std::in
         what);
 }
 
-// Moves every run of written rows to the end of the run before it, and shrinks the dataset to these
-// rows.
+// Removes the rows that were never written: moves the later rows up and shrinks the dataset.
 void StoreWriter::State::close_gaps(Split split_name) {
   SplitState& split = splits[static_cast<std::size_t>(split_name)];
   const auto rows = static_cast<std::int64_t>(split.labels.size());
@@ -150,7 +149,7 @@ void StoreWriter::finish() {
   for (const Split split : {Split::train, Split::test}) {
     state_->close_gaps(split);
     auto& [images, labels] = state_->splits[static_cast<std::size_t>(split)];
-    // Flush here, because a full disk is noticed only when cached chunks are written.
+    // Flush here: a full disk is detected only when cached chunks are written.
     check(H5Dflush(images.get()), state_->file.name() + ": cannot write images");
     images.reset();
     state_->file.write_vector(split, "labels", H5T_STD_I32LE, H5T_NATIVE_INT32, labels.size(), labels.data());

@@ -16,13 +16,13 @@
 namespace convoy::data {
 namespace {
 
-// Part of the generator's key, so that these random numbers differ from those of other uses.
+// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
 constexpr std::uint64_t kPurpose = 0x64726177ull << 24;
 constexpr int kClutter = 4;
 constexpr std::int64_t kBlock = 1024;  // images drawn between two writes
 constexpr std::array<const char*, 3> kTextures{"", "striped_", "chequered_"};
 
-// One image's random numbers, in the order in which they are drawn.
+// The random numbers for one image, in the order in which they are drawn.
 class Random {
  public:
   Random(std::uint64_t seed, Split split, std::int64_t sample)
@@ -45,15 +45,15 @@ class Random {
 
 using Colour = std::array<float, 3>;
 
-// Draws a colour of about the given brightness.
+// Draws a colour whose brightness is close to `brightness`.
 Colour colour(Random& random, float brightness) {
   Colour result{};
   for (float& channel : result) channel = std::clamp(brightness + random.between(-0.18f, 0.18f), 0.0f, 1.0f);
   return result;
 }
 
-// The place, rotation and size of a figure. own() turns coordinates of the image (-1 … 1) into the
-// figure's own.
+// The position, rotation and size of a figure. own() converts coordinates of the image (-1 … 1) to
+// coordinates of the figure.
 struct Pose {
   float x, y, cosine, sine, across, along;
 
@@ -74,8 +74,8 @@ struct Pose {
   }
 };
 
-// Returns the share of a pixel that the figure covers, at a signed distance from the figure's edge.
-// `pixel` is the size of a pixel in the figure's units.
+// Returns the fraction of a pixel that the figure covers. `distance` is the signed distance from
+// the figure's edge, and `pixel` is the size of a pixel, both in coordinates of the figure.
 float coverage(float distance, float pixel) { return std::clamp(0.5f - distance / pixel, 0.0f, 1.0f); }
 
 bool in_texture(int texture, float x, float y) {
@@ -99,8 +99,8 @@ struct Scene {
   float noise;
 
   explicit Scene(Random& random) : pose(random, 0.45f, 0.8f, 0.35f) {
-    // Make the figure visible by a gap in brightness between it and the background. Either the
-    // figure or the background may be brighter.
+    // Make the figure differ in brightness from the background, so that it is visible. The sign is
+    // random: the figure is brighter or darker.
     const float middle = random.between(0.35f, 0.65f), gap = random.between(0.2f, 0.35f);
     const float sign = (random.word() & 1) != 0 ? 1.0f : -1.0f;
     for (auto& end : background) end = colour(random, middle - sign * gap + random.between(-0.1f, 0.1f));
@@ -137,7 +137,7 @@ struct Scene {
   }
 };
 
-// Returns a roughly normal value with mean 0 and deviation 1: the sum of a word's four bytes.
+// Returns an approximately normal value (mean 0, deviation 1) from the sum of a word's four bytes.
 float noise_of(std::uint32_t word) {
   const std::uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);
   return (static_cast<float>(sum) - 510.0f) / 147.8f;

@@ -18,25 +18,25 @@
 namespace convoy::data {
 namespace {
 
-// Part of the generator's key, so that these random numbers differ from those of other uses.
+// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
 constexpr std::uint64_t kPurpose = 0x70686f74ull << 24;
 constexpr std::int64_t kDiscs = 300;
-constexpr float kSmallestDisc = 0.012f, kLargestDisc = 0.6f;  // radii as shares of the longer side
+constexpr float kSmallestDisc = 0.012f, kLargestDisc = 0.6f;  // radii as fractions of the image's longer side
 constexpr int kOctaves = 7;
-constexpr float kNoise = 1.2f;  // deviation of the sensor's noise, in levels of 0 to 255
+constexpr float kNoise = 1.2f;  // deviation of the sensor's noise, for pixel values from 0 to 255
 
 using Plane = std::vector<float>;
 
 float signed_uniform(std::uint32_t word) { return 2 * kernels::uniform(word) - 1; }
 
-// Returns a roughly normal value with mean 0 and deviation 1.
+// Returns an approximately normal value with mean 0 and deviation 1.
 float normal(std::uint32_t word) {
   const std::uint32_t sum = (word & 255) + (word >> 8 & 255) + (word >> 16 & 255) + (word >> 24);
   return (static_cast<float>(sum) - 510) / 147.8f;
 }
 
-// Adds one octave of noise: random values at the points of a lattice that are `cell` pixels apart,
-// smoothly interpolated between the points and multiplied by `strength`.
+// Adds one octave of noise: random values at lattice points that are `cell` pixels apart,
+// interpolated smoothly and multiplied by `strength`.
 void add_octave(Plane& plane, std::int64_t height, std::int64_t width, std::int64_t cell, float strength,
                 std::uint64_t seed) {
   const auto lattice = [&](std::int64_t y, std::int64_t x) {
@@ -72,8 +72,8 @@ Disc disc(std::uint64_t seed, std::uint64_t number, std::int64_t height, std::in
   const auto a = kernels::philox(seed, number, 0), b = kernels::philox(seed, number, 1);
   const auto c = kernels::philox(seed, number, 2);
   const float side = static_cast<float>(std::max(height, width));
-  // The radii have a density of radius^-3 between the two limits, so that small and large discs
-  // cover equal areas in sum.
+  // The density of the radii is proportional to radius^-3. So discs of every size class cover the
+  // same total area.
   const float u = kernels::uniform(a.word[0]);
   const float least = 1 / (kSmallestDisc * kSmallestDisc), most = 1 / (kLargestDisc * kLargestDisc);
   const float brightness = 30 + 190 * kernels::uniform(b.word[0]);
@@ -88,7 +88,7 @@ Disc disc(std::uint64_t seed, std::uint64_t number, std::int64_t height, std::in
   return result;
 }
 
-// Returns the number of the topmost disc at every pixel; discs with lower numbers lie on top.
+// Returns for every pixel the number of the topmost disc. Discs with lower numbers are on top.
 std::vector<int> draw_discs(const std::vector<Disc>& discs, std::int64_t height, std::int64_t width) {
   std::vector<int> top(static_cast<std::size_t>(height * width), static_cast<int>(discs.size()) - 1);
   for (int i = static_cast<int>(discs.size()) - 2; i >= 0; --i) {

@@ -1,4 +1,4 @@
-// Draws images with the statistics of photographs, for measuring: reading and decoding them costs
+// Draws images with the statistics of photographs, for benchmarks. Reading and decoding them costs
 // as much as for real photographs.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace convoy::data {
 
-// Draws one image, uint8 [height, width, 3], which depends on the arguments alone. Occluding discs
-// whose sizes follow a power law ("dead leaves": Lee, Mumford and Huang 2001) give edges and a 1/f
-// spectrum. Each disc has its own colour, shading and texture, which has equal variance in every
-// octave. A little sensor noise lies over all.
+// Draws one image, uint8 [height, width, 3], which depends only on the arguments. Discs that cover
+// each other, with sizes from a power law, give edges and a 1/f spectrum ("dead leaves": Lee,
+// Mumford and Huang 2001). Each disc has its own colour, shading and texture; the texture has equal
+// variance in every octave. Weak sensor noise is added everywhere.
 Image draw_photograph(std::int64_t height, std::int64_t width, std::uint64_t seed);
 
 struct PhotographFolder {

@@ -1,5 +1,5 @@
-// Images of random bytes, for measuring: they cost nothing to make and nothing can be learnt from
-// them.
+// Images of random bytes for benchmarks. They take almost no time to make. Their labels cannot be
+// learnt from them.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace convoy::data {
 
 class RandomImages final : public ImageSet {
  public:
-  // Makes `size` images. Only the first 64 MiB of them are distinct, then the bytes repeat. Image i
-  // has label i % classes.
+  // Makes `size` images. The pixels repeat after 64 MiB, so later images are copies. Image i has
+  // label i % classes.
   RandomImages(ImageShape shape, std::int32_t classes, std::int64_t size, std::uint64_t seed);
   std::int64_t size() const override { return size_; }
   ImageShape shape() const override { return shape_; }

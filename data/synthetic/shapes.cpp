@@ -15,8 +15,8 @@ float box(float x, float y, float half_width, float half_height) {
   return std::hypot(std::max(dx, 0.0f), std::max(dy, 0.0f)) + std::min(std::max(dx, dy), 0.0f);
 }
 
-// Returns the signed distance to a regular polygon around the origin, as the intersection of half
-// planes.
+// Returns the signed distance to a regular polygon around the origin, computed as the intersection
+// of half-planes.
 float polygon(float x, float y, int sides, float inner_radius) {
   float distance = -1e9f;
   for (int i = 0; i < sides; ++i) {
@@ -31,15 +31,16 @@ float star(float x, float y) {
   const float angle = std::atan2(y, x);
   const float from_tip = std::abs(angle - fifth * std::round(angle / fifth));
   const float radius = std::hypot(x, y);
-  // Measure to the edge from a tip (radius 1) to the inner corner between two tips (radius 0.4).
+  // Measure the distance to the edge that leads from a tip (radius 1) to the next inner corner
+  // (radius 0.4).
   const float px = radius * std::cos(from_tip), py = radius * std::sin(from_tip);
   const float corner_x = 0.4f * std::cos(fifth / 2), corner_y = 0.4f * std::sin(fifth / 2);
   const float ex = corner_x - 1, ey = corner_y, length = std::hypot(ex, ey);
   return ((px - 1) * ey - py * ex) / length;
 }
 
-// Returns the signed distance to a bar of the given half length and half width, with its centre at
-// (cx, cy), turned by `angle`.
+// Returns the signed distance to a bar of the given half length and half width. The bar's centre is
+// (cx, cy), and `angle` is its rotation.
 float bar(float x, float y, float cx, float cy, float angle, float half_length, float half_width) {
   const float dx = x - cx, dy = y - cy, c = std::cos(angle), s = std::sin(angle);
   return box(c * dx + s * dy, c * dy - s * dx, half_length, half_width);

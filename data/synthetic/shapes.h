@@ -1,6 +1,5 @@
 // The figures of the synthetic data set as signed distance functions (negative inside). A figure
-// fills about the unit circle of its coordinates. The formulas follow Quilez, "2D distance
-// functions".
+// roughly fills the unit circle. The formulas follow Quilez, "2D distance functions".
 #pragma once
 
 namespace convoy::data {

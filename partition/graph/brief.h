@@ -1,4 +1,4 @@
-// Shortens input for messages.
+// Shortens text from input files for error messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace convoy::partition {
 
-// Returns the text, or its first 80 bytes at most and an ellipsis. It never cuts a UTF-8 character.
+// Returns the text, or its beginning with an ellipsis if the text is longer than 80 bytes. UTF-8
+// characters are not cut.
 inline std::string brief(std::string_view text) {
   constexpr std::size_t kMost = 80;
   if (text.size() <= kMost) return std::string(text);

@@ -1,5 +1,5 @@
-// The input of the JSON parser. It knows how far the parser has read, so that errors can name a
-// line.
+// The input iterator of the JSON parser. It records how far the parser has read, so that error
+// messages can contain the line.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace convoy::partition {
 
-// Gives the parser one character at a time and stores the position after it in *reached.
+// Passes the text to the parser by characters and stores the current position in *reached.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;

@@ -1,5 +1,5 @@
-// The families of generated graphs. Each repeats a unit, such as a layer or a time step, until the
-// graph has the wanted size.
+// The families of generated graphs. A graph consists of repeated units, such as layers or time
+// steps.
 #include "partition/graph/generators.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@ namespace {
 
 using Op = StepBuilder::Op;
 
-// Returns a graph of about `wanted` nodes. The number of nodes grows linearly with the number of
-// units, so the sizes of two small graphs tell how many units to build.
+// Returns a graph of about `wanted` nodes. build(n) makes a graph of n units. The number of nodes
+// is linear in n, so build(1) and build(2) tell how many units are needed.
 template <typename Build>
 TaskGraph of_size(NodeIndex wanted, const Build& build) {
   const NodeIndex one = build(1).node_count(), two = build(2).node_count();
@@ -45,14 +45,14 @@ Op matmul_shared(StepBuilder& step, const std::string& name, double rows, double
                              owner);
 }
 
-// The ops that own the variables of a recurrent cell. The first time step creates them (kNone
-// before that), and later steps share them.
+// The ops of the first time step, which own the variables of a recurrent cell. Later time steps
+// share the variables. kNone before the first time step.
 struct CellOwners {
   Op input = kNone, hidden = kNone;
 };
 
-// Adds an LSTM cell: the input and hidden products, four gates, the new memory and the output.
-// Returns the ops of the output and of the memory.
+// Adds an LSTM cell: the products with input and hidden state, four gates, the new memory and the
+// output. Returns the ops of output and memory.
 std::pair<Op, Op> lstm_cell(StepBuilder& step, const std::string& name, double batch, double width, Op input,
                             Op hidden, Op memory, CellOwners& owners) {
   const Op from_input = matmul_shared(step, name + "/input", batch, width, 4 * width, {input}, owners.input);
@@ -263,7 +263,7 @@ TaskGraph generate_random(const GeneratorOptions& options, double degree) {
     task.resident_bytes = random.below(4) == 0 ? random.below(4 * kLargest) : 0;
     builder.add_node(task);
   }
-  // Draw as many edges as wanted. The result has fewer, because duplicates are dropped.
+  // Draw as many edges as requested. The graph has fewer, because duplicates are removed.
   std::vector<std::pair<NodeIndex, NodeIndex>> drawn;
   for (std::int64_t i = 0; i < edges && options.nodes > 1; ++i) {
     const auto from = static_cast<NodeIndex>(random.below(options.nodes - 1));

@@ -1,6 +1,6 @@
-// Generates task graphs of training steps: forward ops, their variables, backward ops, sums of
-// gradients, and updates. Sizes follow from tensor shapes, and times from operations and bytes
-// divided by the rates of a GPU.
+// Generates task graphs of training steps. They contain forward ops, variables, backward ops, sums
+// of gradients and updates. Output sizes are computed from tensor shapes. Times are computed from
+// the floating-point operations and bytes of an op and the speed of a GPU.
 #pragma once
 
 #include "partition/graph/task_graph.h"
@@ -8,21 +8,21 @@
 namespace convoy::partition {
 
 struct GeneratorOptions {
-  NodeIndex nodes = 10000;  // wanted number of nodes; the result is within a few per cent
+  NodeIndex nodes = 10000;  // wanted number of nodes; the graph differs by a few per cent
   std::uint64_t seed = 1;
 };
 
-// A word-level recurrent network: layers × time steps of LSTM cells with 12 forward ops each.
+// A word-level recurrent network: LSTM cells of 12 forward ops for each layer and time step.
 TaskGraph generate_recurrent(const GeneratorOptions& options);
 // A character-level convolutional and recurrent network: parallel convolutions of several widths
 // over characters, then highway layers, then recurrent layers over words.
 TaskGraph generate_character_crn(const GeneratorOptions& options);
 // A wide residual network: the stem, then residual blocks of 8 parallel groups of convolutions.
 TaskGraph generate_wide_resnet(const GeneratorOptions& options);
-// A transformer: layers × heads, with single ops of attention and feed-forward.
+// A transformer with single ops of attention and feed-forward for each layer and head.
 TaskGraph generate_transformer(const GeneratorOptions& options);
-// A network like Eidetic 3D LSTM: layers × time steps, in which each cell recalls a window of
-// earlier memories.
+// A network like Eidetic 3D LSTM, with a cell for each layer and time step. A cell reads the
+// memories of several earlier time steps.
 TaskGraph generate_e3d(const GeneratorOptions& options);
 // A random acyclic graph with at most `degree` edges per node on average.
 TaskGraph generate_random(const GeneratorOptions& options, double degree = 10);

@@ -1,4 +1,4 @@
-// The names of the JSON fields of task graphs, in our format and in Microsoft's.
+// The names of the JSON fields of task graphs, in Convoy's format and in Microsoft's.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@ enum Field : std::uint8_t {
   kOutputBytes,
   kParameterBytes,
   kPin,
-  kColocate,  // the fields from kTimeUs to kColocate are in our nodes
+  kColocate,  // last field of nodes in Convoy's format; the first is kTimeUs
   kFrom,
   kTo,
-  kBytes,  // the fields from kFrom to kBytes are in our edges
+  kBytes,  // last field of edges in Convoy's format; the first is kFrom
   kFpgaLatency,
   kColorClass,
-  kSupportedOnFpga,  // the fields from kFpgaLatency to kSupportedOnFpga are in Microsoft's nodes
+  kSupportedOnFpga,  // last field of nodes in Microsoft's format only; the first is kFpgaLatency
   kSourceId,
   kDestId,
-  kCost,  // the fields from kSourceId to kCost are in Microsoft's edges
-  kSize,  // this field is in Microsoft's nodes and edges
+  kCost,  // last field of edges in Microsoft's format only; the first is kSourceId
+  kSize,  // field of both nodes and edges in Microsoft's format
   kFieldCount,
   kUnknown
 };
@@ -53,7 +53,7 @@ inline bool belongs(Field field, Section section, Format format) {
                                     : field >= kSourceId && field <= kCost;
 }
 
-// A JSON value that is no array and no object.
+// A JSON value other than an array or an object.
 struct Value {
   bool integral = false, text = false;
   std::int64_t integer = 0;

@@ -45,8 +45,8 @@ void for_each_line(std::string_view text, const Visit& visit) {
 }
 
 using Values = std::unordered_map<std::string_view, std::int64_t>;
-// Reads lines `name::value` and rounds fractions up. Throws if a name is given twice or a value is
-// not a number of 0 or more.
+// Reads lines `name::value` and rounds fractions up. Throws if a name occurs twice, or if a value
+// is not a number of at least 0.
 Values read_values(const std::filesystem::path& path, std::string_view text, const char* field) {
   Values values;
   for_each_line(text, [&](std::int64_t line, std::string_view content) {
@@ -75,8 +75,8 @@ std::int64_t value_or(const Values& values, std::string_view name, std::int64_t 
 
 bool is_terminal(std::string_view name) { return name == "src" || name == "snk"; }
 
-// Returns the first of the named files that the folder has. Our name comes first, then the default
-// name of ParDNN's program. Throws std::runtime_error if the folder has neither.
+// Returns the path of the first of these files that exists. The names are Convoy's name and the
+// default name of ParDNN's program. Throws std::runtime_error if neither exists.
 std::filesystem::path file_of(const std::filesystem::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::filesystem::exists(folder / name)) return folder / name;
@@ -84,7 +84,7 @@ std::filesystem::path file_of(const std::filesystem::path& folder, std::initiali
       fmt::format("{}: has neither {} nor {}", folder.string(), *names.begin(), *(names.end() - 1)));
 }
 
-// A file of the folder and its text, which is empty if the file is missing.
+// A file of the folder. Its text is empty if the file is missing.
 struct OptionalFile {
   std::filesystem::path path;
   std::string text;

@@ -74,7 +74,7 @@ class PipeDreamReader {
     builder_.add_node(task, line_);
   }
 
-  // Returns the number in a field, or the sum of its list in brackets.
+  // Returns the number in a field. If the field is a list in brackets, returns the sum of the list.
   double value(std::string_view content, std::string_view field) const {
     const std::size_t found = content.find(field);
     if (found == std::string_view::npos) fail(fmt::format("{} is missing", field));

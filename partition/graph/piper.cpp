@@ -47,8 +47,8 @@ class PiperReader {
  private:
   [[noreturn]] void fail(const std::string& what) const { builder_.fail(kNone, what); }
 
-  // Adds a node. Piper lists several ways to run it; this takes the first one for a single device,
-  // which keeps its activations.
+  // Adds a node. For each node Piper lists several ways to run it, which differ in time and memory.
+  // This function uses the first one for a single device, which keeps the activations.
   void add_node(const Json& node) {
     TaskNode task;
     task.id = id(node, "id", "node");

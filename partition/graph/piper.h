@@ -1,16 +1,16 @@
-// Piper's inputs (github msr-fiddle/piper, inputs/*.json). The fields that are read:
+// Reads Piper's inputs (github msr-fiddle/piper, inputs/*.json). These fields are used:
 //   nodes[].id, name
 //   nodes[].TMPCs["1"][0]      the first way to run the node without tensor parallelism:
 //     .timePerSample           its time in s, because Piper adds it to bytes / bandwidth
-//     .parameterSize           parameter_bytes
-//     .memoryUsageB            resident_bytes
-//     .memoryUsageA            output_bytes
+//     .parameterSize           TaskNode::parameter_bytes
+//     .memoryUsageB            TaskNode::resident_bytes
+//     .memoryUsageA            TaskNode::output_bytes
 //   edges[].sourceId, destId
 //   edges[].communicationCost  bytes of the edge
-//   maxDevices                 device_count()
-//   maxMemoryPerDevice         device_memory(), in bytes
-//   bandwidth                  bytes per second of a link, for bytes_per_ns()
-//   mbsInBatch                 micro_batches()
+//   maxDevices                 TaskGraph::device_count()
+//   maxMemoryPerDevice         TaskGraph::device_memory(), in bytes
+//   bandwidth                  bytes per second of a link, for TaskGraph::bytes_per_ns()
+//   mbsInBatch                 TaskGraph::micro_batches()
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@
 
 namespace convoy::partition {
 
-// Reads an input from its text. If the text has a defect, throws std::runtime_error that begins
-// with `where` (the file's name).
+// Reads an input from its text. `where` is the name of the file. If the text is wrong, throws a
+// std::runtime_error that begins with `where`.
 TaskGraph parse_piper_input(std::string_view text, const std::string& where);
 
 }  // namespace convoy::partition

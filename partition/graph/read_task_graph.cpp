@@ -12,7 +12,7 @@
 namespace convoy::partition {
 
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options) {
-  std::error_code none;  // ignored, because a path that cannot be looked up is no folder
+  std::error_code none;  // ignored: a path that cannot be examined is not a folder
   if (std::filesystem::is_directory(path, none)) return read_pardnn_folder(path);
   const std::string text = read_text(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");

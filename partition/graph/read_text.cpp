@@ -7,7 +7,7 @@
 
 namespace convoy::partition {
 
-// Reads in chunks, because a pipe has no size.
+// Reads block by block, because the size of a pipe is not known.
 std::string read_text(const std::filesystem::path& path) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none))

@@ -1,4 +1,4 @@
-// Reads a text file as a whole.
+// Reads a whole text file.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,8 @@
 
 namespace convoy::partition {
 
-// Returns the text of a file or a pipe. Throws std::runtime_error that names it.
+// Returns the text of a file or a pipe. If reading fails, throws a std::runtime_error that names
+// it.
 std::string read_text(const std::filesystem::path& path);
 
 }  // namespace convoy::partition

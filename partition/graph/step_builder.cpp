@@ -1,4 +1,4 @@
-// Turns forward ops into a whole training step.
+// Builds the task graph of a training step from its forward ops.
 #include "partition/graph/step_builder.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace convoy::partition {
 namespace {
 
-// Returns the time of an op on a mid-range GPU: 10 TFLOP/s, 500 GB/s, 2 µs per launch.
+// Returns the time of an op on a GPU with 10 TFLOP/s, 500 GB/s and 2 µs per kernel launch.
 Nanoseconds op_time(double operations, Bytes moved) {
   constexpr double kOperationsPerNs = 1e4, kBytesPerNs = 500, kLaunch = 2000;
   return static_cast<Nanoseconds>(
@@ -58,7 +58,8 @@ NodeIndex StepBuilder::add(const std::string& name, double operations, Bytes out
 void StepBuilder::add_forward(ForwardOp& op) {
   std::vector<NodeIndex> inputs;
   for (const Op input : op.inputs) inputs.push_back(ops_[input].node);
-  // A variable's node holds weights, gradients and one optimizer moment, and sends the weights.
+  // The node of a variable keeps weights, gradients and one optimizer moment. Its output is the
+  // weights.
   if (op.parameter_bytes > 0)
     op.variable = add(op.name + "/variable", 0, op.parameter_bytes, {}, 3 * op.parameter_bytes);
   if (op.owner != kNone) inputs.push_back(ops_[op.owner].variable);
@@ -69,9 +70,9 @@ NodeIndex StepBuilder::sum(const std::string& name, Bytes bytes, const std::vect
   return gradients.size() == 1 ? gradients[0] : add("gradients/" + name + "/sum", 0, bytes, gradients);
 }
 
-// Adds the backward ops of one forward op. finish() passes the forward ops in reverse order. So an
-// op that owns a variable comes after all ops that share it, and the gradients of the variable are
-// complete by then.
+// Adds the backward ops of one forward op. finish() passes the forward ops in reverse order. Thus
+// an op that owns a variable comes after all ops that share the variable, and all gradients of the
+// variable exist.
 void StepBuilder::add_backward(ForwardOp& op) {
   const NodeIndex gradient = sum(op.name, op.output_bytes, op.gradients);
   std::vector<NodeIndex> kept = {gradient};

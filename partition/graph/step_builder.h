@@ -1,5 +1,5 @@
-// Builds the task graph of a training step from its forward ops. Adds variables, backward ops and
-// updates.
+// Builds the task graph of a training step from its forward ops, by adding variables, backward ops
+// and updates.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@ class StepBuilder {
  public:
   using Op = std::int32_t;
 
-  // Adds an op that does `operations` floating-point operations and writes `output_bytes`. If
-  // `parameter_bytes` is above 0, the op has a variable. Inputs are earlier ops.
+  // Adds an op with `operations` floating-point operations and an output of `output_bytes` bytes.
+  // `inputs` are earlier ops. If `parameter_bytes` is above 0, the op owns a variable of this size.
   Op forward(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
              Bytes parameter_bytes = 0);
-  // Adds an op that uses the variable of an earlier op, like the next time step of a recurrent
-  // network.
+  // Adds an op that uses the variable of the earlier op `owner`, as the later time steps of a
+  // recurrent network do.
   Op forward_shared(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
                     Op owner);
 
-  // Adds a loss that reads all ops without consumers, then a backward op for each op in reverse
-  // order. A backward op reads the inputs of its forward op and the sum of the gradients that the
-  // forward op's consumers return. An op that uses a variable also gets a weight gradient, and an
-  // op that owns a variable gets an update. Returns the graph.
+  // Adds a loss that reads all ops without consumers. Then adds a backward op for each op, in
+  // reverse order. A backward op reads the inputs of its forward op, and the sum of the gradients
+  // from the consumers of the forward op. Each op that uses a variable gets an op for the weight
+  // gradient, and each op that owns a variable gets an update. Returns the graph.
   TaskGraph finish();
 
  private:
@@ -36,8 +36,8 @@ class StepBuilder {
     std::vector<Op> inputs;
     Op owner = kNone;  // op whose variable this op uses; kNone if it uses none
     NodeIndex node = kNone, variable = kNone;
-    std::vector<NodeIndex> gradients;  // one gradient from each consumer
-    // If the op owns a variable: one gradient from each op that uses it.
+    std::vector<NodeIndex> gradients;  // one gradient from each consumer of the op
+    // The gradients of the op's own variable, one from each op that uses the variable.
     std::vector<NodeIndex> weight_gradients;
   };
   NodeIndex add(const std::string& name, double operations, Bytes output_bytes,

@@ -1,5 +1,5 @@
-// Builds and checks the task graph: turns ids into indices, sorts edges into CSR rows, orders nodes
-// topologically, and prints a cycle if there is one.
+// Builds and checks the task graph: converts ids to indices, sorts edges into CSR rows and orders
+// nodes topologically. If the graph has a cycle, the error message shows one.
 #include "partition/graph/task_graph.h"
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 namespace convoy::partition {
 namespace {
 
-// No time, size, sum of all times or sum of all resident bytes may be larger. Up to 1024 times as
-// much still fits into 64 bits.
+// The largest time, size, sum of all times and sum of all resident bytes. 1024 times as much still
+// fits into 64 bits, so later sums cannot overflow.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
 }  // namespace
@@ -44,7 +44,7 @@ void TaskGraphBuilder::reserve(std::size_t nodes, std::size_t edges) {
 }
 
 void TaskGraphBuilder::fail(std::int64_t position, std::string what) const {
-  // Names come from files. A message must stay one line whatever they contain.
+  // Keep the message on one line, even if a name from a file contains line ends.
   std::replace_if(
       what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   if (position == kNone || !line_of_) throw std::runtime_error(fmt::format("{}: {}", where_, what));
@@ -92,7 +92,7 @@ Nanoseconds TaskGraphBuilder::mean_time(const TaskNode& node, std::int64_t posit
   return static_cast<Nanoseconds>(sum / static_cast<double>(node.times.size()));
 }
 
-// A node may have one time for all kinds of devices. Copies this time to every kind.
+// Copies the time of a node that has only one time to every kind of device.
 void TaskGraphBuilder::spread_times() {
   TaskGraph& graph = graph_;
   if (graph.kinds_.empty()) return;
@@ -202,7 +202,8 @@ void TaskGraphBuilder::resolve_edges() {
   }
 }
 
-// Sorts edges by producer with a counting sort, each row by consumer, then builds the in-edges.
+// Sorts the edges by producer (with a counting sort) and then by consumer. Then builds the
+// in-edges.
 void TaskGraphBuilder::sort_edges() {
   TaskGraph& graph = graph_;
   const std::size_t nodes = graph.time_.size(), count = edges_.size();
@@ -257,9 +258,9 @@ void TaskGraphBuilder::order_nodes() {
   if (graph.order_.size() != graph.time_.size()) report_cycle(waiting);
 }
 
-// Throws an error that shows a cycle. Each node that topological sorting did not reach has a
-// producer that it did not reach. So walking from producer to producer comes to a node twice, and
-// the nodes in between are a cycle.
+// Throws an error that shows a cycle. Every node that the topological sort left over has a producer
+// that was left over, too. So going from producer to producer must reach some node twice. The nodes
+// between the two visits are a cycle.
 void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const {
   const TaskGraph& graph = graph_;
   NodeIndex node = 0;
@@ -288,14 +289,15 @@ void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const
   fail(node_position_.empty() ? kNone : node_position_[node], "cycle: " + text);
 }
 
-// Renumbers groups from 0 in order of first appearance. Throws if the pins of a group differ.
+// Renumbers the groups from 0 in the order in which they occur. Throws if two nodes of a group have
+// different pins.
 void TaskGraphBuilder::renumber_groups() {
   TaskGraph& graph = graph_;
   graph.pin_.resize(graph.pin_.empty() ? 0 : graph.time_.size(), kNone);
   graph.group_.resize(graph.group_.empty() ? 0 : graph.time_.size(), kNone);
   if (graph.group_.empty()) return;
   std::unordered_map<std::int32_t, std::int32_t> number;
-  std::vector<NodeIndex> pinned;  // a pinned node of each group
+  std::vector<NodeIndex> pinned;  // for each group, one of its nodes that has a pin
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     std::int32_t& group = graph.group_[node];
     if (group == kNone) continue;

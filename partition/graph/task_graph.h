@@ -1,7 +1,9 @@
-// The task graph that the partitioner places: nodes have time and memory, edges have bytes.
+// The task graph that the partitioner places on devices. Nodes have times and memory, edges have
+// bytes.
 //
-// Quantities are 64-bit integers throughout: times in nanoseconds, sizes in bytes. Integers make a
-// schedule reproducible to the bit and let an incremental re-simulation stop where nothing changed.
+// All quantities are 64-bit integers: times in nanoseconds, sizes in bytes. With integers,
+// schedules are reproducible to the bit, and an incremental simulation can stop at the first times
+// that did not change.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +27,22 @@ struct TaskNode {
   std::int64_t id = 0;
   std::string name;  // name of the node; may be empty
   Nanoseconds time = 0;
-  // The node's times by kind of device, if they differ. Then `time` is ignored, and the graph uses
-  // their mean as the node's time.
+  // The times of the node on each kind of device, if they differ. If set, `time` is ignored, and
+  // the mean of these times is the node's time.
   std::vector<std::pair<std::string, Nanoseconds>> times;
   // Bytes that stay on the device: parameters, gradients and optimizer state.
   Bytes resident_bytes = 0;
-  // Bytes that the replicas of a pipeline's stage exchange; kNone: resident_bytes.
+  // Bytes that the replicas of a pipeline stage exchange for this node; kNone: as resident_bytes.
   Bytes parameter_bytes = kNone;
-  // Bytes of the node's output, which are held from the node's start to the end of its last
+  // Bytes of the node's output. They are in memory from the node's start to the end of its last
   // consumer.
   Bytes output_bytes = 0;
-  std::int32_t pin = kNone;       // device that the node must be on; kNone: any
-  std::int32_t colocate = kNone;  // group of nodes that share a device; kNone: none
+  std::int32_t pin = kNone;       // number of the device on which the node must run; kNone: any
+  std::int32_t colocate = kNone;  // group of nodes that must share one device; kNone: none
 };
 
-// A finished graph, which cannot be changed. Edges are stored by producer, then by consumer. The
-// in-edges of a node are indices of these edges.
+// A task graph, which cannot be changed. Edges are sorted by producer and then by consumer. The
+// in-edges of a node are stored as indices of edges.
 class TaskGraph {
  public:
   NodeIndex node_count() const { return static_cast<NodeIndex>(time_.size()); }
@@ -50,9 +52,10 @@ class TaskGraph {
   std::string_view name(NodeIndex node) const;
   std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, or `7` without a name
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
-  // The kinds of devices for which some node has a time. Most graphs have none.
+  // The kinds of devices that occur in TaskNode::times. Most graphs have none.
   const std::vector<std::string>& kinds() const { return kinds_; }
-  // Returns the node's time on a device of kinds()[kind]; kNone if it has no time for this kind.
+  // Returns the time of a node on a device of kinds()[kind]; kNone if the node has none for this
+  // kind.
   Nanoseconds time(NodeIndex node, std::size_t kind) const {
     return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
   }
@@ -62,7 +65,8 @@ class TaskGraph {
   }
   Bytes output_bytes(NodeIndex node) const { return output_[node]; }
   std::int32_t pin(NodeIndex node) const { return pin_.empty() ? kNone : pin_[node]; }
-  // Groups are numbered 0 … group_count()-1; kNone for a node that is in none.
+  // Returns the colocation group of a node, from 0 to group_count() - 1; kNone if it is in no
+  // group.
   std::int32_t group(NodeIndex node) const { return group_.empty() ? kNone : group_[node]; }
   std::int32_t group_count() const { return group_count_; }
   bool constrained() const { return !pin_.empty() || group_count_ > 0; }
@@ -81,30 +85,33 @@ class TaskGraph {
     return {in_edge_.data() + in_begin_[node], static_cast<std::size_t>(in_degree(node))};
   }
 
-  // Returns whether the edges carry transfer times instead of bytes, as in Microsoft's files. A
-  // machine adds only its latency to such a time.
+  // Returns whether the edges have transfer times instead of bytes, as in Microsoft's files. The
+  // model of the machine then adds only its latency.
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
-  // The machine that Microsoft's and Piper's files describe: memory of a device, number of devices,
-  // bandwidth of their links, and micro-batches per batch. 0 if the file does not say.
+  // Properties of the machine that Microsoft's and Piper's files describe: memory per device,
+  // number of devices, bandwidth of their links, and micro-batches per batch. 0 if the file does
+  // not say.
   Bytes device_memory() const { return device_memory_; }
   std::int32_t device_count() const { return device_count_; }
   double bytes_per_ns() const { return bytes_per_ns_; }
   std::int64_t micro_batches() const { return micro_batches_; }
 
-  // All nodes in topological order (Kahn's algorithm; of several possible nodes, the lowest index).
+  // All nodes in topological order, from Kahn's algorithm. If several nodes could be next, the one
+  // with the lowest index is taken.
   std::span<const NodeIndex> topological_order() const { return order_; }
   Nanoseconds total_time() const { return total_time_; }
   // The greatest common divisor of all times; 0 if all times are 0. The busy time of a device is a
-  // multiple of this divisor, so a lower bound may be rounded up to a multiple of it.
+  // multiple of this divisor. So a lower bound may be rounded up to a multiple of the divisor.
   Nanoseconds time_divisor() const { return time_divisor_; }
   Bytes total_resident_bytes() const { return total_resident_; }
 
-  // The longest path by node times alone. No schedule on devices of speed 1 is shorter.
+  // The length of the longest path, counting only the times of nodes. On devices of speed 1 no
+  // schedule is shorter.
   Nanoseconds critical_path() const { return critical_path_; }
-  // Returns a time below which no schedule on so many devices ends: max(critical path, total time /
-  // devices), rounded up to a multiple of time_divisor(). Published tables quote this bound.
+  // Returns a lower bound on the length of schedules: max(critical path, total time / devices),
+  // rounded up to a multiple of time_divisor(). Published tables quote this bound.
   Nanoseconds lower_bound(std::int32_t devices) const;
 
  private:
@@ -114,7 +121,7 @@ class TaskGraph {
   std::string names_;
   std::vector<Nanoseconds> time_;
   std::vector<std::string> kinds_;
-  std::vector<Nanoseconds> kind_time_;  // times of nodes by kind of device: [node][kind]
+  std::vector<Nanoseconds> kind_time_;  // time of a node by kind of device: [node][kind]
   std::vector<Bytes> resident_, output_, parameter_;
   std::vector<std::int32_t> pin_, group_;
   std::vector<EdgeIndex> out_begin_, in_begin_, in_edge_;
@@ -130,23 +137,23 @@ class TaskGraph {
 };
 
 // Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose
-// text starts with `where` (a file's name). It names the line, if add_node or add_edge got one, the
-// node and the field.
+// text starts with `where` (the name of a file) and names the node and the field. It names the
+// line, if add_node() or add_edge() was given a position.
 class TaskGraphBuilder {
  public:
   explicit TaskGraphBuilder(std::string where = "graph") : where_(std::move(where)) {}
 
   void reserve(std::size_t nodes, std::size_t edges);
-  // `position` tells where the node stands in its file. `line_of` turns it into a line number if
-  // there is an error.
+  // `position` is the position of the node in its file. If there is an error, `line_of` converts it
+  // to a line number.
   NodeIndex add_node(const TaskNode& node, std::int64_t position = kNone);
-  // Adds an edge between the nodes with these ids, which may be added later. kOutputBytes says that
-  // the edge moves the producer's whole output.
+  // Adds an edge between the nodes with these ids. The nodes may be added later. With kOutputBytes
+  // the edge moves the whole output of its producer.
   static constexpr Bytes kOutputBytes = -1;
   void add_edge(std::int64_t from, std::int64_t to, Bytes bytes = kOutputBytes,
                 std::int64_t position = kNone);
-  // Adds an edge with a transfer time (has_transfer_times()). All edges of a graph must have such a
-  // time, or none of them.
+  // Adds an edge with a transfer time (has_transfer_times()). In a graph either all edges or none
+  // must have a transfer time.
   void add_timed_edge(std::int64_t from, std::int64_t to, Bytes bytes, Nanoseconds transfer,
                       std::int64_t position = kNone);
   void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
@@ -155,8 +162,8 @@ class TaskGraphBuilder {
   void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
-  // Checks ids and edges, and returns the graph. An error about cycles shows one of them. Leaves
-  // the builder empty.
+  // Checks ids and edges and returns the graph. If the graph has cycles, the error message shows
+  // one of them. The builder is empty afterwards.
   TaskGraph build();
   [[noreturn]] void fail(std::int64_t position, std::string what) const;
 
@@ -190,8 +197,9 @@ class TaskGraphBuilder {
   std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
-  std::vector<NodeIndex> dense_;  // the node of each id, if ids are dense (few numbers are unused)
-  // Pairs of id and node, sorted by id, if ids are sparse.
+  // The node of each id, if the ids are dense (few numbers below the largest id are unused).
+  std::vector<NodeIndex> dense_;
+  // Pairs of id and node, sorted by id, if the ids are not dense.
   std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;
   bool any_name_ = false, any_pin_ = false, any_group_ = false;
 };

@@ -1,5 +1,5 @@
-// Reads task graphs from our JSON and Microsoft's in one pass, without building a document: the
-// text of a graph with a million nodes is 200 MB.
+// Reads task graphs from JSON in Convoy's and Microsoft's format. They are read in one pass without
+// a document in memory, because the text of a graph with a million nodes has 200 MB.
 #include "partition/graph/task_graph_json.h"
 
 #include <fmt/format.h>
@@ -37,10 +37,10 @@ class Reader {
     return builder_.build();
   }
 
-  // The functions that nlohmann::json's parser calls for each value (SAX interface).
+  // nlohmann::json's parser calls the following functions for each value (SAX interface).
   bool null() { return value({}, "null"); }
   bool boolean(bool given) {
-    // Only Microsoft's supportedOnFpga may be a truth value.
+    // Only the field supportedOnFpga of Microsoft's format may be true or false.
     if (field_ != kSupportedOnFpga || depth_ != 3) return value({}, given ? "true" : "false");
     return value({true, false, given, given ? 1.0 : 0.0}, given ? "true" : "false");
   }
@@ -69,7 +69,7 @@ class Reader {
   bool end_array() { return close(); }
   bool key(std::string& given);
   bool parse_error(std::size_t, const std::string& token, const Json::exception& error) {
-    constexpr int kOutOfRange = 406;  // nlohmann::json's error for a number beyond the largest double
+    constexpr int kOutOfRange = 406;  // nlohmann::json's error for a number above the range of double
     if (error.id == kOutOfRange) fail(fmt::format("{} is {}, too large", brief(key_), brief(token)));
     std::string what = error.what();
     const std::size_t detail = what.find(": ", what.find("column"));
@@ -104,21 +104,21 @@ class Reader {
   Nanoseconds time(Field field, double nanoseconds_per_unit);
   Nanoseconds nanoseconds(double given, double nanoseconds_per_unit, const std::string& what);
   bool kind_time(const Value& given, const char* text);
-  Bytes whole_bytes(Field field);  // rounds up, because Microsoft's files have eighths of a byte
+  Bytes whole_bytes(Field field);  // rounds up, because Microsoft's files contain fractions of a byte
 
   std::string_view text_;
   const char* reached_;
   TaskGraphBuilder builder_;
   const bool color_classes_;
-  // depth_: in how many objects and arrays the parser is. skipping_: the depth at which an ignored
-  // value began; 0 if the parser is in no ignored value.
+  // `depth_` is the number of objects and arrays around the current position. `skipping_` is the
+  // depth at which an ignored value began, or 0 outside ignored values.
   int depth_ = 0, skipping_ = 0;
   Section section_ = Section::kRoot;
   Format format_ = Format::kUndecided;
   bool seen_nodes_ = false, seen_edges_ = false;
   Field field_ = kUnknown;
   std::string key_, name_, unknown_;
-  bool in_times_ = false;  // whether the reader is in an object of times by kind of device
+  bool in_times_ = false;  // whether the parser is inside an object with times by kind of device
   std::vector<std::pair<std::string, Nanoseconds>> times_;
   std::uint32_t present_ = 0;
   std::array<Value, kFieldCount> values_;
@@ -260,7 +260,7 @@ bool Reader::value(const Value& given, const char* text) {
   return true;
 }
 
-// Microsoft's files hold the limits of the machine as fields next to "nodes".
+// Microsoft's format stores limits of the machine as fields next to "nodes".
 bool Reader::device_limit(const Value& given, const char* text) {
   const bool bytes = key_ == "maxSizePerFPGA", devices = key_ == "maxFPGAs";
   if (!bytes && !devices) return true;

@@ -1,14 +1,16 @@
-// Task graphs in JSON: our format and Microsoft's. The fields of a file tell which one it is.
+// Reads task graphs in JSON, in Convoy's format or Microsoft's. The fields of a file tell its
+// format.
 //
-// Our format: {"nodes": [{node}, …], "edges": [{edge}, …]}. Unknown fields are errors.
+// Convoy's format: {"nodes": [{node}, …], "edges": [{edge}, …]}. Unknown fields are errors.
 //   id                node: a whole number, unique in the file
 //   name              node: text; optional
-//   time_us           node: µs, kept to the nanosecond; or an object of µs by kind of device
+//   time_us           node: time in µs, stored in whole nanoseconds; or an object with a time in µs
+//                     for each kind of device
 //   resident_bytes    node: bytes that stay on its device
 //   output_bytes      node: bytes of its output
 //   parameter_bytes   node: bytes that a pipeline's replicas exchange; default: resident_bytes
-//   pin               node: the device it must be on; optional
-//   colocate          node: number of its colocation group; optional
+//   pin               node: number of the device on which it must run; optional
+//   colocate          node: number of a group of nodes that must share one device; optional
 //   from, to          edge: ids of its nodes
 //   bytes             edge: bytes that it moves; default: output_bytes of its producer
 //
@@ -19,10 +21,10 @@
 //   colorClass        node: colocation group; see ReadOptions
 //   supportedOnFpga   node: must not be false
 //   sourceId, destId  edge: ids of its nodes
-//   cost              edge: time of the transfer in ms, to which a machine adds only its latency
+//   cost              edge: time of the transfer in ms; the machine model adds only its latency
 //   size              edge: bytes that it moves; optional
-//   maxSizePerFPGA    file: device_memory(); optional
-//   maxFPGAs          file: device_count(); optional
+//   maxSizePerFPGA    file: TaskGraph::device_memory(); optional
+//   maxFPGAs          file: TaskGraph::device_count(); optional
 #pragma once
 
 #include <string>
@@ -33,17 +35,18 @@
 namespace convoy::partition {
 
 struct ReadOptions {
-  // Whether Microsoft's colour classes become colocation groups. They tie a layer's forward node to
-  // its backward node, as pipelines need. Published latency figures ignore them.
+  // Whether Microsoft's colour classes become colocation groups. A class ties the forward node of a
+  // layer to its backward node, which pipelines need. Published latencies were computed without
+  // them.
   bool color_classes = false;
 };
 
-// Reads a graph in either format from its text. If the text has a defect, throws std::runtime_error
-// that begins with `where` (the file's name) and the number of the line.
+// Reads a graph in either format from its text. `where` is the name of the file. If the text is
+// wrong, throws a std::runtime_error that begins with `where` and the number of the line.
 TaskGraph parse_task_graph_json(std::string_view text, const std::string& where,
                                 const ReadOptions& options = {});
 
-// Returns the graph in our format, with one node or edge per line.
+// Returns the graph in Convoy's format, with one node or edge per line.
 std::string task_graph_json(const TaskGraph& graph);
 
 }  // namespace convoy::partition

@@ -1,4 +1,4 @@
-// Writes task graphs as our JSON.
+// Writes task graphs as JSON in Convoy's format.
 #include <fmt/format.h>
 
 #include <iterator>

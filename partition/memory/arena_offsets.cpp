@@ -62,8 +62,8 @@ class Packer {
 
   bool done() const { return result_.bytes <= reachable_; }
 
-  // Places the buffers in this order. Gives each buffer the smallest sufficient gap between the
-  // buffers that are live with it, or else the space above them.
+  // Assigns offsets to the buffers in this order. A buffer gets the smallest sufficient gap between
+  // the buffers that are live at the same time. If there is none, it is placed above them.
   void try_order(const Order& order) {
     if (done()) return;
     std::vector<std::int64_t> offset(buffers_.size(), 0);
@@ -90,11 +90,10 @@ class Packer {
     order_ = order;
   }
 
-  // Moves the topmost buffer to the front of the order, because it was placed too late, and places
-  // all again. Repeats this within a small budget.
+  // Moves the topmost buffer to the front of the order, because it was placed too late, and assigns
+  // all offsets again. Repeats this as long as the budget allows.
   void promote() {
-    // The budget: at most kMostRounds orders, and about kBudget comparisons of buffers in all of
-    // them.
+    // The budget is at most kMostRounds orders, and about kBudget comparisons of buffers in total.
     constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;
     const auto count = static_cast<std::int64_t>(buffers_.size());
     std::vector<int> promoted(buffers_.size(), 0);
@@ -116,8 +115,8 @@ class Packer {
 
   const std::vector<BufferLifetime>& buffers_;
   std::vector<std::int64_t> sizes_;
-  std::int64_t reachable_ = 0;  // the lower bound with sizes rounded up
-  Order order_;                 // order of the best result
+  std::int64_t reachable_ = 0;  // the lower bound with sizes rounded up to the alignment
+  Order order_;                 // order of the buffers that gave the best result
   ArenaOffsets result_;
 };
 

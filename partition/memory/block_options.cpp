@@ -1,6 +1,6 @@
-// Lists the options of a block (step_blocks.h), which are the sets of tensors that it can keep:
-// every subset of its tensors or, if there are too many, a series in which each set has one tensor
-// less.
+// Lists the options of a block (step_blocks.h). An option is a set of tensors that the block keeps
+// in memory for backward. The options are all subsets of its tensors. If these are too many, they
+// are a series of sets in which each has one tensor less than the one before.
 #include <algorithm>
 #include <limits>
 
@@ -10,8 +10,8 @@ namespace convoy::partition {
 namespace {
 
 constexpr std::size_t kMostSubsets = 256;
-// Tensors this many times smaller than the largest are not chosen one by one: an option keeps all
-// of them, or keeps nothing at all.
+// Tensors this many times smaller than the largest one are not chosen one by one. Every option
+// keeps all of them, except the option that keeps nothing.
 constexpr std::int64_t kSmall = 8;
 
 bool no_worse(const BlockOption& a, const BlockOption& b) {
@@ -54,7 +54,8 @@ void StepBlocks::find_options(int block) {
       add(with_small(kept));
     }
   } else {
-    // Drop one family of tensors after another, each time the one with the least time per byte.
+    // Drop one family of tensors after another: always the family that saves the least time per
+    // byte.
     std::vector<Family> kept = large;
     add(with_small(kept));
     while (!kept.empty()) {
@@ -120,12 +121,12 @@ BlockOption StepBlocks::evaluate(int block, const std::vector<int>& kept, bool l
   return option;
 }
 
-// Returns the most bytes that are live during the runs, without the block's input.
+// Returns the most bytes that are live during `runs`, not counting the block's input.
 std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int>& initial,
                                  const std::vector<int>& final, bool backward) const {
   if (runs.empty()) return 0;
-  // The tensors `final` are still read at the time `end`, after all runs. So no output of the last
-  // run takes over one of their buffers.
+  // The tensors `final` are still read at the time `end`, after all runs. Thus no output of the
+  // last run may reuse their buffers.
   const int end = static_cast<int>(runs.size());
   BufferLives lives(end + 1, model_.alignment);
   std::vector<int> newest(droppable_.size(), -1);

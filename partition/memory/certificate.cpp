@@ -1,4 +1,4 @@
-// Proves that a graph cannot fit a machine.
+// Proves that a graph cannot fit into the memory of a machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// The bytes that a node needs while it runs in any placement: its unit's parameters, its inputs and
-// its output.
+// The bytes that any device needs to run a node: the parameters of its unit, its inputs and its
+// output.
 struct Need {
   Bytes resident = 0, inputs = 0, output = 0;
   Bytes total() const { return resident + inputs + output; }
@@ -54,7 +54,8 @@ class Prover {
   }
 
   // If all sizes are multiples of one number, a device can be filled only up to such a multiple.
-  // Returns a proof if the devices, rounded down in this way, are too small together.
+  // Returns a proof if the devices, with their limits rounded down accordingly, are too small
+  // together.
   std::optional<std::string> divided() const {
     Bytes unit = 0, room = 0;
     for (const Bytes bytes : unit_resident_) unit = std::gcd(unit, bytes);
@@ -70,7 +71,8 @@ class Prover {
 
   Need need_of(NodeIndex node) const {
     Need need{unit_resident_[units_.of(node)], 0, graph_.output_bytes(node)};
-    // A node with no duration may free its inputs before it writes, so its inputs do not count.
+    // A node with no duration may free its inputs before it writes its output, so its inputs do not
+    // count.
     for (DeviceIndex device = 0; device < machine_.device_count(); ++device)
       if (cost_.run_time(node, device) == 0) return need;
     for (const EdgeIndex edge : graph_.in_edges(node))
@@ -105,8 +107,8 @@ class Prover {
     return std::nullopt;
   }
 
-  // Two of any K + 1 units must share one of K devices. So if no two of the K + 1 largest fit
-  // together, nothing fits.
+  // Two of any K + 1 units must be on the same one of K devices. So if no two of the K + 1 largest
+  // units fit on one device, no placement fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());
     if (static_cast<std::size_t>(units_.count()) <= devices) return std::nullopt;

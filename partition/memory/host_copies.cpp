@@ -6,9 +6,11 @@
 namespace convoy::partition {
 namespace {
 
-// A copy back begins earlier than its time demands, by this factor, because times are estimates.
+// Copies back begin earlier than their estimated time requires, by this factor, as times may be
+// wrong.
 constexpr double kReserve = 1.15;
-// A tensor leaves a second time only if it then stays away for this many times its copy's time.
+// A tensor leaves the device a second time only if it then stays away for at least this many times
+// the time of its copy back.
 constexpr double kWorthwhile = 4;
 
 }  // namespace
@@ -51,7 +53,7 @@ HostCopies::HostCopies(const StepModel& model, const StepSchedule& schedule, con
     : model_(model), schedule_(schedule), link_(link) {
   double ms = 0;
   for (const StepRun& run : schedule) end_.push_back(ms += model.operations[run.operation].ms);
-  std::vector<int> number(model.tensor_bytes.size(), -1);  // the index of each tensor in `tensors`
+  std::vector<int> number(model.tensor_bytes.size(), -1);  // index of each tensor in `tensors`
   for (int i = 0; i < std::ssize(tensors); ++i) number[tensors[i]] = i;
   std::vector<std::vector<int>> touched(tensors.size());  // the runs that write or read each tensor
   for (int at = 0; at < std::ssize(schedule); ++at)
@@ -87,7 +89,7 @@ std::int64_t HostCopies::bytes_of(const Absence& absence) const {
 
 StepSchedule HostCopies::with(const std::vector<Absence>& absences) const {
   using Kind = StepRun::Kind;
-  std::vector<StepSchedule> after(schedule_.size() + 1);  // the copies right before each run
+  std::vector<StepSchedule> after(schedule_.size() + 1);  // copies to insert right before each run
   for (const Absence& of : absences)
     if (of.leaves) after[of.written + 1].push_back({0, {of.tensor}, Kind::copy_out});
   for (const Absence& of : absences)
@@ -129,9 +131,8 @@ StepSchedule HostCopies::hidden(std::int64_t limit) const {
   return with(apart.absences_);
 }
 
-// Lets each copy to the host take as long as it needs, as far as the live bytes stay within the
-// limit. If a copy must end earlier, operations wait for it, and all later operations are late by
-// as much.
+// Extends the time of each copy to the host to what the link needs, as long as the live bytes stay
+// within the limit. A copy that must end earlier delays all later operations.
 void HostCopies::extend_out(std::vector<std::int64_t>& live, std::int64_t limit) {
   double out = 0, late = 0;
   for (Absence& of : absences_) {
@@ -148,14 +149,14 @@ void HostCopies::extend_back(std::vector<std::int64_t>& live, std::int64_t limit
   std::vector<Absence*> by_next;
   for (Absence& of : absences_) by_next.push_back(&of);
   std::ranges::stable_sort(by_next, {}, &Absence::next);
-  double free = end_.back();  // when the link becomes free
+  double free = end_.back();  // the link is free until this time
   for (Absence* of : by_next | std::views::reverse) {
     free = std::min(free, end_[of->next - 1]) - kReserve * link_.back_ms(model_.tensor_bytes[of->tensor]);
     const std::int64_t bytes = bytes_of(*of);
     while (of->begin > of->gone + 1 && end_[of->begin - 1] > free && live[of->begin - 1] + bytes <= limit)
       live[--of->begin] += bytes;
   }
-  // Copies begin in the order in which they are needed.
+  // The copies back must begin in the order in which the tensors are needed.
   int earliest = 0;
   for (Absence* of : by_next) earliest = of->begin = std::max(of->begin, earliest);
 }

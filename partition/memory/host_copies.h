@@ -1,7 +1,7 @@
-// Plans copies of tensors that wait in host memory between forward and backward: when the copies
-// begin and end, and how long the step then takes (Rhu et al., "vDNN: virtualized deep neural
-// networks", MICRO 2016; Beaumont et al., "Efficient combination of rematerialization and
-// offloading for training DNNs", NeurIPS 2021).
+// Plans copies of tensors to host memory after forward writes them, and back to the device before
+// backward reads them: when the copies begin and end, and how long the step then takes (Rhu et al.,
+// "vDNN: virtualized deep neural networks", MICRO 2016; Beaumont et al., "Efficient combination of
+// rematerialization and offloading for training DNNs", NeurIPS 2021).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace convoy::partition {
 
-// The link between a device and its host's memory. Copies in one direction run one after the other.
+// The link between a device and the host's memory. Copies in one direction run one after another.
 struct HostLink {
   double out_bytes_ms = 0, back_bytes_ms = 0;  // bytes per millisecond to the host, and back
-  std::int64_t host_bytes = 0;                 // space in host memory; 0: no tensor may wait there
-  // Whether operations and copies in both directions run at the same time. Else operations wait for
-  // each copy.
+  std::int64_t host_bytes = 0;                 // host memory for copies of tensors; 0: none
+  // Whether operations and the copies in both directions run concurrently. If not, operations wait
+  // for each copy.
   bool overlaps = true;
   // Time to start a copy, in addition to the time for its bytes.
   double start_ms = 0.01;
@@ -25,42 +25,42 @@ struct HostLink {
   double back_ms(std::int64_t bytes) const { return start_ms + static_cast<double>(bytes) / back_bytes_ms; }
 };
 
-// Returns the milliseconds that a schedule takes. Operations run one after the other and wait for
-// copies.
+// Returns the expected duration of a schedule in milliseconds. Operations run one after another and
+// wait for the copies of the tensors that they need.
 double expected_ms(const StepModel& model, const StepSchedule& schedule, const HostLink& link);
 
-// Returns the bytes of host memory that the schedule's copies take.
+// Returns how many bytes of host memory the copies of a schedule take.
 std::int64_t host_bytes(const StepModel& model, const StepSchedule& schedule);
 
-// Inserts copies of tensors into a schedule that has none. A tensor is copied to the host after the
-// run that writes it. It is away from the device during its longest time without a reader, and
-// during other such times that are long enough.
+// Inserts copies of tensors into a schedule without copies. A tensor is copied to the host after
+// the run that writes it. It leaves the device for the longest time during which no run uses it,
+// and for other such times if they are long enough.
 class HostCopies {
  public:
-  // A time without a reader. `written`, `last` and `next` are positions in the schedule: the run
-  // that writes the tensor, the last run that touches it before this time, and the next run that
-  // reads it.
+  // A time during which a tensor is not in device memory. `written`, `last` and `next` are
+  // positions in the schedule: the run that writes the tensor, the last run that uses it before
+  // this time, and the next run that reads it.
   struct Absence {
     int tensor, written, last, next;
-    bool leaves;  // whether the tensor is copied out; otherwise its content is on the host already
-    // The buffer is free after the run `gone`. The copy back begins before the run `begin`.
+    bool leaves;  // true: the tensor is copied to the host; false: the host has a copy from before
+    // The device buffer is free after run `gone`. The copy back begins before run `begin`.
     int gone = 0, begin = 0;
   };
 
-  // All arguments must outlive the object.
+  // All arguments must live longer than this object.
   HostCopies(const StepModel& model, const StepSchedule& schedule, const std::vector<int>& tensors,
              const HostLink& link);
 
   const std::vector<Absence>& absences() const { return absences_; }
 
-  // Returns the schedule with copies on demand: frees a buffer right after the last reader before
-  // each absence, and begins the copy back right before the next reader.
+  // Returns the schedule with copies as late as possible: for each absence, frees the buffer right
+  // after the run `last` and begins the copy back right before the run `next`.
   StepSchedule on_demand() const;
-  // Returns the same schedule, but with earlier copies back: `ahead` runs of the given operations
-  // come between the begin of a copy and the reader. `operations` has one flag per operation.
+  // Returns the schedule of on_demand() with earlier copies back. Between the begin of a copy and
+  // its reader there are `ahead` runs of the operations whose flag is set in `operations`.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
-  // Returns a schedule in which copies begin and end so that no operation waits for them, as far as
-  // the live bytes stay within `limit`.
+  // Returns a schedule in which copies begin and end so that operations need not wait for them.
+  // Where this would raise the live bytes above `limit`, operations wait.
   StepSchedule hidden(std::int64_t limit) const;
 
  private:
@@ -73,8 +73,8 @@ class HostCopies {
   const StepModel& model_;
   const StepSchedule& schedule_;
   const HostLink& link_;
-  std::vector<double> end_;        // milliseconds after every run, without copies
-  std::vector<Absence> absences_;  // sorted by `last`
+  std::vector<double> end_;        // end of each run in milliseconds, without copies
+  std::vector<Absence> absences_;  // sorted by `written`
 };
 
 }  // namespace convoy::partition

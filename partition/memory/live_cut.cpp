@@ -9,8 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// Returns one number per node: the bytes that are live while the node runs, if all nodes run on one
-// device in topological order.
+// Returns for each node how many bytes are live while it runs, if all nodes run on one device in
+// topological order.
 std::vector<Bytes> live_in_order(const TaskGraph& graph) {
   const auto order = graph.topological_order();
   std::vector<std::size_t> position(order.size());
@@ -56,7 +56,8 @@ class CutFinder {
       places.push_back(order.size() * i / (kSpread + 1));
     std::vector<NodeIndex> nodes;
     for (const std::size_t place : places) nodes.push_back(order[place]);
-    // A node with no duration proves nothing, because its inputs may be freed before it writes.
+    // Skip nodes with no duration. Their inputs may be freed before they write, so they prove
+    // nothing.
     std::erase_if(nodes, [&](NodeIndex node) {
       for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
         if (cost_.run_time(node, device) <= 0) return true;
@@ -93,8 +94,8 @@ class CutFinder {
     cut.kept[node] = graph_.output_bytes(node);
     for (NodeIndex producer = 0; producer < graph_.node_count(); ++producer) {
       if (!before[producer] || producer == node) continue;
-      // The only copy that must live may be on a consumer's device, where it can be smaller than
-      // the output. So count the smaller size.
+      // It is certain only that one copy of the output is live. This may be the copy on a
+      // consumer's device, which can be smaller than the output. So count the smaller size.
       Bytes kept = 0;
       for (EdgeIndex edge = graph_.out_begin(producer); edge < graph_.out_end(producer); ++edge)
         if (after[graph_.target(edge)])
@@ -119,12 +120,11 @@ Bytes all_limits(const Machine& machine) {
   return sum;
 }
 
-// Returns a topological order in which nodes before the cut (the node LiveCut::node) come right
-// before their first reader, so that a layer stays together with its parameters. The other nodes
-// follow.
+// Returns a topological order that keeps a layer together with its parameters. In it, the ancestors
+// of the node `cut` come right before their first reader. All other nodes follow after `cut`.
 std::vector<NodeIndex> near_readers(const TaskGraph& graph, NodeIndex cut) {
   std::vector<NodeIndex> order;
-  // The next input to look at, for each node.
+  // For each node, the index of the input to visit next.
   std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);
   std::vector<bool> seen(next.size(), false);
   std::vector<NodeIndex> path;

@@ -1,5 +1,5 @@
-// Repairs placements that exceed memory limits (overflow.h): by a greedy algorithm, by a search
-// and, for small graphs, by trying all placements.
+// Repairs placements that exceed memory limits (overflow.h) by a greedy algorithm and a search. For
+// small graphs it tries all placements.
 #include "partition/memory/overflow.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ std::chrono::nanoseconds worked() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-// A placement under repair with its simulation.
+// A placement that is being repaired, and its simulation.
 struct Attempt {
   Placement placement;
   Simulation simulation;
@@ -73,11 +73,11 @@ class Fitter {
   const TaskGraph& graph_;
   const Machine& machine_;
   const Units& units_;
-  const std::chrono::nanoseconds last_;  // value of worked() at which the repair must end
+  const std::chrono::nanoseconds last_;  // value of worked() at which the repair must stop
   const std::chrono::steady_clock::time_point deadline_;
   const std::vector<Nanoseconds> depth_first_;
-  // One element per unit (units.h): how often it was evicted. A unit that was evicted often costs
-  // more.
+  // For each unit (units.h), how often it was moved away from its device. The count raises the cost
+  // of moving it again.
   std::vector<int> moved_;
   Random random_;
 };
@@ -89,8 +89,8 @@ Attempt Fitter::judge(const Placement& placement) const {
   return attempt;
 }
 
-// Returns priorities that run depth first: a node follows soon after the last of its producers, so
-// that few tensors are live at a time.
+// Returns priorities for depth-first order. In this order a node soon follows the last of its
+// producers, so few tensors are live at the same time.
 std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
   std::vector<Nanoseconds> priority(graph_.node_count(), 0);
   std::vector<EdgeIndex> waiting(graph_.node_count());
@@ -107,8 +107,8 @@ std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
   return priority;
 }
 
-// Tries these devices with the order of list scheduling by bottom levels (simulator.h). If that
-// does not fit, tries the depth-first order, which holds fewer tensors at a time. Returns the
+// Tries these devices with the order of list scheduling by bottom levels (simulator.h). If this
+// order does not fit, tries the depth-first order, in which fewer tensors are live. Returns the
 // attempt that exceeds the limits less.
 Attempt Fitter::judge_devices(std::vector<DeviceIndex> device_of) const {
   Attempt attempt = judge({cost_.device_count(), std::move(device_of), {}});
@@ -134,8 +134,8 @@ double Fitter::cut_time(std::int32_t unit, const std::vector<DeviceIndex>& devic
   return sum + 1;
 }
 
-// Returns the units that would free bytes on the device at that time, cheapest first. A unit frees
-// its parameters and the tensors there that no other unit still needs.
+// Returns the units whose removal would free bytes on the device at that time, cheapest first. A
+// unit frees its parameters and the tensors that no other unit on this device needs.
 std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIndex device,
                                                 Nanoseconds time) const {
   const std::vector<DeviceIndex>& device_of = attempt.placement.device_of;
@@ -169,7 +169,8 @@ std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIn
   return result;
 }
 
-// Returns the device with the most room left after the unit's bytes; kNone if no device has room.
+// Returns the device that has the most memory left after it takes the unit. Returns kNone if the
+// unit fits on no device.
 DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
                              const std::vector<Bytes>& added) const {
   const DeviceIndex home = attempt.placement.device_of[units_.nodes(unit)[0]];
@@ -184,8 +185,8 @@ DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
   return best;
 }
 
-// Moves units away from each device that exceeds its limit, until enough bytes should be free
-// there. Keeps the moves, and returns true, if the bytes above all limits became fewer.
+// Moves units away from each device above its limit until enough bytes should be free. If this
+// lowers the total excess over all limits, keeps the moves and returns true.
 bool Fitter::greedy_round(Attempt& best) {
   std::vector<DeviceIndex> device_of = best.placement.device_of;
   std::vector<Bytes> added(machine_.device_count(), 0);
@@ -213,8 +214,9 @@ bool Fitter::greedy_round(Attempt& best) {
   return true;
 }
 
-// Tries moves that do not raise the excess, until it is 0 or the time is up: random moves, and
-// evictions from the device that exceeds its limit most.
+// Tries random moves until nothing exceeds a limit or the time is up, and rejects those that raise
+// the excess. In half of the tries, the moved units hold memory on the device with the largest
+// excess.
 void Fitter::search(Attempt& best, std::int64_t most_moves) {
   const DeviceIndex devices = machine_.device_count();
   if (devices < 2 || units_.count() == 0) return;
@@ -254,7 +256,8 @@ Nanoseconds Fitter::peak_time(const Attempt& attempt, DeviceIndex device) {
       ->time;
 }
 
-// Tries all placements of a small graph. Returns whether it tried all or found one that fits.
+// Tries all placements of a small graph until one fits. Returns false if there are too many, or if
+// the time is up first.
 bool Fitter::exhaust(Attempt& best) {
   constexpr double kMostPlacements = 1 << 20;
   if (placement_count(units_, machine_.device_count()) > kMostPlacements) return false;
@@ -287,7 +290,7 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (best.overflow > 0 && effort == Effort::kThorough) complete = exhaust(best);
   if (best.overflow > 0 && !complete) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
   if (best.overflow == 0) return {best.placement, "", false};
-  // Even if all placements were tried this is no proof: another order of the nodes might fit.
+  // This is no proof, even after all placements: another order of the nodes might fit.
   if (complete)
     return {std::nullopt,
             "of all placements none fits in the orders tried: in the closest, " + describe(best), false};

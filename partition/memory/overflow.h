@@ -1,5 +1,5 @@
-// Memory limits (ParDNN's step 2): finds a placement whose simulated memory stays within every
-// device's limit, or says why there is none.
+// Repairs placements that exceed memory limits (step 2 of ParDNN). Finds a placement whose
+// simulated memory stays within the limit of every device, or gives the reason why none was found.
 #pragma once
 
 #include <chrono>
@@ -11,41 +11,41 @@
 
 namespace convoy::partition {
 
-// Returns by how many bytes the simulation exceeds the limits, summed over the devices; 0 if it
-// keeps to all of them.
+// Returns the excess of the simulation's memory over the limits in bytes, summed over all devices.
+// It is 0 if the placement fits.
 Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 
-// Returns a proof, in one line, that no placement can fit, or nothing. Tries in this order:
-//   1. The resident bytes of all nodes exceed all devices together. If sizes have a common divisor,
-//     devices count only up to a multiple of it.
-//   2. The parameters of a node's colocation group, the node's inputs and its output exceed every
-//     device, or the device of its pin.
-//   3. The resident bytes of the nodes that are pinned to a device exceed it.
-//   4. On K devices, no two of the K + 1 largest nodes or groups fit together.
+// Returns a one-line proof that no placement can fit, or nothing. Tries these proofs in order:
+//   1. The resident bytes of all nodes exceed all devices together. If the sizes have a common
+//     divisor, device limits are rounded down to a multiple of it.
+//   2. A node needs more than every device has, or than the device of its pin has. It needs the
+//     parameters of its colocation group, its inputs and its output.
+//   3. The resident bytes of the nodes that are pinned to one device exceed this device.
+//   4. On K devices, no two of the K + 1 largest nodes or groups fit together on one device.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
-// Returns a limit below which nothing fits on equal devices. It is the larger of two sizes: the
-// most that one node needs (its group's parameters, its inputs and its output), and the resident
-// bytes of all nodes divided by the number of devices.
+// Returns a memory size such that nothing fits on equal devices with less memory. It is the larger
+// of two sizes: the most that a single node needs (its group's parameters, its inputs and its
+// output), and the resident bytes of all nodes divided by the number of devices.
 Bytes memory_floor(const CostModel& cost, const Units& units);
 
 struct OverflowResult {
-  // Placement with an order that keeps to all limits; empty if there is none.
+  // A placement and an order of its nodes within all memory limits; empty if none was found.
   std::optional<Placement> placement;
-  std::string reason;   // without a placement: the device that exceeds its limit, or the proof
+  std::string reason;   // without a placement: which device exceeds its limit, or the proof
   bool proven = false;  // whether `reason` is a proof
 };
 
 // kQuick runs the greedy algorithm and a short search. kThorough tries all placements of a small
-// graph (at most 2^20 placements); for other graphs it searches until the time is up.
+// graph (at most 2^20 placements). For other graphs it searches until the time is up.
 enum class Effort { kQuick, kThorough };
 
-// Repairs a placement. On each device above its limit, takes the units (units.h) that hold memory
-// at the device's peak and moves them to devices with room: first the units with the least added
-// cost per byte (a greedy min-knapsack). Simulates and repeats this until all devices fit. If the
-// excess no longer falls, runs a local search for less excess. Ignores the makespan, which the
-// improvement reduces later. `time` counts this thread's processor time, so that a busy machine
-// finds what an idle one finds. No step begins after `deadline`.
+// Repairs a placement. Finds the units (units.h) that hold memory when a device above its limit is
+// at its peak, and moves them to devices with room, those with the least added cost per byte first
+// (a greedy min-knapsack). Simulates and repeats this until all devices fit. If the excess no
+// longer falls, continues with a local search. Ignores the makespan, which is improved later.
+// `time` limits the processor time of this thread, so that results do not depend on the load of the
+// machine. No step begins after `deadline`.
 OverflowResult fit_memory(
     const CostModel& cost, const Units& units, const Placement& placement, Effort effort,
     std::chrono::nanoseconds time,

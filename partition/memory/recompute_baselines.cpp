@@ -5,7 +5,8 @@
 namespace convoy::partition {
 
 StepSchedule run_again(const StepModel& model, const std::vector<int>& operations) {
-  std::vector<int> maker(model.tensor_bytes.size(), -1);  // the operation that writes each dropped tensor
+  // For each dropped tensor, the operation that writes it again.
+  std::vector<int> maker(model.tensor_bytes.size(), -1);
   for (const int operation : operations)
     for (const int tensor : model.operations[operation].again) maker[tensor] = operation;
   StepSchedule schedule;
@@ -26,7 +27,7 @@ StepSchedule run_again(const StepModel& model, const std::vector<int>& operation
 StepSchedule checkpoint_blocks(const StepModel& model, const StepBlocks& blocks, int length) {
   const auto& all = blocks.blocks();
   const int count = static_cast<int>(std::ssize(all));
-  // The segment of each operation of backward. A segment is `length` blocks in a row.
+  // For each operation of backward, its segment: a sequence of `length` blocks.
   std::vector<int> segment_of(model.operations.size(), -1);
   for (int block = 0; block < count; ++block)
     for (int i = all[block].backward_first; i < all[block].backward_end; ++i) segment_of[i] = block / length;

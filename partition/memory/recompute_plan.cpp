@@ -9,7 +9,7 @@
 namespace convoy::partition {
 namespace {
 
-constexpr int kUnits = 1024;  // the memory of a step is counted in this many units
+constexpr int kUnits = 1024;  // number of units in which the memory of a step is counted
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
 void note(const std::vector<int>& tensors, Available& available) {
@@ -18,13 +18,15 @@ void note(const std::vector<int>& tensors, Available& available) {
 
 }  // namespace
 
-// One way to run a stretch of blocks.
+// One way to run a segment, which is a range of consecutive blocks, forward and backward.
 struct RecomputePlanner::Choice {
-  int cut = -1;  // > 0: run forward to this block, and run the blocks before it again later
-  const BlockOption* option = nullptr;  // otherwise: the tensors that the first block keeps
-  std::int64_t peak = 0;                // least bytes that the stretch needs
-  std::int64_t kept = 0;                // bytes that stay while the later blocks run
-  // Time of repeated runs, without those in the stretches into which the choice divides this one.
+  // If > 0: run forward to this block, keep its input, and later run the blocks before it again.
+  int cut = -1;
+  // If `cut` is not set: the tensors that the first block of the segment keeps.
+  const BlockOption* option = nullptr;
+  std::int64_t peak = 0;  // least bytes that the segment needs
+  std::int64_t kept = 0;  // bytes that stay in memory while the later blocks run
+  // Time of repeated runs, without those inside the two smaller segments that this choice creates.
   double ms = 0;
 };
 
@@ -41,9 +43,9 @@ int RecomputePlanner::units(std::int64_t bytes) const {
   return static_cast<int>((bytes + unit_ / 2) / unit_);
 }
 
-// Returns the time of running the blocks [first, end) forward again in a stretch whose last block
-// is `last`. It is 0 in a stretch up to the network's last block, which runs forward for the first
-// time.
+// Returns the time of repeating forward for the blocks [first, end), which belong to a segment
+// (range of blocks) that ends with block `last`. It is 0 if `last` is the network's last block,
+// because these blocks then run forward for the first time.
 double RecomputePlanner::forward_ms(int first, int last, int end) const {
   double ms = 0;
   if (last < blocks_ - 1)
@@ -58,8 +60,8 @@ std::int64_t RecomputePlanner::forward_peak(int first, int end) const {
   return peak;
 }
 
-// Returns the bytes that are live when a stretch of blocks begins, apart from the stretch's input:
-// gradients, and outputs that the backward of the stretch's last block `last` needs.
+// Returns the bytes that are live when a segment (range of blocks) begins, besides its input:
+// gradients, and the outputs that the backward of its last block `last` needs.
 std::int64_t RecomputePlanner::entry_bytes(int last) const {
   if (last == blocks_ - 1) return 0;
   std::int64_t bytes = step_.blocks()[last].gradient_bytes;
@@ -68,8 +70,8 @@ std::int64_t RecomputePlanner::entry_bytes(int last) const {
 }
 
 void RecomputePlanner::fill_tables() {
-  // The most bytes that earlier blocks may keep and that the step may need, whichever options are
-  // chosen.
+  // Upper bounds, over all options, of the bytes that earlier blocks keep and of the bytes that the
+  // step needs.
   std::int64_t before = 0, most = 0;
   for (const StepBlock& block : step_.blocks()) {
     std::int64_t kept = 0;
@@ -80,7 +82,7 @@ void RecomputePlanner::fill_tables() {
     before += kept;
   }
   unit_ = std::max<std::int64_t>(1, (most + kUnits - 1) / kUnits);
-  most_ = units(most) + blocks_;  // the bytes of each block may be rounded up
+  most_ = units(most) + blocks_;  // the bytes of each block may be rounded up to one more unit
   tables_.resize(static_cast<std::size_t>(blocks_ * blocks_));
   for (int length = 1; length <= blocks_; ++length)
     for (int first = 0; first + length <= blocks_; ++first) fill(first, first + length - 1);
@@ -102,18 +104,19 @@ void RecomputePlanner::for_each_choice(int first, int last, Visit visit) const {
                  forward_ms(first, last, cut)});
 }
 
-// Returns the tables of the two stretches into which a choice divides this one. The first table is
-// that of the later blocks, which run backward first. The second is that of the blocks that run
-// forward again. A table is null if the choice makes no such stretch.
+// A choice divides a segment (range of blocks) into at most two smaller segments. Returns their
+// tables of least times (fill()). The first table is that of the later blocks, whose backward runs
+// first. The second is that of the blocks that run forward again. A pointer is null if there is no
+// such segment.
 std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> RecomputePlanner::tables_of(
     const Choice& choice, int first, int last) const {
   if (choice.cut > 0) return {&table(choice.cut, last), &table(first, choice.cut - 1)};
   return {first < last ? &table(first + 1, last) : nullptr, nullptr};
 }
 
-// Fills the table of a stretch: for every amount of free memory, the least time of any choice. With
-// more memory neither this least time nor the time of one choice grows. So a choice can improve
-// only the beginning of the table, up to where the table is as short as the choice ever gets.
+// Fills the table of a segment (range of blocks): for every amount of free memory, the least time
+// over all choices. With more memory neither the least time nor the time of one choice grows. So
+// the loop below stops where the table reaches the shortest time of the choice.
 void RecomputePlanner::fill(int first, int last) {
   Times times(static_cast<std::size_t>(most_ + 1), kNever);
   for_each_choice(first, last, [&](const Choice& choice) {
@@ -147,8 +150,9 @@ RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int 
   return best;
 }
 
-// Appends runs of the blocks [first, end) that make the input of block `end`. In a stretch that
-// ends at the network's last block, forward runs for the first time, so all operations run.
+// Appends runs of the blocks [first, end), which make the input of block `end`. `last` is the last
+// block of the segment. If it is the network's last block, these blocks run forward for the first
+// time, so all their operations run.
 void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
                                       StepSchedule& to) const {
   for (int block = first; block < end; ++block) {
@@ -162,9 +166,9 @@ void RecomputePlanner::append_forward(int first, int end, int last, Available& a
   }
 }
 
-// Appends the runs of a stretch of blocks, forward and backward, within `free` units of memory.
-// `available` has the stretch's input, the outputs that the last block's backward needs, and all
-// tensors that stay in memory.
+// Appends the runs of a segment (range of blocks), forward and backward, within `free` units of
+// memory. `available` marks the segment's input, the outputs that the last block's backward needs,
+// and all tensors that stay in memory.
 void RecomputePlanner::append(int first, int last, int free, Available available, StepSchedule& to) const {
   const Choice choice = best_choice(first, last, free);
   if (choice.cut > 0) {
@@ -187,8 +191,8 @@ void RecomputePlanner::append(int first, int last, int free, Available available
   step_.append_backward(first, available, to);
 }
 
-// Appends the runs of a block that make the option's tensors. If the block is not the last of its
-// stretch, they also make the block's outputs.
+// Appends the runs of a block that make the tensors of `option`. If the block is not the last one
+// of its segment, the runs also make the block's outputs.
 void RecomputePlanner::append_kept(int block, int last, const BlockOption& option, Available& available,
                                    StepSchedule& to) const {
   Available inner = available;
@@ -233,7 +237,7 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   best.live_bytes = peak_of(best.schedule);
   if (best.live_bytes <= limit) return best;
   const Times& times = table(0, blocks_ - 1);
-  int low = 0, high = most_;  // a plan for `low` units fits
+  int low = 0, high = most_;  // bounds of a binary search; a plan for `low` units fits
   while (low < most_ && times[static_cast<std::size_t>(low)] == kNever) ++low;
   bool found = false;
   const auto fits = [&](int free) {
@@ -253,8 +257,8 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   }
   std::vector<StepSchedule> tried{best.schedule};
   keep_more(best, limit);
-  // Try plans for slightly more or less memory, too: one of them may leave more room for
-  // keep_more(), and then be faster.
+  // Also try plans for slightly more or less memory. One of them may leave more free memory for
+  // keep_more() and then become the fastest.
   const int near = std::clamp(static_cast<int>(6000 / std::ssize(model_.operations)), 3, 20);
   for (int free = std::max(low - near, 0); free <= std::min(low + near, most_); ++free) {
     if (times[static_cast<std::size_t>(free)] == kNever) continue;
@@ -267,14 +271,14 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   return best;
 }
 
-// Removes repeated runs as far as the limit allows, the longest first. Their tensors are then kept.
+// Removes repeated runs as far as the limit allows, the longest ones first. Their outputs are kept.
 void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const {
   struct Repeated {
     double ms;
-    int operation, number;  // the number-th run of the operation
+    int operation, number;  // the run is the number-th one of the operation
   };
-  // One element per tensor: the operations that write it. Each of them writes a slice, so if one
-  // did not run, the tensor would have a gap.
+  // For each tensor, the operations that write it. Each of them writes one slice, so all or none of
+  // them must be left out.
   std::vector<std::vector<int>> writers(model_.tensor_bytes.size());
   for (int i = 0; i < std::ssize(model_.operations); ++i)
     for (const int tensor : model_.operations[i].outputs) writers[tensor].push_back(i);
@@ -284,7 +288,7 @@ void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const 
     if (const int number = runs[run.operation]++; number > 0)
       repeated.push_back({model_.operations[run.operation].ms, run.operation, number});
   std::ranges::stable_sort(repeated, std::greater(), &Repeated::ms);
-  StepSchedule without;  // one for all attempts, so that a copy needs no new memory
+  StepSchedule without;  // declared outside the loop, so that its memory is reused
   for (const Repeated& each : repeated) {
     std::vector<char> left_out(model_.operations.size(), 0);
     left_out[each.operation] = 1;

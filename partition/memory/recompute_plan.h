@@ -1,11 +1,13 @@
 // Plans a training step within a memory limit: which tensors of forward are kept for backward, and
-// which are dropped and computed again, at the least expected time.
-// A block's choices are the Pareto front of its tensors (Zhao et al., "Rockmate", ICML 2023).
-// Dynamic programming over the chain of blocks chooses for every stretch of blocks and every amount
-// of free memory. Either the stretch keeps the tensors of one choice of its first block, or it runs
-// forward to a later block, keeps only that block's input, and runs the skipped blocks again later
-// (Beaumont et al., "Optimal checkpointing for heterogeneous chains", 2019). If the plan needs less
-// than the limit, more tensors are kept.
+// which are dropped and computed again, so that the expected time is least.
+//
+// The step is a chain of blocks. The options of a block are a Pareto front of the sets of its
+// tensors that can be kept (Zhao et al., "Rockmate", ICML 2023). Dynamic programming computes the
+// best choice for every segment (range of consecutive blocks) and every amount of free memory.
+// Either the segment uses one option of its first block, or it runs forward to a later block, keeps
+// only that block's input, and runs the skipped blocks again later (Beaumont et al., "Optimal
+// checkpointing for heterogeneous chains", 2019). If the plan needs less than the limit, more
+// tensors are kept.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +22,29 @@
 namespace convoy::partition {
 
 struct RecomputePlan {
-  StepSchedule schedule;        // schedule of the plan, without copies
-  double repeated_ms = 0;       // time of the runs after each operation's first
-  std::int64_t live_bytes = 0;  // live_peak() of the schedule, with the copies of what waits on the host
+  StepSchedule schedule;   // schedule of the plan, without copies
+  double repeated_ms = 0;  // time of all repeated runs
+  // live_peak() of the schedule, including the copies of tensors that are moved to host memory.
+  std::int64_t live_bytes = 0;
 };
 
 class RecomputePlanner {
  public:
-  // The tensors `away` leave for host memory and come back on demand, so that they need no bytes in
-  // between. The StepPlanner (step_planner.h) decides later when these copies run.
+  // The tensors `away` are moved to host memory and copied back when they are needed, so they take
+  // no device memory in between. StepPlanner (step_planner.h) decides later when these copies run.
   explicit RecomputePlanner(StepModel model, std::vector<int> away = {}, const HostLink& link = {});
   RecomputePlanner(const RecomputePlanner&) = delete;
   RecomputePlanner& operator=(const RecomputePlanner&) = delete;
 
   const StepModel& model() const { return model_; }
   // Returns the plan with the least expected time whose live bytes are within `limit`, or nothing
-  // if none is found. Deterministic.
+  // if none is found. The result is deterministic.
   std::optional<RecomputePlan> plan(std::int64_t limit) const;
   // Returns the plan with the fewest live bytes.
   RecomputePlan least() const;
 
  private:
-  using Times = std::vector<float>;  // one element per number of free units of memory: milliseconds
+  using Times = std::vector<float>;  // for each number of free units of memory, the time in milliseconds
   struct Choice;
 
   void fill_tables();
@@ -71,9 +74,8 @@ class RecomputePlanner {
   const StepBlocks step_;
   const int blocks_;
   std::int64_t unit_ = 1;
-  int most_ = 0;  // memory, in units of unit_ bytes, of a step that keeps every tensor
-  // One table for each first and last block of a stretch: the stretch's least times of repeated
-  // runs.
+  int most_ = 0;  // memory of a step that keeps every tensor, in units of unit_ bytes
+  // For each segment, by its first and last block: the least times of repeated runs.
   std::vector<Times> tables_;
 };
 

@@ -7,7 +7,7 @@
 namespace convoy::partition {
 namespace {
 
-constexpr int kMostCandidates = 8;  // a block with more tensors to choose from is split
+constexpr int kMostCandidates = 8;  // a block with more tensors among which to choose is split
 constexpr int kMostBlocks = 96;
 
 bool contains(const std::vector<int>& list, int value) {
@@ -30,8 +30,8 @@ void StepBlocks::find_tensors() {
   writer_.assign(tensors, -1);
   last_forward_read_ = first_backward_read_ = last_read_ = writer_;
   droppable_.assign(tensors, 0);
-  // One element per tensor: how many operations write it, and how many of these can write it again.
-  // Each of these operations but the first must update what the earlier ones wrote.
+  // For each tensor: how many operations write it, and how many of these can run again. All but the
+  // first of them must update the result of the earlier ones.
   std::vector<int> writes(tensors, 0), repeatable(tensors, 0);
   const auto& operations = model_.operations;
   for (int i = 0; i < std::ssize(operations); ++i) {
@@ -63,7 +63,8 @@ void StepBlocks::find_tensors() {
   }
 }
 
-// Returns the tensors that operations up to `position` write and later operations of forward read.
+// Returns the tensors that are written by operations up to `position` and read by later operations
+// of forward.
 std::vector<int> StepBlocks::crossing(int position) const {
   std::vector<int> found;
   for (int i = 0; i <= position; ++i)
@@ -73,8 +74,8 @@ std::vector<int> StepBlocks::crossing(int position) const {
   return found;
 }
 
-// Returns the tensors of operations [first, end) that backward reads and no later block reads. An
-// element is one tensor, or all slices of one tensor.
+// Returns the tensors of operations [first, end) that backward reads and no later block reads.
+// Slices of one tensor form one element.
 std::vector<std::vector<int>> StepBlocks::candidates_between(int first, int end) const {
   std::vector<std::vector<int>> candidates;
   std::map<int, std::size_t> position;  // index in `candidates` of each family (step_model.h)
@@ -115,8 +116,8 @@ std::vector<int> StepBlocks::cuts() const {
   return ends;
 }
 
-// Appends the end of the block [first, end) to `ends`. If the block has too many tensors to choose
-// from, splits it and appends the end of each part.
+// Appends the end of the block [first, end) to `ends`. A block with too many tensors among which to
+// choose is split, and the ends of all parts are appended.
 void StepBlocks::split(int first, int end, std::vector<int>& ends) const {
   int best = -1;
   std::int64_t least = 0;
@@ -156,8 +157,8 @@ void StepBlocks::cut() {
 }
 
 // Assigns the operations of backward to blocks, from the last block to the first, by the tensors
-// that they read. Returns false if an operation reads a tensor of a block that is already over.
-// Such a tensor is always kept, so the blocks must be found again.
+// that they read. Returns false if an operation reads a tensor of a block whose backward has
+// already ended. Such a tensor must always be kept, so the blocks must be determined again.
 bool StepBlocks::assign_backward() {
   bool in_order = true;
   int block = static_cast<int>(blocks_.size()) - 1;

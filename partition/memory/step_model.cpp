@@ -60,7 +60,7 @@ std::vector<std::int64_t> BufferLives::live() {
 
 namespace {
 
-// Checks that the operations which write the slices of one tensor run in their order.
+// Checks that the slices of one tensor are written in their order.
 class WrittenSlices {
  public:
   explicit WrittenSlices(const StepModel& model) : count_(model.tensor_bytes.size(), 0) {
@@ -77,7 +77,7 @@ class WrittenSlices {
   void write(int tensor, int operation, bool updates) {
     if (count_[tensor] < 2) return;
     const int place = place_.at({operation, tensor});
-    // A slice may be written again in a tensor that has all its slices.
+    // A tensor with all its slices may be updated again in any order.
     if (updates && written_[tensor] == count_[tensor]) return;
     if (updates && place != written_[tensor])
       throw std::logic_error(fmt::format("operation {} writes tensor {} after a gap", operation, tensor));
@@ -85,9 +85,9 @@ class WrittenSlices {
   }
 
  private:
-  // One element per tensor: the number of its writers, and how many of them have run.
+  // For each tensor: the number of operations that write it, and how many of them have run.
   std::vector<int> count_, written_;
-  // For an operation and a tensor: which of the tensor's writers the operation is.
+  // For an operation and a tensor: the position of the operation among those that write the tensor.
   std::map<std::pair<int, int>, int> place_;
 };
 
@@ -95,7 +95,7 @@ class WrittenSlices {
 
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule) {
   BufferLives lives(static_cast<int>(schedule.size()), model.alignment);
-  // One element per tensor: the buffer of its newest content.
+  // For each tensor, the buffer of its newest content.
   std::vector<int> newest(model.tensor_bytes.size(), -1);
   std::vector<bool> ran(model.operations.size(), false);
   std::vector<std::pair<int, int>> written;  // tensors that the current run writes, and their buffers
@@ -125,7 +125,7 @@ std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule&
       const bool updated =
           newest[tensor] >= 0 && std::ranges::find(operation.inputs, tensor) != operation.inputs.end();
       slices.write(tensor, schedule[at].operation, updated);
-      if (updated) continue;  // the operation updates its input, in the same buffer
+      if (updated) continue;  // the operation updates its input in place
       written.emplace_back(tensor, lives.add(model.tensor_bytes[tensor], at));
     }
     const auto new_buffer = [&](int tensor) {
@@ -166,7 +166,7 @@ int neediest_run(const StepModel& model, const StepSchedule& schedule) {
 void remove_unread(const StepModel& model, StepSchedule& schedule) {
   std::vector<int> runs(model.operations.size(), 0);
   for (const StepRun& run : schedule) ++runs[run.operation];
-  // One element per tensor: whether a later run reads what the current run writes.
+  // For each tensor, whether a later run reads what the current run writes.
   std::vector<bool> wanted(model.tensor_bytes.size(), false);
   for (StepRun& run : schedule | std::views::reverse) {
     const bool repeated = --runs[run.operation] > 0;

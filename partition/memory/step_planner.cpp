@@ -7,9 +7,10 @@
 namespace convoy::partition {
 namespace {
 
-// A step with more operations is planned with fewer attempts.
+// For steps with more operations than this, the planner makes fewer attempts.
 constexpr int kManyOperations = 1000;
-// Tensors smaller than this share of the step's memory stay on the device.
+// Tensors smaller than this fraction (1/2048, 1/512 for many operations) of the step's memory are
+// not moved to the host.
 constexpr std::int64_t kSmallest = 2048, kSmallestOfMany = 512;
 
 }  // namespace
@@ -32,8 +33,8 @@ const RecomputePlanner& StepPlanner::planner(const std::vector<int>& away) const
   return *latest_;
 }
 
-// Returns the plan with copies of the tensors `away`. Leaves out a copy if the plan keeps to the
-// limit without it, trying those of the largest tensors first.
+// Returns the plan with copies of the tensors `away` to host memory. Leaves out copies that the
+// limit does not require, trying the largest tensors first.
 StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> away,
                                   std::int64_t limit) const {
   std::ranges::stable_sort(away, std::greater(), [&](int tensor) { return model_.tensor_bytes[tensor]; });
@@ -57,10 +58,10 @@ StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> aw
   return result;
 }
 
-// Returns tensors that bring the schedule's live bytes down to the limit while they wait on the
-// host. Chooses one tensor after another, each time the one that frees most per byte copied. A
-// tensor frees nothing before its copy has ended, so only as many are chosen as the link can copy
-// in time.
+// Returns tensors to move to host memory so that the schedule's live bytes come down to the limit.
+// Chooses one tensor after another, always the one that frees most per byte copied. A tensor frees
+// nothing before its copy has ended. So only as many tensors are chosen as the link can copy in
+// time.
 std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64_t limit) const {
   const std::int64_t smallest = std::ssize(model_.operations) > kManyOperations ? kSmallestOfMany : kSmallest;
   std::vector<int> candidates;
@@ -77,7 +78,7 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   std::vector<const HostCopies::Absence*> left, chosen;
   for (const HostCopies::Absence& absence : copies.absences())
     if (absence.leaves) left.push_back(&absence);
-  // Returns the first and the last run during which the tensor is away.
+  // Returns the first and the last run during which the tensor is not in device memory.
   const auto window = [&](const HostCopies::Absence& of) {
     if (!link_.overlaps) return std::pair(of.last + 1, of.next);
     double out = 0;
@@ -118,8 +119,8 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   return tensors;
 }
 
-// Returns all tensors that may wait in host memory, as far as host memory has space. Takes the
-// largest tensors first.
+// Returns the tensors that may be moved to host memory, the largest first, until host memory is
+// full.
 std::vector<int> StepPlanner::all_that_wait() const {
   std::vector<int> tensors;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)
@@ -135,8 +136,9 @@ std::vector<int> StepPlanner::all_that_wait() const {
   return tensors;
 }
 
-// Returns the higher limits to try (step_planner.h). They exceed `limit` by shares of the missing
-// bytes, or of the bytes that the link can copy during forward. Large steps try fewer limits.
+// Returns the higher limits to try (step_planner.h). They exceed `limit` by fractions of the
+// missing bytes, or of the bytes that the link can copy during forward. For large steps there are
+// fewer.
 std::vector<std::int64_t> StepPlanner::targets(std::int64_t limit) const {
   const double missing = static_cast<double>(most_ - limit);
   const double hidden = std::min(link_.overlaps ? forward_ms_ * link_.out_bytes_ms : 0, missing);
@@ -153,8 +155,8 @@ std::optional<StepPlan> StepPlanner::plan(std::int64_t limit, const std::vector<
   std::int64_t largest = 0;
   for (const int tensor : away) largest = std::max(largest, model_.tensor_bytes[tensor]);
   std::optional<StepPlan> best;
-  // Also try a plan that leaves space for a tensor on its way out and another on its way back:
-  // operations then need not wait for copies.
+  // Also try a plan that leaves space for one tensor that is being copied out and one that is being
+  // copied back. Operations then need not wait for these copies.
   const bool many = std::ssize(model_.operations) > kManyOperations;
   for (const std::int64_t space : {std::int64_t{0}, 2 * largest}) {
     if (space > 0 && many) break;
@@ -178,8 +180,8 @@ std::optional<StepPlan> StepPlanner::plan(std::int64_t limit) const {
     if (other && (!best || other->more_ms < best->more_ms)) best = std::move(other);
   };
   for (const std::int64_t target : targets(limit)) {
-    // For a large step there is no time to plan each limit. Choose the tensors for the schedule
-    // that keeps everything.
+    // For a large step, planning for each limit would take too long. Choose the tensors for the
+    // schedule that keeps every tensor.
     if (std::ssize(model_.operations) > kManyOperations) {
       consider(relieving(single_runs(model_), most_ - (target - limit)));
       continue;

@@ -70,8 +70,9 @@ class Planner {
                       devices_, std::sqrt(kMostWork * 4) / devices_));
   }
 
-  // For each place at which the topological order can be cut, adds up the time to move the tensors
-  // that cross the cut. A tensor crosses all cuts between its producer and its last reader.
+  // For each position at which the topological order can be divided, adds up the transfer times of
+  // the tensors that cross it. A tensor crosses all positions between its producer and its last
+  // reader.
   void find_cuts() {
     const auto order = graph_.topological_order();
     std::vector<NodeIndex> place(nodes_);
@@ -84,7 +85,7 @@ class Planner {
         slowest = std::max(slowest, slowest_transfer(edge));
       }
       if (last == place[node]) continue;
-      receive_[place[node] + 1] += 2 * slowest;  // the tensor moves forward, its gradient back
+      receive_[place[node] + 1] += 2 * slowest;  // the tensor moves forward, its gradient moves back
       receive_[last + 1 <= nodes_ ? last + 1 : nodes_] -= 2 * slowest;
     }
     for (NodeIndex at = 1; at <= nodes_; ++at) receive_[at] += receive_[at - 1];
@@ -147,13 +148,13 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  // One element per position in the topological order: the sum of the times of all nodes before it.
-  // weights_, exchanged_ and outputs_ are such sums of bytes.
+  // For each position in the topological order, the sum of the times of all nodes before it.
+  // weights_, exchanged_ and outputs_ are the corresponding sums of bytes.
   std::vector<Nanoseconds> work_;
   std::vector<Bytes> weights_, exchanged_, outputs_;
-  // One element per position: the time to receive the tensors of a stage that begins there.
+  // For each position, the time to receive the tensors of a stage that begins there.
   std::vector<Nanoseconds> receive_;
-  // best_[end][used]: the best last stage of a pipeline of the nodes before `end` on `used`
+  // best_[end][used] is the best last stage if the nodes before `end` form a pipeline on `used`
   // devices.
   std::vector<std::vector<Choice>> best_;
 };

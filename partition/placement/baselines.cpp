@@ -1,4 +1,4 @@
-// The simple baselines: one device, contiguous stretches, METIS.
+// The simple baselines: one device, consecutive nodes per device, METIS.
 #include "partition/placement/baselines.h"
 
 #include <fcntl.h>
@@ -43,8 +43,8 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
   double done = 0, share = cost.speed(0) / speeds;
   for (const NodeIndex node : graph.topological_order()) {
     const double time = static_cast<double>(graph.time(node));
-    // Every device gets a share of the total time in proportion to its speed. A node belongs to the
-    // share in which the middle of its own time falls.
+    // Every device gets a part of the total time in proportion to its speed. A node belongs to the
+    // part that contains the middle of its own time.
     while (current + 1 < count && done + time / 2 > share * static_cast<double>(graph.total_time()))
       share += cost.speed(++current) / speeds;
     done += time;
@@ -55,7 +55,7 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
 
 namespace {
 
-// METIS's input: the undirected graph of units (units.h), with weights that fit its integers.
+// METIS's input: the undirected graph of units (units.h), with weights scaled to METIS's integers.
 struct MetisGraph {
   std::vector<idx_t> begin, neighbour, cut_weight, work;
 
@@ -89,8 +89,9 @@ struct MetisGraph {
   }
 };
 
-// METIS prints to standard output when a part gets no vertex, for example if one node outweighs two
-// shares. It has no switch for this, and a reader of `--json` expects one object there.
+// Redirects standard output while METIS runs. METIS prints to it if a part gets no vertex, for
+// example if one node is heavier than two parts. With `--json`, standard output must be one JSON
+// object.
 class QuietStandardOutput {
  public:
   QuietStandardOutput() : one_at_a_time_(mutex()) {
@@ -128,9 +129,9 @@ Placement place_by_metis(const CostModel& cost, const Units& units) {
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = 1;
-  // METIS's default of ten refinement rounds per level takes half of all time on large graphs. On a
-  // random graph of a million nodes, rounds 2 and 3 take a quarter of it and lower the cut by 0.8
-  // %.
+  // METIS's default of ten refinement rounds per level takes half of the total time on large
+  // graphs. On a random graph of a million nodes, rounds 2 and 3 take a quarter of the total time
+  // and reduce the cost of the cut edges by only 0.8 %.
   constexpr idx_t kLarge = 200'000, kVeryLarge = 500'000;
   if (vertices > kLarge) options[METIS_OPTION_NITER] = vertices > kVeryLarge ? 1 : 3;
   std::vector<idx_t> part(vertices, 0);

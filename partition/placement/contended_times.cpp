@@ -57,7 +57,7 @@ void ContendedTimes::snapshot(Nanoseconds time) {
   new_snapshot_devices_.insert(new_snapshot_devices_.end(), device_.begin(), device_.end());
 }
 
-// Puts the devices into the state of the last snapshot before `from`.
+// Restores the state of the devices from the last snapshot before `from`.
 void ContendedTimes::restore(Nanoseconds from) {
   const auto later = std::partition_point(snapshots_.begin(), snapshots_.end(),
                                           [&](const Snapshot& snapshot) { return snapshot.time < from; });
@@ -77,8 +77,8 @@ void ContendedTimes::restore(Nanoseconds from) {
               devices_, device_.begin());
   for (DeviceIndex index = 0; index < devices_; ++index) {
     DeviceState& device = device_[index];
-    // A snapshot also holds nodes whose start lies ahead, because their inputs are on the way. Take
-    // these nodes back, because the replay decides about them again.
+    // A snapshot also contains nodes that are chosen but wait for their inputs. Undo these choices,
+    // because the replay makes them again.
     if (device.running != kNone && times_[device.running].start > now) {
       --device.next;
       device.done -= times_[device.running].finish - times_[device.running].start;
@@ -89,8 +89,8 @@ void ContendedTimes::restore(Nanoseconds from) {
   }
 }
 
-// Finds the next node of the device's order, how many of its producers still run, and when the
-// inputs that were sent arrive.
+// Finds the next node in the order of the device, how many of its producers have not ended, and
+// when the inputs that were already sent arrive.
 void ContendedTimes::find_head(DeviceIndex index) {
   DeviceState& device = device_[index];
   device.dirty = true;
@@ -106,7 +106,7 @@ void ContendedTimes::find_head(DeviceIndex index) {
 }
 
 // Starts the device's next node if all its producers have ended. Returns false if the makespan
-// would exceed the limit.
+// would then exceed the limit.
 bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   DeviceState& device = device_[index];
   device.dirty = false;
@@ -114,8 +114,8 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   if (node == kNone || device.missing > 0) return true;
   const Nanoseconds begin = std::max(device.free_at, device.ready);
   const Nanoseconds time = cost_.run_time(node, index);
-  // A node with no duration ends when it starts. So do not start it before that time: other nodes
-  // that end then must come first.
+  // Do not start a node with no duration early. It would end at once, but other nodes that end at
+  // the same time must come first.
   if (time == 0 && begin > now) {
     device.next_event = begin;
     return true;
@@ -133,7 +133,7 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   return true;
 }
 
-// For each device that receives the node's output, finds the edge with the longest transfer.
+// Finds the edge with the longest transfer to each device that receives the node's output.
 void ContendedTimes::find_slowest_edges(NodeIndex node, DeviceIndex home) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
@@ -166,7 +166,7 @@ void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   sent_[home] = {{}, now};
 }
 
-// Tells the consumers when the node's tensors arrive.
+// Records for all consumers when the node's tensors arrive.
 void ContendedTimes::deliver(NodeIndex node, DeviceIndex home) {
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
     const NodeIndex next = graph_.target(edge);
@@ -208,7 +208,7 @@ bool ContendedTimes::replay(Nanoseconds from, Nanoseconds unchanged_from, Nanose
       next = std::min(next, device.next_event);
     }
     if (new_sequence_.size() >= next_snapshot) snapshot(now), next_snapshot = new_sequence_.size() + every_;
-    if (next == kNever) return false;  // deadlock: devices wait for each other's next nodes
+    if (next == kNever) return false;  // deadlock: each device waits for the next node of another
     now = next;
     for (DeviceIndex index = 0; index < devices_; ++index) {
       DeviceState& device = device_[index];
@@ -242,8 +242,8 @@ void ContendedTimes::undo() {
       arrival_[slot_[edge]] = transfers->arrival, transfer_[edge] = transfers->times;
 }
 
-// Computes rest_, the time from each node's start to the end of the schedule, from the last node
-// back. A transfer delays its consumers and the next transfers of both its devices.
+// Computes rest_, the time from each node's start to the end of the schedule, going backwards from
+// the last node. A transfer delays its consumers and the next transfers of the two devices.
 void ContendedTimes::compute_rest() {
   std::vector<Nanoseconds> after_node(devices_, 0), after_send(devices_, 0), after_receive(devices_, 0);
   std::vector<Nanoseconds> consumers(devices_, 0);

@@ -5,14 +5,14 @@
 namespace convoy::partition {
 namespace {
 
-// Follows the chain of transfers of which each waited for the one before, back from this edge.
-// Returns the edge of the first one, which did not wait.
+// Follows a chain of transfers that waited for each other, backwards from this edge. Returns the
+// edge of the first transfer in the chain, which did not wait.
 EdgeIndex first_of_waiting_transfers(const ContendedTimes& times, EdgeIndex edge) {
   while (times.waited_for(edge) != kNone) edge = times.waited_for(edge);
   return edge;
 }
 
-// Returns the producer whose end determines the node's start; kNone if none does.
+// Returns the producer whose end determines the start of the node; kNone if there is none.
 NodeIndex delaying_producer(const ScheduleState& state, NodeIndex node) {
   const DeviceIndex home = state.device_of(node);
   const ContendedTimes* times = state.contended();
@@ -26,8 +26,8 @@ NodeIndex delaying_producer(const ScheduleState& state, NodeIndex node) {
   return kNone;
 }
 
-// Appends the nodes at both ends of each transfer for which the node's input had to wait, from the
-// last transfer back.
+// Appends both end nodes of each transfer for which an input of the node waited, from the last
+// transfer to the first.
 void append_waiting_transfers(const ScheduleState& state, NodeIndex node, std::vector<NodeIndex>& path) {
   const TaskGraph& graph = state.cost().graph();
   const ContendedTimes& times = *state.contended();

@@ -1,5 +1,5 @@
-// Earliest task first (baselines.h). Heaps of ready nodes replace the scan over all pairs of node
-// and device.
+// Earliest task first (baselines.h). Heaps of ready nodes replace the published scan over all pairs
+// of node and device.
 #include <algorithm>
 #include <queue>
 
@@ -11,15 +11,15 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-// Nodes whose producers are all placed. Nodes whose inputs have arrived come first, by bottom level
-// (longest path to the end); then the others, by the arrival of their inputs.
+// Nodes whose producers are all placed. Nodes whose inputs have arrived come first, ordered by
+// bottom level (longest path to the end). The others are ordered by the arrival of their inputs.
 class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
 
-  // Returns the first node that passes `keep`, and the earliest time at which it can start if the
-  // device is free from `free` on. Returns kNone if no node passes. Drops nodes that do not pass.
-  // `free` must not decrease from call to call.
+  // Returns the first node for which `keep` is true, and the earliest time at which it can start if
+  // the device is free from `free` on. Removes the nodes before it. Returns kNone if there is no
+  // such node. `free` must not decrease from call to call.
   template <typename Level, typename Keep>
   std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const Level& level, const Keep& keep) {
     for (;;) {
@@ -74,14 +74,14 @@ class Etf {
   }
 
  private:
-  // The fields that the search reads are kept together, so that a visit costs one cache miss.
+  // The fields are in one struct, so that a visit of a node costs one cache miss.
   struct NodeState {
     Nanoseconds finish, level;
     EdgeIndex waiting;
-    DeviceIndex device;  // device of the node; kNone until it is placed
+    DeviceIndex device;  // kNone until the node is placed
   };
 
-  // Returns the device of the node by its pin or its group; kNone if it is free.
+  // Returns the device to which the node's pin or group binds it; kNone if it is free.
   DeviceIndex fixed_device(NodeIndex node) const { return constrained_ ? given_.of_node(node) : kNone; }
 
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const {
@@ -94,8 +94,8 @@ class Etf {
   }
 
   // Adds the node to the queue of every device on which it may run. If all links are equal, its
-  // inputs arrive at the same time on all devices that hold none of them. These devices share one
-  // queue.
+  // inputs arrive at the same time on all devices that do not hold any of them. These devices have
+  // one shared queue.
   void release(NodeIndex node) {
     const DeviceIndex fixed = fixed_device(node);
     if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));
@@ -121,9 +121,9 @@ class Etf {
     return resident_[device] <= cost_.machine().device(device).memory_limit - graph_.resident_bytes(node);
   }
 
-  // Places the node that can start first, on the device where it can; of equal starts, the node
-  // with the higher bottom level. If no device has enough memory, ignores the limits: the later
-  // repair may find room.
+  // Places the node that can start first, on the device where it can start then. Of several such
+  // nodes, takes the one with the highest bottom level. If no device has enough memory, ignores the
+  // limits, because a later repair may still find a solution.
   void place_next() {
     struct Choice {
       Nanoseconds start = kNever;
@@ -137,8 +137,7 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
-    // Search the queue that devices share before the devices' own queues, because the search may
-    // move a node from it to a device's own queue.
+    // Search the shared queue first. The search may move a node from it to the queue of one device.
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
     const auto anywhere =
         shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });
@@ -153,8 +152,9 @@ class Etf {
     const DeviceIndex fixed = fixed_device(node);
     return node_[node].device == kNone && (fixed == kNone || fixed == device);
   }
-  // Returns whether the node still belongs in the shared queue. It does not if it is placed. If its
-  // group has been given a device, this moves the node to the queue of that device.
+  // Returns whether the node still belongs in the shared queue. A node that is placed does not. If
+  // the node's group was given a device, moves the node to the queue of this device and returns
+  // false.
   bool stays_shared(NodeIndex node) {
     if (node_[node].device != kNone) return false;
     const DeviceIndex fixed = fixed_device(node);

@@ -27,7 +27,7 @@ class Enumerator {
         resident_(cost.device_count(), 0) {
     for (std::int32_t unit = 0; unit < units.count(); ++unit)
       if (!units.nodes(unit).empty()) order_.push_back(unit);
-    // Give devices first to the units that take longest, because these decide most.
+    // Assign devices to the units with the longest run times first, because they matter most.
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::int32_t a, std::int32_t b) { return work(a) > work(b); });
   }
@@ -80,7 +80,7 @@ class Enumerator {
     }
   }
 
-  // Tries all orders of nodes, when every unit has been given a device.
+  // Tries all orders of the nodes. All units have a device at this point.
   void schedule(ExactState state) {
     if (stop()) return;
     const DeviceIndex device = state.advance();

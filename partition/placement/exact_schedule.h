@@ -1,5 +1,5 @@
-// Finds the shortest schedule of a small graph, over every choice of devices and every order, by
-// branch and bound.
+// Finds the shortest schedule of a small graph over all placements and all orders, by branch and
+// bound.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace convoy::partition {
 
 struct ExactSearch {
-  std::optional<Placement> placement;  // placement with an order, within every memory limit
-  bool complete = false;               // whether all schedules were seen, so that no shorter one fits
+  std::optional<Placement> placement;  // placement with an order within all memory limits
+  bool complete = false;               // whether all schedules were examined, so no shorter one fits
 };
 
-// Returns whether a graph is so small that the search is worth its time.
+// Returns whether a graph is small enough for search_exactly().
 bool small_enough(const TaskGraph& graph, const Units& units, DeviceIndex devices);
 
-// Looks for a schedule that is shorter than `shorter_than`, by the simulator's own rules
-// (contention and memory included). Stops when all schedules have been seen, after `steps` choices,
-// or at the deadline.
+// Searches for a schedule shorter than `shorter_than`, with the simulator's rules (including
+// contention and memory). Stops when all schedules were examined, after `steps` choices, or at the
+// deadline.
 ExactSearch search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
                            std::int64_t steps, Clock::time_point deadline);
 

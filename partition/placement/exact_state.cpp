@@ -72,8 +72,8 @@ void ExactState::send(NodeIndex node, DeviceIndex to, EdgeIndex slowest, Bytes b
   sent_[node][to] = {start, start + cost_->transfer_time(slowest, from, to), bytes};
 }
 
-// Ends the device's node. Sends its tensor once to each device that has a consumer, in the order of
-// the edges.
+// Ends the node that runs on the device. Sends its output once to each device with a consumer, in
+// the order of the edges.
 void ExactState::end(DeviceIndex index) {
   const TaskGraph& graph = cost_->graph();
   const NodeIndex node = std::exchange(device_[index].running, kNone);
@@ -143,8 +143,8 @@ Nanoseconds ExactState::bound() const {
   return longest;
 }
 
-// Returns when the device can free this output: when its last consumer there has ended and, on the
-// device that made it, when all sends have arrived.
+// Returns when the device can free this output. This is when its last consumer on the device has
+// ended. On the device that made it, all its transfers must have arrived, too.
 Nanoseconds ExactState::last_use(NodeIndex producer, DeviceIndex device) const {
   const bool home = device_of_[producer] == device;
   Nanoseconds until = home ? finish_[producer] : sent_[producer][device].arrival;

@@ -1,5 +1,5 @@
-// Counts through all placements like a number in base K, for K devices. The number has one digit
-// for each unit (units.h) that is not pinned: the unit's device.
+// Enumerates all placements by counting in base K, for K devices. Each unit (units.h) without a pin
+// is one digit of the counter, and the digit is the device of the unit.
 #include "partition/placement/exhaustive.h"
 
 #include <cmath>

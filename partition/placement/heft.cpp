@@ -1,5 +1,5 @@
-// HEFT (baselines.h) with insertion: a node may be put into an idle gap between nodes that were
-// placed before.
+// HEFT (baselines.h) with insertion: a node may use an idle gap between nodes that are already
+// placed.
 #include <algorithm>
 #include <numeric>
 
@@ -29,8 +29,8 @@ class Heft {
     std::vector<std::pair<Nanoseconds, NodeIndex>> order;
     order.reserve(rank.size());
     for (const NodeIndex node : graph_.topological_order()) order.emplace_back(rank[node], node);
-    // A node with no duration may have the same rank as its producer. A stable sort leaves it after
-    // the producer.
+    // A node with no duration may have the same rank as its producer. The stable sort keeps it
+    // after the producer.
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [its_rank, node] : order) place(node);
@@ -57,7 +57,7 @@ class Heft {
     return static_cast<Nanoseconds>(transfer_weight_ * static_cast<double>(transfer));
   }
 
-  // Finds the time on each device at which all inputs of the node have arrived.
+  // Finds for each device the time at which all inputs of the node have arrived there.
   void find_ready(NodeIndex node) {
     std::fill(ready_.begin(), ready_.end(), 0);
     const DeviceIndex devices = result_.devices;
@@ -112,7 +112,7 @@ class Heft {
   UnitDevices given_;
   std::vector<Timeline> timelines_;
   std::vector<Nanoseconds> ready_;
-  std::vector<Placed> placed_;  // when and where each node was placed
+  std::vector<Placed> placed_;  // time and device of each placed node
   Placement result_;
 };
 

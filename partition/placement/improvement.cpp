@@ -1,5 +1,5 @@
-// The local search: which schedules it keeps and how long it goes on. Its moves are in
-// local_search_moves.cpp.
+// The loop of the local search: which schedules it accepts and when it stops.
+// local_search_moves.cpp has the moves.
 #include "partition/placement/improvement.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace convoy::partition {
 namespace {
 
-// No schedule is as long as this, and sums with it do not overflow.
+// Longer than any schedule, but small enough for sums without overflow.
 constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() / 2;
 
 }  // namespace
@@ -32,8 +32,8 @@ Nanoseconds LocalSearch::penalised(const Score& score) const {
   return score.makespan + static_cast<Nanoseconds>(std::min(excess, static_cast<double>(kNoLimit) / 2));
 }
 
-// Returns the penalty at the start, in nanoseconds per byte above the limits. A thousandth of all
-// memory costs as much as a hundredth of the makespan.
+// Returns the initial penalty in nanoseconds per byte above the limits. With it, exceeding the
+// limits by a thousandth of all memory costs as much as a makespan that is longer by a hundredth.
 double LocalSearch::first_penalty() const {
   double bytes = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
@@ -42,9 +42,10 @@ double LocalSearch::first_penalty() const {
   return 10 * static_cast<double>(best_score_.makespan) / std::max(bytes, 1.0);
 }
 
-// Changes the penalty with the share of schedules that exceed the limits (strategic oscillation:
-// Glover, Decision Sciences 8, 1977). A low penalty lets the search pass through such schedules to
-// a better one that fits. A growing penalty brings the search back to schedules that fit.
+// Adapts the penalty to the fraction of schedules that exceed the memory limits (strategic
+// oscillation: Glover, Decision Sciences 8, 1977). With a low penalty, the search may reach a
+// better fitting schedule through schedules that do not fit. A growing penalty leads the search
+// back to those that fit.
 void LocalSearch::adapt_penalty() {
   constexpr int kEvery = 64;
   constexpr double kStep = 1.25;
@@ -55,13 +56,13 @@ void LocalSearch::adapt_penalty() {
   beyond_ = within_ = 0;
 }
 
-// Lowers the temperature geometrically over the given time. If there is time for few moves only, it
-// starts lower: from a high temperature they would not even lead back to a schedule as good as the
-// start.
+// Lowers the temperature geometrically until the search ends. If there is time for only few moves,
+// the temperature starts lower. After a hot start, few moves would not even lead back to a schedule
+// as good as the first one.
 void LocalSearch::set_temperature() {
   constexpr double kLast = 1e-4;  // final temperature as a fraction of the makespan
   constexpr double kCoolest = 0.03, kKnown = 0.01;
-  // With at least this many moves per node the search starts at the full temperature.
+  // With at least this many moves per node, the search starts at the full temperature.
   const double many = cost_.machine().contention() ? 400 : 200;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
@@ -91,8 +92,8 @@ void LocalSearch::save_best() {
   best_ = state_->placement();
 }
 
-// Returns whether to accept the current move, which gives this makespan, and fills `next` with its
-// score. Checks the memory last, because that takes a pass over the graph.
+// Returns whether to accept the current move, which gives this makespan. Fills `next` with its
+// score. Checks the memory last, because this takes a pass over the graph.
 bool LocalSearch::acceptable(Nanoseconds makespan, Score& next) {
   next = {0, makespan};
   if (makespan > limit()) return false;
@@ -111,8 +112,8 @@ void LocalSearch::decide(ScheduleState::Move move) {
   Score next;
   if (!move.finished() || !acceptable(state_->makespan(), next)) return;
   if (next > best_score_ && unsaved_) {
-    // The schedule before this move is the best so far and not saved yet. Undo the move, so that it
-    // can be saved.
+    // The schedule before this move is the best one and not saved yet. Undo the move to save that
+    // schedule.
     move.roll_back();
     save_best();
     return;
@@ -141,8 +142,8 @@ void LocalSearch::return_to_best() {
   restart_from(best_.device_of, simulate(cost_, best_, Detail::kTimes));
 }
 
-// Moves keep the order where they can. Now and then, list scheduling finds a better order for the
-// same devices.
+// Orders the nodes of the current placement by list scheduling and keeps this order if it is
+// better. The moves themselves change the order as little as possible.
 void LocalSearch::reorder_by_list_scheduling() {
   work_ += work::kList * graph_.node_count();
   work_at_listing_ = work();
@@ -172,7 +173,7 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
       if (stale_ || since_refresh_ >= kRefreshEvery) refresh();
       ++since_refresh_;
       ++since_best_;
-      ++counts_.tried;  // counts refused moves, too: otherwise pins could make the search endless
+      ++counts_.tried;  // counts refused moves, too, so that a search with only pinned nodes ends
       step();
     }
   save_best();
@@ -183,7 +184,7 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts) {
   Placement result = LocalSearch(cost, units, placement, limits).run(counts);
-  // The search's own times may be inexact. So let the simulator decide whether its result is better
+  // The times in the search may be inexact. Let the simulator decide whether the result is better
   // than the start.
   const auto score = [&](const Placement& judged) {
     const Simulation simulation =

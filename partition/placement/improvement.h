@@ -1,5 +1,5 @@
-// The anytime improvement, which can be stopped at any time: a local search along the critical path
-// of the schedule. It simulates only what a move changes.
+// A local search along the critical path of a schedule. It can be stopped at any time. For each
+// move it simulates only what the move changes.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,18 @@ using Clock = std::chrono::steady_clock;
 
 struct ImprovementLimits {
   Clock::time_point deadline = Clock::time_point::max();
-  std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // most moves to try, for repeatable runs
-  // Most work to do (work.h), which also makes runs repeatable.
+  // The most moves to try. Unlike a deadline, it makes runs reproducible.
+  std::int64_t moves = std::numeric_limits<std::int64_t>::max();
+  // The most work to do (work.h). Like `moves`, it makes runs reproducible.
   std::int64_t work = std::numeric_limits<std::int64_t>::max();
-  Nanoseconds good_enough = 0;  // the search stops at a makespan of this or less
-  // Whether the search accepts every schedule that exceeds the memory limits by less than the
-  // schedule before it, however long it is. It does so until a schedule fits.
+  Nanoseconds good_enough = 0;  // the search stops when the makespan is at most this
+  // Whether the search accepts any schedule with a smaller memory excess than the one before, even
+  // if it is longer. It does so until a schedule fits.
   bool fit_at_any_cost = false;
   std::uint64_t seed = 1;
-  // The temperature at the start, as a fraction of the makespan. A move that lengthens the schedule
-  // by this fraction is then accepted with probability 1/e. With few moves per node the search
-  // starts lower.
+  // The temperature at the start, as a fraction of the makespan. At this temperature, a move that
+  // lengthens the schedule by this fraction is accepted with probability 1/e. If there are few
+  // moves per node, the search starts at a lower temperature.
   double temperature = 0.02;
 };
 
@@ -34,12 +35,14 @@ struct ImprovementCounts {
 };
 
 // Searches by simulated annealing (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983). A move gives
-// another device to a node, to part of the critical path or to a cluster of nodes joined by
-// expensive edges, or swaps two nodes. If nothing else helps, it returns to the best placement and
-// leaves it by one or two random moves (iterated local search, Lourenço, Martin & Stützle, Handbook
-// of Metaheuristics, 2003).
-// `placement` must have an order. The result, as the simulator sees it, exceeds the memory limits
-// by no more bytes than `placement`. If by as many, it is no longer.
+// another device to a node, to a part of the critical path or to a cluster of nodes joined by
+// expensive edges, or it swaps two nodes. When the search is stuck, it returns to the best
+// placement and makes one or two random moves from there (iterated local search, Lourenço, Martin &
+// Stützle, Handbook of Metaheuristics, 2003).
+//
+// `placement` must have an order. The simulator judges the result: it does not exceed the memory
+// limits by more bytes than `placement`. If both exceed them by the same amount, the result is not
+// longer.
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts = nullptr);
 

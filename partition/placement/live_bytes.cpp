@@ -5,8 +5,9 @@
 namespace convoy::partition {
 namespace {
 
-// The kinds of events, in their order at the same time: free what ended, allocate what starts, then
-// free the outputs of nodes with no duration.
+// The kinds of events. Events at the same time are processed in this order: outputs that are no
+// longer needed are freed, outputs of starting nodes are allocated, outputs of nodes with no
+// duration are freed.
 constexpr std::int64_t kKinds = 4, kFree = 0, kAllocate = 1, kFreeInstant = 2;
 
 }  // namespace
@@ -37,7 +38,7 @@ void LiveBytes::sort(std::vector<Listed>& row) const {
     const auto here = row.begin() + static_cast<std::ptrdiff_t>(at);
     moved += static_cast<std::size_t>(here - place);
     std::rotate(place, here, here + 1);
-    // If events move further than this on average, sorting the whole row anew is cheaper.
+    // If events move further than this on average, sorting the whole row is cheaper.
     constexpr std::size_t kMostMoved = 32;
     if (moved > kMostMoved * row.size()) return std::sort(row.begin(), row.end(), earlier);
   }
@@ -48,7 +49,7 @@ LiveBytes::Peak LiveBytes::peak(DeviceIndex device) {
   std::size_t kept = 0;
   for (const Listed& listed : row) {
     Event& event = event_[listed.event];
-    if (event.device != device) continue;  // the event now belongs to another device
+    if (event.device != device) continue;  // the event is listed in another device's row now
     if (event.query != query_) {
       event.device = kNone;
       continue;

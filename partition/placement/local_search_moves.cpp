@@ -1,5 +1,5 @@
-// The moves of the local search. A move gives another device to a node, to a part of the critical
-// path or to a cluster of nodes, or swaps two nodes.
+// The moves of the local search: giving another device to a node, to a part of the critical path or
+// to a cluster of nodes, and swapping two nodes.
 #include <cmath>
 #include <limits>
 
@@ -12,7 +12,7 @@ DeviceIndex LocalSearch::other_device(DeviceIndex device) {
   return other + (other >= device ? 1 : 0);
 }
 
-// Returns the device of a random producer or consumer of the node, or any other device.
+// Returns the device of a random producer or consumer of the node, or a random other device.
 DeviceIndex LocalSearch::neighbour_device(NodeIndex node) {
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
   if (in + out > 0 && random_.below(4) != 0) {
@@ -24,8 +24,8 @@ DeviceIndex LocalSearch::neighbour_device(NodeIndex node) {
   return other_device(state_->device_of(node));
 }
 
-// Adds the node to the current move, with all nodes that must be on the same device (its unit,
-// units.h). Returns false if a pin forbids the device.
+// Adds the node to the current move, together with all nodes of its unit (units.h), which must be
+// on the same device. Returns false if a pin forbids the device.
 bool LocalSearch::add_unit(NodeIndex node, DeviceIndex device) {
   const std::int32_t unit = units_.of(node);
   if (units_.pin(unit) != kNone && units_.pin(unit) != device) return false;
@@ -47,8 +47,8 @@ void LocalSearch::try_node(NodeIndex node) {
     return;
   }
   if (units_.pin(units_.of(node)) != kNone) device = state_->device_of(node);
-  // Estimate the schedule for three devices and take the best. A pinned node keeps its device and
-  // only changes its place in the order.
+  // Estimate the makespan for three devices and take the best. A pinned node keeps its device and
+  // only changes its position in the order.
   Nanoseconds best = state_->estimate(node, device);
   if (units_.pin(units_.of(node)) == kNone)
     for (int more = 0; more < 2; ++more) {
@@ -60,8 +60,8 @@ void LocalSearch::try_node(NodeIndex node) {
   decide(state_->move_in_time(node, device, limit()));
 }
 
-// Takes successive nodes of the critical path that are on one device. Moves them to the device of
-// the path's node before or after them, or to any other device.
+// Takes consecutive nodes of the critical path that are on one device. Moves them to the device of
+// the node before or after them on the path, or to another device.
 void LocalSearch::try_stretch(std::size_t at) {
   const DeviceIndex home = state_->device_of(path_[at]);
   std::size_t first = at, last = at;
@@ -82,8 +82,8 @@ void LocalSearch::try_stretch(std::size_t at) {
   decide(state_->move(moves_, limit()));
 }
 
-// Moves a cluster: nodes of one device that are joined to this node by expensive edges. How
-// expensive an edge must be is a random share of the cost of one of the node's edges.
+// Moves a cluster: nodes of one device that are joined to this node by expensive edges. The least
+// cost of such an edge is a random fraction of the cost of one of this node's edges.
 void LocalSearch::try_cluster(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node);
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
@@ -120,7 +120,7 @@ void LocalSearch::try_cluster(NodeIndex node) {
   decide(state_->move(moves_, limit()));
 }
 
-// Swaps the node with one that runs at about the same time on another device.
+// Swaps the node with a node of another device that runs at about the same time.
 void LocalSearch::try_swap(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node), device = neighbour_device(node);
   NodeIndex partner = kNone;
@@ -137,7 +137,7 @@ void LocalSearch::try_swap(NodeIndex node) {
   if (add_unit(node, device) && add_unit(partner, home)) decide(state_->move(moves_, limit()));
 }
 
-// Leaves a local optimum by one or two moves, whatever they cost.
+// Leaves a local optimum by one or two moves, which are accepted regardless of their cost.
 void LocalSearch::kick() {
   for (std::int64_t moves = 1 + random_.below(2); moves > 0; --moves) {
     if (stale_) refresh();
@@ -151,8 +151,8 @@ void LocalSearch::kick() {
   since_best_ = 0;
 }
 
-// On the device that exceeds its limit most, moves a node away that holds memory at the time of the
-// peak, alone or with its cluster. Returns false if there is none.
+// Takes a node that holds memory at the peak of the device with the largest excess, and tries to
+// move it to another device, alone or with its cluster. Returns false if there is no such node.
 bool LocalSearch::try_relief() {
   if (at_peak_.empty()) return false;
   const NodeIndex node = at_peak_[static_cast<std::size_t>(random_.below(std::ssize(at_peak_)))];

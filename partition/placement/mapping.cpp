@@ -1,5 +1,5 @@
-// ParDNN's mapping (pardnn.h): gives devices to the secondary clusters, paths of nodes, so that the
-// load is balanced over time.
+// The mapping of ParDNN (pardnn.h). It gives devices to the secondary clusters, which are paths of
+// nodes, so that the load is balanced at all times.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,8 @@
 namespace convoy::partition {
 namespace {
 
-// The work of one device over time. Time is cut into equal slices, whose sums a Fenwick tree gives.
+// The work of one device over time. Time is divided into equal slices. A Fenwick tree adds up
+// slices.
 class LoadProfile {
  public:
   explicit LoadProfile(std::size_t stretches) : sums_(stretches + 1, 0) {}
@@ -77,17 +78,17 @@ class Mapper {
     }
   }
 
-  // Returns the cost of cutting an edge: the part of its transfer that the slack between its ends
-  // cannot hide.
+  // Returns the cost of an edge between two devices: the part of its transfer time that exceeds the
+  // slack between its ends.
   Nanoseconds exposed(EdgeIndex edge) const {
     const NodeIndex from = graph_.source(edge), to = graph_.target(edge);
     const Nanoseconds slack = latest(to) - earliest_[from] - cost_.average_time(from);
     return std::max<Nanoseconds>(0, cost_.transfer_time(edge) - std::max<Nanoseconds>(0, slack));
   }
 
-  // Returns the best device for the cluster: the least sum of its load in the cluster's span of
-  // time and of the exposed communication with all other devices. If several are equal, takes the
-  // one with the least work in all.
+  // Returns the device with the least sum of two times: its load while the cluster can run, and the
+  // exposed() communication of the cluster with other devices. Of several such devices, takes the
+  // one with the least total work.
   DeviceIndex choose(const std::vector<NodeIndex>& cluster) {
     std::fill(saved_.begin(), saved_.end(), 0);
     const auto count = [&](EdgeIndex edge, NodeIndex other) {
@@ -113,8 +114,7 @@ class Mapper {
   const TaskGraph& graph_;
   UnitDevices given_;
   const std::vector<Nanoseconds> bottom_;
-  // One element per node: its earliest start on a machine with any number of devices and free
-  // communication.
+  // For each node, its earliest start on a machine with unlimited devices and free communication.
   std::vector<Nanoseconds> earliest_;
   const Nanoseconds length_;
   std::vector<LoadProfile> profile_;

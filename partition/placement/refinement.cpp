@@ -1,4 +1,4 @@
-// ParDNN's refinement: switches nodes, swaps paths and switches critical paths.
+// The refinement of ParDNN. It moves nodes, swaps paths and moves critical paths to other devices.
 #include <algorithm>
 
 #include "partition/placement/critical_path.h"
@@ -16,7 +16,7 @@ class Refiner {
         graph_(cost.graph()),
         units_(units),
         state_(cost, device_of, simulation),
-        // The limit of the work, so that the whole algorithm stays near-linear in nodes.
+        // Limit the work, so that the whole algorithm stays almost linear in the number of nodes.
         budget_(work::kRecompute * (4 * std::int64_t{graph_.node_count()} + 50'000)) {}
 
   Placement run() {
@@ -51,7 +51,7 @@ class Refiner {
     return keep_if_shorter(state_.move(moves_, before - 1), before);
   }
 
-  // Moves the whole critical path to the device that already has most of its time.
+  // Moves the whole critical path to the device on which it already spends most time.
   bool switch_critical_path() {
     std::vector<Nanoseconds> share(cost_.device_count(), 0);
     for (const NodeIndex node : path_) share[state_.device_of(node)] += cost_.average_time(node);
@@ -63,8 +63,9 @@ class Refiner {
     return !moves_.empty() && try_moves();
   }
 
-  // Wherever the critical path goes on from device a to device b, tries to move its nodes on b to a
-  // and the nodes that a runs meanwhile to b. Keeps a swap if it shortens the schedule.
+  // At each place where the critical path changes from device a to device b, tries a swap: its
+  // nodes on b move to a, and the nodes that a runs at that time move to b. Keeps the swap if the
+  // schedule is shorter.
   bool swap_paths() {
     bool improved = false;
     for (std::size_t i = 1; i < path_.size() && within_budget(); ++i) {
@@ -85,7 +86,8 @@ class Refiner {
     return improved;
   }
 
-  // Moves each node of the path to a neighbour's device if the estimate promises a shorter path.
+  // Moves each node of the critical path to a neighbour's device if this is estimated to shorten
+  // the path.
   bool switch_nodes() {
     bool improved = false;
     for (const NodeIndex node : path_) {
@@ -119,7 +121,7 @@ Placement refine_simulated(const CostModel& cost, const Units& units, const Plac
                            const Simulation& simulation) {
   Placement refined = Refiner(cost, units, placement.device_of, simulation).run();
   // If transfers depend on each other, the times in ScheduleState may be inexact. So let the
-  // simulator confirm that the result is no longer.
+  // simulator check that the result is not longer.
   if (!cost.transfers_independent() && simulate(cost, refined, Detail::kTimes).makespan > simulation.makespan)
     return placement;
   return refined;

@@ -1,14 +1,13 @@
-// The part of ScheduleState for transfers that depend on each other. contended_times.h computes
-// their times.
+// The functions of ScheduleState for transfers that depend on each other. Their times come from
+// contended_times.h.
 #include <algorithm>
 
 #include "partition/placement/schedule_state.h"
 
 namespace convoy::partition {
 
-// Called before the node leaves its device. Sets replay_from_ to the first event that can change:
-// the node's start, at which its device is free instead, or the end of a producer, whose transfers
-// change.
+// Called before the node leaves its device. Sets replay_from_ to the time of the first event that
+// can change. This is the node's start, or the end of a producer whose transfers change.
 void ScheduleState::replay_from_inputs_of(NodeIndex node) {
   replay_from_ = std::min(replay_from_, node_[node].start);
   replay_until_ = std::max(replay_until_, node_[node].finish);

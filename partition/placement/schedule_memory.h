@@ -1,5 +1,6 @@
-// How far a schedule exceeds the memory limits, for a local search that asks after every change.
-// The rules are the simulator's (memory_use.cpp), but no curve over time is kept.
+// Computes by how much a schedule exceeds the memory limits. A local search calls it after every
+// change. It has the simulator's rules (memory_use.cpp), but keeps no curve of the memory over
+// time.
 #pragma once
 
 #include <optional>
@@ -14,12 +15,12 @@ class ScheduleMemory {
  public:
   explicit ScheduleMemory(const CostModel& cost) : cost_(cost) {}
 
-  // Returns by how many bytes the devices together exceed their limits. If that is more than
-  // `most`, it may return any number above `most`. Takes a pass over the graph.
+  // Returns by how many bytes all devices together exceed their limits. If the result is above
+  // `most`, it may be inexact, but it is then still above `most`. Takes a pass over the graph.
   Bytes overflow(const ScheduleState& state, Bytes most = kUnlimited);
-  // Lists the nodes that hold memory at the worst peak: on the device that exceeded its limit most
-  // at the last overflow(). They have resident bytes or live outputs there, or read live copies.
-  // May list a node twice, and lists none if no limit was exceeded.
+  // Lists the nodes that held memory at the worst peak of the last overflow(), on the device that
+  // exceeded its limit most. These are nodes with resident bytes or live outputs there, and readers
+  // of live copies. A node may be listed twice. The list is empty if no limit was exceeded.
   void nodes_at_peak(const ScheduleState& state, std::vector<NodeIndex>& nodes) const;
 
  private:
@@ -38,8 +39,8 @@ class ScheduleMemory {
 
   const CostModel& cost_;
   std::optional<LiveBytes> live_;
-  Peak worst_;  // peak of the device with the largest excess
-  // Scratch of add_outputs().
+  Peak worst_;  // peak of the device that exceeds its limit most
+  // Used inside add_outputs().
   std::vector<Copy> copies_;  // one element per device
   std::vector<DeviceIndex> receivers_;
 };

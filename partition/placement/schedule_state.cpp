@@ -1,5 +1,4 @@
-// Computes the times of a schedule after a change; the device and the order of every node are
-// given.
+// Computes the times of a schedule again after a change of devices or of the order.
 #include "partition/placement/schedule_state.h"
 
 #include <algorithm>
@@ -28,8 +27,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
       in_edge_.push_back({graph_.source(edge), edge, cost.transfer_time(edge)});
     in_begin_.push_back(static_cast<EdgeIndex>(in_edge_.size()));
   }
-  // Give the nodes keys by start, then by finish, then by topological order. The orders of devices
-  // agree with the keys: on one device, nodes start together only if one has no duration.
+  // Number the nodes (keys) by start, then by finish, then in topological order. Keys agree with
+  // the order on each device: two nodes start at the same time there only if one has no duration.
   struct Place {
     Nanoseconds start, finish;
     NodeIndex node;
@@ -49,8 +48,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  // In larger graphs treat the tensors of one producer as independent of each other. That is less
-  // exact, but faster.
+  // In larger graphs, treat several tensors of one producer as independent. This is less exact but
+  // faster.
   constexpr NodeIndex kMostExact = 5000;
   if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
     contended_.emplace(cost, order_);
@@ -58,8 +57,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     copy_replayed_times();
     commit_replay();
   } else {
-    // Compute all times anew. The times of the simulation may differ, because it sends only the
-    // largest of a producer's tensors to a device.
+    // Compute all times again. They may differ from the simulation, which sends only the largest of
+    // a producer's tensors to a device.
     for (const Place& place : sequence) {
       NodeState& state = node_[place.node];
       state.start = earliest_start(place.node);
@@ -100,8 +99,7 @@ Nanoseconds ScheduleState::earliest_start(NodeIndex node) const {
 
 Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
   const Nanoseconds ready = arrival(node, device), time = cost_.run_time(node, device);
-  // Find the neighbours that the node would have on this device, at the time when its inputs
-  // arrive.
+  // Find the node's neighbours on this device if it were inserted at the arrival of its inputs.
   const std::vector<NodeIndex>& order = order_[device];
   const auto after = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
     return node_[other].start < ready || node_[other].key < node_[node].key;
@@ -225,8 +223,8 @@ ScheduleState::Move ScheduleState::move(std::span<const Reassignment> nodes, Nan
   return {*this, recompute(limit)};
 }
 
-// Chooses a key for the node between those of its producers and its consumers. Within that range it
-// puts the node where its inputs arrive on the device.
+// Chooses a key between those of the node's producers and consumers. Within these bounds, the node
+// is inserted at the time when its inputs arrive on the device.
 void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
   Key low = 0, high = std::numeric_limits<Key>::max();
   for (const EdgeIndex edge : graph_.in_edges(node)) low = std::max(low, node_[graph_.source(edge)].key);

@@ -1,11 +1,11 @@
-// A schedule that a search can change a little. A change computes only those times again that it
-// affects. The times may be inexact (kMostExact), so the simulator judges the final result.
+// A schedule that a search changes step by step. After a change, only the times that it affects are
+// computed again. The times may be inexact (kMostExact), so the simulator judges the final result.
 //
 // Every node has a key. Keys grow along every edge, and each device runs its nodes in the order of
-// their keys, so no choice of devices can deadlock. A change gives nodes other devices, and may
-// give a single node another key. Then starts are computed again in the order of keys, until
-// nothing changes any more. If transfers depend on each other (contended_times.h), the events are
-// replayed from the first one that the change can affect.
+// their keys. So no choice of devices can lead to a deadlock. A change gives nodes other devices,
+// and may give a single node another key. Then starts are computed again in the order of keys until
+// nothing changes. If transfers depend on each other (contended_times.h), the events are replayed
+// instead, from the first one that the change can affect.
 #pragma once
 
 #include <optional>
@@ -27,14 +27,14 @@ class ScheduleState {
  public:
   using Key = std::int64_t;
 
-  // A change on trial. The schedule shows it at once, and the destructor undoes it unless commit()
-  // was called. A schedule has one Move at a time, and must outlive it.
+  // A tentative change. The schedule shows it at once, and the destructor undoes it unless commit()
+  // was called. A schedule has one Move at a time. The schedule must live longer than the Move.
   class [[nodiscard]] Move {
    public:
     Move(const Move&) = delete;
     Move& operator=(const Move&) = delete;
     ~Move() { roll_back(); }
-    // Returns false if the makespan must exceed the limit. Then the schedule's times are incomplete
+    // Returns false if the makespan must exceed the limit. The schedule's times are then incomplete
     // until the change is undone.
     bool finished() const { return finished_; }
     // Keeps the change. Requires finished().
@@ -52,17 +52,17 @@ class ScheduleState {
   struct InEdge {
     NodeIndex producer;
     EdgeIndex edge;
-    Nanoseconds transfer;  // used if all links are equal
+    Nanoseconds transfer;  // transfer time if all links are equal
   };
 
-  // Takes the devices of a simulated placement, and runs the nodes of each device in the order of
-  // their simulated starts.
+  // Takes the devices from a simulated placement. The order of each device is that of the simulated
+  // starts.
   ScheduleState(const CostModel& cost, std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
-  // Moves nodes to other devices and computes the times again. Gives up once the makespan is bound
-  // to exceed `limit`.
+  // Moves nodes to other devices and computes the times again. Stops early if the makespan must
+  // exceed `limit`.
   Move move(std::span<const Reassignment> nodes, Nanoseconds limit);
-  // Moves one node as move() does, and may also change its place in the order, so that it starts at
+  // Moves one node like move(). May also change its position in the order, so that it starts at
   // about the time when its inputs arrive.
   Move move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit);
 
@@ -84,30 +84,30 @@ class ScheduleState {
   }
   // Returns the times of transfers between devices, or null if transfers are independent.
   const ContendedTimes* contended() const { return contended_ ? &*contended_ : nullptr; }
-  // Returns when the tensor of an edge would be on `device` if transfers were independent.
+  // Returns when the tensor of an edge would arrive on `device` if transfers were independent.
   Nanoseconds arrival(const InEdge& in, DeviceIndex device) const {
     return node_[in.producer].finish + transfer(in, device);
   }
-  // Returns when all inputs of the node would be on `device` if nothing else changed.
+  // Returns when all inputs of the node would have arrived on `device` if nothing else changed.
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const;
-  // Estimates the longest path through the node if it alone moved to `device`.
+  // Estimates the length of the longest path through the node if only this node moved to `device`.
   Nanoseconds estimate(NodeIndex node, DeviceIndex device) const;
-  // Returns the time from the node's end to the end of the schedule: the longest path over edges
-  // and over the orders of devices and links. A Move on trial does not change it.
+  // Returns the time from the end of the node to the end of the schedule. This is the longest path
+  // over edges and over the orders of devices and links. A tentative Move does not change it.
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
-  // Returns the work done since the constructor, in units of work.h.
+  // Returns the work since the construction, in units of work.h.
   std::int64_t work() const { return work_; }
 
  private:
-  // One cache line, because a change reaches nodes all over the graph.
+  // The size is one cache line, because a change visits nodes all over the graph.
   struct alignas(64) NodeState {
     Key key;
     Nanoseconds start, finish;
     Nanoseconds tail;
-    Nanoseconds bottom;  // longest path from the start to the end of the graph, without transfers
+    Nanoseconds bottom;  // longest path from the node's start to the graph's end, without transfers
     DeviceIndex device;
-    NodeIndex previous, next;  // neighbours on the device; kNone at the ends
+    NodeIndex previous, next;  // nodes before and after it on its device; kNone at the ends
     std::uint32_t queued;      // number of the last pass in which the node was queued
   };
   struct Undo {
@@ -125,8 +125,8 @@ class ScheduleState {
   void insert_into_order(NodeIndex node, DeviceIndex device);
   bool recompute(Nanoseconds limit);
   void undo_move();
-  // Returns a lower bound, valid during a move, on the time from the node's start to the end of the
-  // schedule.
+  // Returns a lower bound on the time from the node's start to the end of the schedule. It is valid
+  // during a move.
   Nanoseconds least_rest(NodeIndex node, Nanoseconds run_time) const;
   Nanoseconds tail_of(NodeIndex node) const;
   void update_tails();
@@ -134,8 +134,9 @@ class ScheduleState {
   std::vector<NodeIndex>::iterator place_of(NodeIndex node);
   void unlink(NodeIndex node);
   void link(NodeIndex node);
-  // A queue holds the nodes whose times must be computed again. A pass visits them by ascending or
-  // by descending key. Nodes of different devices can have equal keys; then the index decides.
+  // The queue holds the nodes whose times must be computed again. A pass takes them out by
+  // ascending or descending key. Nodes on different devices can have equal keys; these are ordered
+  // by index.
   enum class Direction { kForward, kBackward };
   void queue(NodeIndex node, Direction direction = Direction::kForward);
   NodeIndex pop_queue();
@@ -144,19 +145,19 @@ class ScheduleState {
     const NodeState& state = node_[node];
     log_.push_back({node, state.device, state.key, state.start, state.finish, moved});
   }
-  // Returns the time from the producer's end to the arrival of its tensor on `device`.
+  // Returns the time from the end of the producer to the arrival of its tensor on `device`.
   Nanoseconds transfer(const InEdge& in, DeviceIndex device) const {
     const DeviceIndex from = node_[in.producer].device;
     if (from == device) return 0;
     return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
   }
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
-  // Returns the longest path from the node's end to the end of the schedule that starts with an
-  // out-edge of the node, if the node were on `device`.
+  // Returns the longest path from the node's end to the end of the schedule that begins with an
+  // out-edge, assuming that the node is on `device`.
   Nanoseconds tail_of_consumers(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
 
-  // Called only if transfers depend on each other (schedule_contention.cpp).
+  // The following functions are for transfers that depend on each other (schedule_contention.cpp).
   void replay_from_inputs_of(NodeIndex node);
   bool replay(Nanoseconds limit);
   void copy_replayed_times();
@@ -165,25 +166,26 @@ class ScheduleState {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  // Whether every node takes the same time on all devices, so that `bottom` is right on each.
+  // Whether every node takes the same time on all devices. NodeState::bottom is then valid on each
+  // device.
   const bool same_speeds_;
   const bool same_links_;
   std::vector<NodeState> node_;
   std::vector<EdgeIndex> in_begin_;  // index of each node's first in-edge in in_edge_
   std::vector<InEdge> in_edge_;
   std::vector<std::vector<NodeIndex>> order_;  // nodes of each device by ascending key
-  std::vector<Undo> log_;                      // what the current move has changed
+  std::vector<Undo> log_;                      // the values that the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
-  // The largest key of a moved node, before or after the current move. The tails of nodes with
-  // larger keys are still right.
+  // The largest key of any moved node, before or after the current move. Tails of nodes with larger
+  // keys are still valid.
   Key moved_until_ = 0;
   std::uint32_t pass_ = 0;  // number of the current pass over the queue
   std::int64_t work_ = 0;
   // Set only if transfers depend on each other.
   std::optional<ContendedTimes> contended_;
-  Nanoseconds replay_from_ = 0;  // the current move changes no event before this time
-  // Nodes that start after this time keep their devices and places in the current move.
+  Nanoseconds replay_from_ = 0;  // events before this time are not changed by the current move
+  // Nodes that start after this time keep their device and position in the current move.
   Nanoseconds replay_until_ = 0;
   bool replayed_ = false;         // whether the current move has called contended_->replay()
   bool finished_replay_ = false;  // whether contended_->replay() computed all times

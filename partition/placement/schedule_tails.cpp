@@ -1,5 +1,6 @@
-// The tail of a node is the longest path from its end to the end of the schedule. A node's new end
-// plus its tail bounds the makespan of a move before all times are computed.
+// The tail of a node is the longest path from its end to the end of the schedule. During a move,
+// the new end of a node plus its tail is a lower bound on the makespan, even before all times are
+// computed.
 #include <algorithm>
 
 #include "partition/placement/schedule_state.h"
@@ -23,7 +24,7 @@ Nanoseconds ScheduleState::tail_of(NodeIndex node) const {
 }
 
 // Visits nodes by descending key (schedule_state.h), so that the tails of all later nodes are
-// known.
+// already computed.
 void ScheduleState::update_tails() {
   ++pass_;
   const auto queue_earlier = [&](NodeIndex node) {
@@ -43,8 +44,8 @@ void ScheduleState::update_tails() {
   }
 }
 
-// The node's tail depends only on nodes with larger keys. If the move changes none of them, the
-// tail still holds.
+// The tail of a node depends only on nodes with larger keys. It is still valid if the move changes
+// none of these.
 Nanoseconds ScheduleState::least_rest(NodeIndex node, Nanoseconds run_time) const {
   const NodeState& state = node_[node];
   if (state.key > moved_until_) return run_time + state.tail;

@@ -1,5 +1,5 @@
-// ParDNN's graph slicing (pardnn.h). Takes one critical path per device out of the graph, the
-// primary clusters. The remaining nodes become secondary clusters.
+// The slicing of ParDNN (pardnn.h). It takes one critical path per device out of the graph; these
+// are the primary clusters. The remaining nodes form secondary clusters.
 #include <algorithm>
 #include <limits>
 
@@ -8,9 +8,8 @@
 namespace convoy::partition {
 namespace {
 
-// Keeps the graph in reversed topological order, with all out-edges in one array. The bottom levels
-// (compute_levels()) are computed K + 1 times for K devices, and on a large graph memory access
-// dominates their cost.
+// Stores the graph in reversed topological order with all out-edges in one array. compute_levels()
+// runs K + 1 times for K devices, and on a large graph memory access dominates its time.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)
@@ -37,9 +36,9 @@ class Slicer {
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
-    // Take all secondary paths in the order of these levels, longest first. Each path lowers the
-    // levels of nodes before it. But computing the levels again is expensive, and the old levels
-    // remain upper bounds.
+    // Take all secondary paths by these levels, the longest first. Each path lowers the levels of
+    // earlier nodes. But computing the levels again would be expensive, and the old ones remain
+    // upper bounds.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));
@@ -54,11 +53,12 @@ class Slicer {
     Nanoseconds transfer;
     std::int32_t target;
   };
-  // Marks a node that is in a cluster. The level stays negative if any transfer time is added.
+  // The level of a node that is already in a cluster. It stays negative if a transfer time is
+  // added.
   static constexpr Nanoseconds kTaken = std::numeric_limits<Nanoseconds>::min() / 2;
 
-  // Computes the bottom levels of the nodes that are not yet taken, with communication on every
-  // edge.
+  // Computes the bottom levels (longest paths to the end) of the nodes that are in no cluster yet.
+  // Every edge counts with its transfer time.
   void compute_levels() {
     for (std::size_t at = 0; at < node_.size(); ++at) {
       if (level_[at] == kTaken) continue;
@@ -69,8 +69,8 @@ class Slicer {
     }
   }
 
-  // Returns the position of the highest level. If several are equal, it is the first in topological
-  // order.
+  // Returns the position of the highest level. If several are equal, it is the first one in
+  // topological order.
   std::int32_t heaviest() const {
     std::int32_t best = kNone;
     for (std::size_t at = node_.size(); at-- > 0;)
@@ -79,8 +79,8 @@ class Slicer {
     return best;
   }
 
-  // Takes the nodes of the path that begins at this position and always goes on to the heaviest
-  // consumer that is not taken yet.
+  // Takes the nodes of a path that begins at this position. The path always continues with the
+  // consumer of the highest level that is in no cluster yet.
   std::vector<NodeIndex> follow(std::int32_t at) {
     std::vector<NodeIndex> path;
     while (at != kNone) {

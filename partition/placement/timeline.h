@@ -1,4 +1,4 @@
-// The idle times of one device, for schedulers that insert a node between others.
+// The idle times of one device, for schedulers that insert nodes between others.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace convoy::partition {
 class Timeline {
  public:
   // Returns the earliest start, not before `ready`, at which the device is idle for `length`.
-  // Without insertion it is after all nodes placed so far.
+  // Without insertion, the start is after all nodes placed so far.
   Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
     for (auto gap = first_ending_after(ready); insertion && gap != gaps_.end(); ++gap) {
       const Nanoseconds start = std::max(ready, gap->begin);
@@ -47,7 +47,7 @@ class Timeline {
     return std::upper_bound(gaps_.begin(), gaps_.end(), time,
                             [](Nanoseconds t, const Gap& gap) { return t < gap.end; });
   }
-  std::vector<Gap> gaps_;      // idle times, ascending and disjoint
+  std::vector<Gap> gaps_;      // idle times between nodes, ascending and disjoint
   Nanoseconds open_from_ = 0;  // the device is idle from this time on
 };
 

@@ -1,4 +1,4 @@
-// Groups nodes into units, the sets of nodes that must be on one device.
+// Groups nodes into units. A unit is a set of nodes that must be on the same device.
 #include "partition/placement/units.h"
 
 #include <fmt/format.h>

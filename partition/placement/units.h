@@ -1,5 +1,5 @@
-// A unit is the smallest set of nodes that can move to another device: a colocation group, or a
-// single node without one.
+// A unit is the smallest set of nodes that can move to another device. It is a colocation group, or
+// a single node outside any group.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@ namespace convoy::partition {
 
 class Units {
  public:
-  // Throws std::runtime_error for a pin beyond the device count.
+  // Throws std::runtime_error if a node is pinned to a device that does not exist.
   Units(const TaskGraph& graph, DeviceIndex devices);
 
   std::int32_t count() const { return static_cast<std::int32_t>(pin_.size()); }
-  // Returns whether no unit has several nodes. Then units and nodes have the same numbers.
+  // Returns whether every unit is a single node. Then units and nodes have the same numbers.
   bool trivial() const { return unit_of_.empty(); }
   std::int32_t of(NodeIndex node) const { return trivial() ? node : unit_of_[node]; }
-  // Device of the unit; kNone if it is free.
+  // Returns the device to which the unit is pinned, or kNone.
   DeviceIndex pin(std::int32_t unit) const { return pin_[unit]; }
   std::span<const NodeIndex> nodes(std::int32_t unit) const {
     return {members_.data() + begin_[unit], static_cast<std::size_t>(begin_[unit + 1] - begin_[unit])};
@@ -30,11 +30,11 @@ class Units {
   std::vector<NodeIndex> members_;
 };
 
-// Returns whether all devices and links are alike and nothing is pinned, so that only the number of
+// Returns whether all devices and links are alike and nothing is pinned. Then only the number of
 // devices matters.
 bool interchangeable(const CostModel& cost, const Units& units);
 
-// The devices that units have been given so far. A pinned unit has its device from the start.
+// The devices assigned to units so far. A pinned unit has its device from the start.
 class UnitDevices {
  public:
   explicit UnitDevices(const Units& units) : units_(units), device_(units.count()) {

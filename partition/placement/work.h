@@ -1,6 +1,6 @@
-// The costs of a search's steps. A search is limited by their sum instead of by time, so that it
-// does the same on a busy machine as on an idle one. A unit is about a nanosecond of a core of an
-// x86-64 server of 2023, for graphs that fit its caches.
+// The costs of the steps of a search. A search is limited by the sum of its costs instead of by
+// time, so that its result does not depend on the load of the machine. One unit is about a
+// nanosecond on one core of an x86-64 server of 2023, for graphs that fit its caches.
 #pragma once
 
 #include <cstdint>

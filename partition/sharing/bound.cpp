@@ -14,8 +14,8 @@ struct Operation {
 };
 
 // Returns the least makespan of one engine that may interrupt its work. An operation has a head,
-// the time before which it cannot start, and a tail, the time that must follow it. The engine
-// always runs the one with the longest tail among those that can start.
+// which is the earliest time of its start, and a tail, which is the time that must follow its end.
+// Among the operations that can start, the engine always runs the one with the longest tail.
 Nanoseconds preemptive_makespan(std::vector<Operation> operations) {
   std::sort(operations.begin(), operations.end(),
             [](const Operation& a, const Operation& b) { return a.head < b.head; });
@@ -64,9 +64,9 @@ Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitte
                    memory(progress, admitted)});
 }
 
-// Returns the largest of the bounds for each engine alone. The compute engines count as one engine
-// that is `engines_` times as fast. The times of this engine are in units of 1 ns / engines_, so
-// that they stay whole numbers.
+// Returns the largest of the bounds for each engine alone. The compute engines count as a single
+// engine that is `engines_` times as fast. Its times are in units of 1 ns / engines_, so they are
+// whole numbers.
 Nanoseconds Bound::one_engine_each() const {
   std::vector<Operation> in, compute, back;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {
@@ -93,14 +93,14 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
     last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
-  // Whichever client is copied last, it needs at least `shortest` after its copy: the least that
-  // any client needs.
+  // The client that is copied last still needs at least `shortest` after its copy, which is the
+  // least that any client needs.
   if (last > 0) last = std::max(last, copied + shortest);
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// Returns a bound from kernels and the copies back after them. Clients that were admitted so far
-// count only with their copies back, which come before all others. So no schedule is shorter.
+// Returns a bound from kernels and the copies back after them. Clients that are already admitted
+// count only with their copies back, which come first. Thus no schedule is shorter than the bound.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();
@@ -129,7 +129,7 @@ Nanoseconds Bound::memory(const Progress& progress, const std::vector<bool>& adm
     area += static_cast<double>(given.bytes) / static_cast<double>(workload_.device().memory) *
             static_cast<double>(hold);
   }
-  constexpr double kRounding = 1 - 1e-12;  // keeps the sum below its exact value despite rounding
+  constexpr double kRounding = 1 - 1e-12;  // keeps the sum below its exact value in spite of rounding
   return std::max(one_by_one, progress.now + static_cast<Nanoseconds>(area * kRounding));
 }
 

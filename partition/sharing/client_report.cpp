@@ -11,7 +11,8 @@ namespace {
 constexpr std::array<std::string_view, 8> kColors = {"#4878a8", "#5f9e6e", "#b5651d", "#8d6fb0",
                                                      "#c0576a", "#5ba3a8", "#8a8a3a", "#3f5f8f"};
 
-// Returns the row of a slice, counted from the top: copies in, every compute engine, copies back.
+// Returns the row of a slice in the timeline. From the top, the rows are: copies in, each compute
+// engine, copies back.
 std::size_t lane_of(const Slice& slice, const Workload& workload) {
   switch (slice.work) {
     case Work::kCopyIn:

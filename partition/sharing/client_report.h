@@ -1,5 +1,5 @@
-// Writes a schedule of clients that share a device: as a page with a timeline of every engine and
-// of the memory, or as Chrome trace JSON (chrome://tracing, Perfetto).
+// Writes a schedule of clients that share a device. The output is a page with a timeline of every
+// engine and of the memory, or Chrome trace JSON (chrome://tracing, Perfetto).
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace convoy::partition::sharing {
 
-// Both functions need a schedule with Detail::kAll.
+// Both functions need a schedule that was simulated with Detail::kAll.
 std::string report_html(const std::string& title, const ReportRows& rows, const Workload& workload,
                         const Schedule& schedule);
 
-// Writes one thread per engine and a counter of the memory. Times are in µs.
+// Writes one thread per engine and a counter for the memory. Times are in µs.
 std::string chrome_trace(const Workload& workload, const Schedule& schedule);
 
 }  // namespace convoy::partition::sharing

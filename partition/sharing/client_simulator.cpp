@@ -8,7 +8,8 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// Returns the time to copy `bytes` of a client, if all of its `whole` bytes take `time`. Rounds up.
+// Returns the time to copy `bytes` of a client's data if all of its `whole` bytes take `time`.
+// Rounds up.
 Nanoseconds share_of(Nanoseconds time, Bytes bytes, Bytes whole) {
   if (bytes == whole) return time;
   return static_cast<Nanoseconds>(

@@ -1,19 +1,20 @@
-// Simulates clients (jobs that share one device), event by event. "What happens when" in
-// docs/sharing_simulation.md has all rules, with examples. In short:
+// Simulates clients event by event. A client is one of several jobs that share a device. All rules,
+// with examples, are in docs/sharing_simulation.md under "What happens when". In short:
 //
-// - A client's data are copied in, its kernels run one after the other with idle gaps between
-//   them, and its results are copied back. Each engine (copies in, compute, copies back) does one
-//   thing at a time, without interruption; all engines work at the same time.
-// - A policy (policies.h) chooses the order in which clients are admitted. None overtakes another.
+// - The data of a client are copied to the device. Its kernels run one after the other with idle
+//   gaps between them. Its results are copied back. Each engine (copies in, compute, copies back)
+//   does one thing at a time without interruption. All engines work at the same time.
+// - A policy (policies.h) chooses the order in which clients are admitted. No client overtakes
+//   another.
 // - A client holds its memory from the start of its copy in to the end of its copy back. If the
-//   next client lacks memory, clients in a gap are evicted to the host, wholly or in part, and
+//   next client lacks memory, clients in a gap are evicted to the host, completely or in part. They
 //   return in time for their next kernel.
 //
 // The model is a flow shop whose buffer is the memory. With a memory limit the best order is
 // NP-hard to find (Kumar, Eyraud-Dubois & Krishnamoorthy, "Performance Models for Data Transfers: A
 // Case Study with Molecular Chemistry Kernels", ICPP 2019). PipeSwitch (Bai et al., OSDI 2020),
 // Gandiva (Xiao et al., OSDI 2018), Salus (Yu & Chowdhury, MLSys 2020) and Zico (Lim et al., ATC
-// 2021) also prefetch or swap, but decide as events come; the policies here know all clients
+// 2021) also prefetch or swap, but they decide as events come. The policies here know all clients
 // beforehand.
 #pragma once
 
@@ -31,7 +32,7 @@ namespace convoy::partition::sharing {
 enum class Prefetch { kOff, kOn };
 enum class Work { kCopyIn, kKernel, kCopyBack, kEvict, kReturn };
 
-// A period in which an engine works on one thing without interruption.
+// A period in which one engine does one piece of work without interruption.
 struct Slice {
   Work work = Work::kKernel;
   ClientIndex client = 0;
@@ -44,35 +45,35 @@ struct Slice {
 struct Schedule {
   Nanoseconds makespan = 0;        // time when the last client has left
   std::vector<ClientIndex> order;  // clients in the order of admission
-  // Busy time of copies, including evictions and returns.
+  // Total time of all copies, including evictions and returns.
   Nanoseconds copy_in_busy = 0, copy_back_busy = 0;
   std::vector<Nanoseconds> compute_busy;  // busy time of each compute engine
-  Bytes swapped_bytes = 0;                // bytes that were evicted; returns do not count again
+  Bytes swapped_bytes = 0;                // bytes that were evicted, not counting their return
   Bytes peak_bytes = 0;
   std::vector<Slice> slices;         // slices by start; only with Detail::kAll
   std::vector<MemorySample> memory;  // samples by ascending time; only with Detail::kAll
 };
 
-// How much work is left at some time of a simulation; bounds are computed from it.
+// The work that is left at some time of a simulation. Bounds (bound.h) are computed from it.
 struct Progress {
   Nanoseconds now = 0;
   Nanoseconds compute = 0;    // remaining kernels of admitted clients, summed over engines
   Nanoseconds copy_back = 0;  // remaining copies of admitted clients to the host
-  // Time of the kernels and copies back that admitted clients have not begun, of clients only that
-  // need more than half of the memory (Workload::large()).
+  // Remaining time of kernels and copies back of the admitted clients that need more than half of
+  // the memory (Workload::large()), as far as they have not begun.
   Nanoseconds large_hold = 0;
 };
 
-// A simulation in which the caller chooses one client after the other. Copy it to try several
+// A simulation in which the caller chooses the clients one by one. Copy the object to try several
 // choices.
 class ClientSimulation {
  public:
   ClientSimulation(const Workload& workload, Prefetch prefetch, Detail detail);
 
-  // Runs until the copy engine is free for a new client, and returns true. After the last client
-  // was admitted, runs to the end and returns false.
+  // Runs until the copy engine is free for a new client, and returns true. When all clients have
+  // been admitted, runs to the end and returns false.
   bool advance();
-  // Requires that advance() returned true. Each client must be admitted once.
+  // Admits a client. The last call of advance() must have returned true. Admit each client once.
   void admit(ClientIndex client);
 
   Progress progress() const;
@@ -82,14 +83,14 @@ class ClientSimulation {
  private:
   using Rank = std::int32_t;  // number of a client in the order of admission
   enum class State : std::uint8_t {
-    kQueued,    // waits for its copy
-    kArriving,  // first copy or return
-    kReady,     // a kernel may start
+    kQueued,    // waits for its copy to the device
+    kArriving,  // is being copied to the device, for the first time or again
+    kReady,     // its next kernel may start
     kRunning,
-    kIdle,      // in a gap, all its bytes on the device
-    kLeaving,   // an eviction is queued or under way
-    kOut,       // evicted, at least partly
-    kFinished,  // after the last kernel
+    kIdle,      // in a gap between kernels, with all its bytes on the device
+    kLeaving,   // its eviction is queued or running
+    kOut,       // evicted, at least in part
+    kFinished,  // has ended its last kernel
   };
   enum class Happening : std::uint8_t { kArrived, kKernelEnded, kGapEnded, kEvicted, kCopiedBack, kNothing };
   struct Event {
@@ -102,7 +103,7 @@ class ClientSimulation {
     ClientIndex client = 0;
     State state = State::kQueued;
     std::int32_t kernel = 0, engine = 0;
-    // The client's bytes on the device, and how many of them are being evicted.
+    // The bytes of the client that are on the device, and the part of them that is being evicted.
     Bytes resident = 0, leaving = 0;
     Nanoseconds ready = 0;  // end of the client's gap
   };
@@ -141,25 +142,25 @@ class ClientSimulation {
   Prefetch prefetch_;
   Detail detail_;
   Nanoseconds now_ = 0;
-  std::vector<Job> jobs_;  // admitted clients by rank
+  std::vector<Job> jobs_;  // admitted clients in the order of admission
   Earliest<Event> events_;
   Earliest<Rank> ready_;
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
-  std::vector<Rank> idle_, out_;         // ranks of idle and of evicted clients, ascending
+  std::vector<Rank> idle_, out_;         // ranks of clients in state kIdle and kOut, ascending
   std::vector<Nanoseconds> engine_end_;  // end of the last kernel of each compute engine
-  // `waiting_` says whether the client admitted last still waits for its copy to the device.
+  // `waiting_` is true if the client that was admitted last still waits for its copy to the device.
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;
-  Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host
-  // Total times of the kernels and of the copies back that admitted clients have not begun.
-  // large_left_: both times of the clients that need more than half of the memory.
+  Bytes free_ = 0, leaving_ = 0;  // `leaving_` counts bytes that are on their way to the host
+  // Total times of the kernels and of the copies back of admitted clients that have not begun.
+  // large_left_ is the sum of both for the clients that need more than half of the memory.
   Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;
 };
 
-// Simulates the clients, admitted in this order, which must contain each client once.
+// Simulates the clients with admission in this order. `order` must contain each client once.
 Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
                   Detail detail = Detail::kTimes);
 

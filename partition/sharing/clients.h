@@ -1,4 +1,4 @@
-// Jobs that share one device, and the device. Here a job is called a client: it brings its data,
+// Jobs that share one device, and the device. Such a job is called a client: it brings its data,
 // runs kernels, and takes its results away. docs/sharing_simulation.md has the rules with examples.
 #pragma once
 
@@ -16,20 +16,21 @@ using ClientIndex = std::int32_t;  // 0 … count-1, in the order of the file
 
 struct Client {
   std::string name;
-  Nanoseconds arrival = 0;                // time at which the client comes
+  Nanoseconds arrival = 0;                // time at which the client arrives
   Nanoseconds copy_in = 0;                // time to copy all data of the client to the device
   std::vector<Nanoseconds> kernels = {};  // times of the client's kernels in order; at least one
-  // idle[i]: gap between the end of kernels[i] and the earliest start of kernels[i + 1]
+  // idle[i] is the gap between the end of kernels[i] and the earliest start of kernels[i + 1].
   std::vector<Nanoseconds> idle = {};
-  Nanoseconds copy_back = 0;  // time to copy all data of the client to the host; 0: nothing to keep
+  Nanoseconds copy_back = 0;  // time to copy the client's data back to the host; 0: nothing to copy
   Bytes bytes = 0;            // device memory of the client
 };
 
-// How much memory a client in a gap may lose to others: none, all of it, or as much as they need.
+// How much of the memory of a client in a gap between kernels may be evicted for other clients:
+// none, only all of it, or as much as they need.
 enum class Eviction { kOff, kWhole, kPartial };
 
 struct Device {
-  // Number of engines; each runs one kernel at a time at full speed.
+  // The number of compute engines. Each runs one kernel at a time at full speed.
   std::int32_t compute_engines = 1;
   Bytes memory = kUnlimited;
   Eviction eviction = Eviction::kPartial;
@@ -37,30 +38,29 @@ struct Device {
 
 inline constexpr std::int32_t kMostComputeEngines = 256;
 
-// Clients and their device. The constructor checks them and computes sums that policies and bounds
-// need.
+// Clients and their device. The constructor checks them and computes sums for policies and bounds.
 class Workload {
  public:
-  // Throws std::runtime_error of one line that begins with `where`. It does so for a client that is
-  // larger than the memory, has no kernels, or does not have one gap between each two kernels, and
-  // if all times add up to 104 days or more.
+  // Throws a std::runtime_error of one line that begins with `where` in these cases: a client is
+  // larger than the memory, has no kernels, or does not have one gap between each two kernels; or
+  // all times add up to 104 days or more.
   Workload(std::vector<Client> clients, Device device, const std::string& where);
 
   ClientIndex count() const { return static_cast<ClientIndex>(clients_.size()); }
   const Client& client(ClientIndex client) const { return clients_[client]; }
   const Device& device() const { return device_; }
-  // Time of all kernels of the client.
+  // Returns the total time of the client's kernels.
   Nanoseconds busy(ClientIndex client) const { return busy_[client]; }
-  // Time of all gaps of the client.
+  // Returns the total time of the client's gaps.
   Nanoseconds idle(ClientIndex client) const { return idle_[client]; }
   // Returns whether the client needs more than half of the memory. Two such clients are never on
-  // the device together.
+  // the device at the same time.
   bool large(ClientIndex client) const { return clients_[client].bytes > device_.memory / 2; }
 
  private:
   std::vector<Client> clients_;
   Device device_;
-  std::vector<Nanoseconds> busy_, idle_;  // total time of the kernels and of the gaps, by client
+  std::vector<Nanoseconds> busy_, idle_;  // for each client, total time of its kernels and of its gaps
 };
 
 struct ClientFile {
@@ -68,13 +68,13 @@ struct ClientFile {
   Bytes memory = kUnlimited;
 };
 
-// The format is
+// Reads clients from JSON. The format is
 //   {"clients": [{"name", "copy_us", "kernels": [us, …], "idle_us": [us, …]?, "copy_back_us"?,
 //   "bytes"?, "arrival_us"?}, …], "memory_bytes"?}
-// Fields with ? are optional. Times may be fractions and are kept to the nanosecond. Throws
-// std::runtime_error of one line that names `where`, the client and the field: for an unknown,
-// missing or repeated field, a time that is negative or no number, and a name that is empty or
-// given twice.
+// Fields with ? are optional. Times may be fractions and are stored in whole nanoseconds. Throws a
+// std::runtime_error of one line that names `where`, the client and the field for these errors: an
+// unknown, missing or repeated field, a time that is negative or not a number, and a name that is
+// empty or used twice.
 ClientFile parse_clients(std::string_view text, const std::string& where);
 
 }  // namespace convoy::partition::sharing

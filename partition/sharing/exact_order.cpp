@@ -56,8 +56,8 @@ class ExactSearch {
     }
   }
 
-  // Returns whether an equal client before this one in the order is still free. Then the search
-  // skips this one, because both give the same schedules.
+  // Returns whether an equal client that comes before this one is not admitted yet. If there is
+  // one, the search skips this client, because both lead to the same schedules.
   bool has_earlier_twin(Order::const_iterator begin, Order::const_iterator at) const {
     const auto values = [&](ClientIndex index) {
       const Client& client = workload_.client(index);

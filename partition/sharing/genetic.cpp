@@ -27,7 +27,7 @@ class GeneticSearch {
 
   Order run(const std::vector<Order>& seeds) {
     for (auto seed = seeds.rbegin(); seed != seeds.rend(); ++seed)
-      add(*seed);  // in reverse, so that the first of equal orders stays
+      add(*seed);  // in reverse, so that of several equal orders the first one remains
     for (int runs_without_gain = 0; runs_without_gain < kRuns; ++runs_without_gain) {
       if (population_.empty() || !done()) fill();
       breed_until_nothing_is_gained();
@@ -62,8 +62,8 @@ class GeneticSearch {
     return simulate(workload_, order, Prefetch::kOn).makespan;
   }
 
-  // Inserts an order. It replaces an order of equal makespan if there is one, so that the
-  // population stays varied but still changes.
+  // Inserts an order. If there is an order of equal makespan, the new one replaces it, so that the
+  // population keeps its variety.
   void add(Order order) {
     const Nanoseconds length = makespan(order);
     const auto at = std::ranges::lower_bound(population_, length, {}, &Individual::makespan);
@@ -73,8 +73,8 @@ class GeneticSearch {
       population_.insert(at, {std::move(order), length});
   }
 
-  // Fills the population with random orders. Gives up after some tries, because few clients have
-  // too few different orders.
+  // Fills the population with random orders. Gives up after some tries, because a few clients do
+  // not have enough different orders.
   void fill() {
     Order order(workload_.count());
     std::iota(order.begin(), order.end(), 0);
@@ -124,8 +124,8 @@ class GeneticSearch {
   Random random_;
   const Clock::time_point deadline_;
   std::vector<Individual> population_;                                    // sorted by ascending makespan
-  Individual best_{.makespan = std::numeric_limits<Nanoseconds>::max()};  // best of earlier populations
-  std::vector<bool> taken_;                                               // scratch of cross(), by client
+  Individual best_{.makespan = std::numeric_limits<Nanoseconds>::max()};  // best order of earlier populations
+  std::vector<bool> taken_;  // used inside cross(): one flag per client
 };
 
 }  // namespace

@@ -20,13 +20,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array<std::string_view, kAllPolicies.size()> kNames = {"none",    "fifo",    "weight",
                                                                       "johnson", "genetic", "exact"};
 
-// Returns the order in which clients are copied if the copy engine always takes the first one in
-// `priority` that has arrived.
+// Returns the order in which clients are copied to the device if the copy engine always takes the
+// first client of `priority` that has arrived.
 Order order_of_arrived(const Workload& workload, const Order& priority) {
   std::vector<ClientIndex> place(priority.size());
   for (std::size_t i = 0; i < priority.size(); ++i) place[priority[i]] = static_cast<ClientIndex>(i);
   const Order coming = order_by_arrival(workload);
-  // The clients that have arrived and are not copied yet, as positions in `priority`.
+  // The positions in `priority` of the clients that have arrived and are not copied yet.
   std::priority_queue<ClientIndex, Order, std::greater<>> waiting;
   Order order;
   Nanoseconds clock = 0;
@@ -40,8 +40,8 @@ Order order_of_arrived(const Workload& workload, const Order& priority) {
   return order;
 }
 
-// Returns the client's weight (order_by_weight()) without its last division by the window's total
-// time. This total is the same for all clients of a window, so it does not change their order.
+// Returns the client's weight (order_by_weight()) without the division by the total time of the
+// window. This total is equal for all clients of a window, so it does not change their order.
 double weight_of(const Workload& workload, ClientIndex client) {
   const Nanoseconds copy = workload.client(client).copy_in;
   return copy == 0 ? std::numeric_limits<double>::infinity()

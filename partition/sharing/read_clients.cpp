@@ -38,20 +38,20 @@ class ClientReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    std::string line = label_ + what;  // the message stays one line, whatever the file contains
+    std::string line = label_ + what;  // keep the message on one line, whatever the file contains
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     throw std::runtime_error(fmt::format("{}: {}", where_, line));
   }
 
-  // Returns a value for a message, shortened.
+  // Returns a short text of a value for an error message.
   static std::string shown(const Json& value) {
     if (value.is_array()) return value.empty() ? "an empty array" : "an array";
     if (value.is_object()) return "an object";
     return brief(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
-  // Throws if an object has a field twice, because the library would keep the last one without an
+  // Throws if an object has a field twice. nlohmann::json itself would keep the last one without an
   // error.
   Json parse(std::string_view text) const {
     std::vector<std::unordered_set<std::string>> fields;
@@ -134,7 +134,7 @@ class ClientReader {
   }
 
   const std::string& where_;
-  std::string label_;  // names the client at the start of a message
+  std::string label_;  // names the client at the start of an error message
   std::unordered_set<std::string> names_;
 };
 

@@ -1,5 +1,5 @@
-// Computes bottom levels, the longest paths from the nodes to the end of the graph, in one pass
-// over the reversed topological order.
+// Computes bottom levels in one pass over the reversed topological order. The bottom level of a
+// node is the longest path from it to the end of the graph.
 #include <algorithm>
 
 #include "partition/simulation/simulator.h"

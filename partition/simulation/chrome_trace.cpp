@@ -1,5 +1,5 @@
-// Each device becomes a process of the trace: complete events for nodes and transfers, counters for
-// memory.
+// Writes each device as a process of the trace, with complete events for nodes and transfers and
+// with counters for memory.
 #include "partition/simulation/chrome_trace.h"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ std::string quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Puts overlapping transfers on different tracks of the trace, because slices of one track must not
-// overlap.
+// Assigns overlapping transfers to different tracks of the trace, because slices of one track must
+// not overlap.
 class SendTracks {
  public:
   explicit SendTracks(std::size_t devices) : until_(devices) {}

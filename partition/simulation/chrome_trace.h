@@ -8,8 +8,8 @@
 
 namespace convoy::partition {
 
-// Writes one thread per device for its nodes, threads for its sends, and a counter of its memory.
-// Times are in µs.
+// Writes for each device a thread for its nodes, threads for the transfers that it sends, and a
+// counter for its memory. Times are in µs.
 std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation);
 
 }  // namespace convoy::partition

@@ -7,7 +7,7 @@
 namespace convoy::partition {
 namespace {
 
-// A producer of the node in question: when it can begin, how long it runs, and how long the
+// A producer of the node that is examined: when it can begin, how long it runs, and how long the
 // transfer of its tensor takes.
 struct Neighbour {
   Nanoseconds begin, time, transfer;
@@ -63,13 +63,13 @@ class Bound {
     return least;
   }
 
-  // Returns the earliest time at which a node can begin. Its producers are in near_. In the pass
-  // from the end of the graph backwards, near_ holds the node's consumers instead, and time counts
+  // Returns the earliest time at which a node can begin. near_ holds the node's producers. In the
+  // pass from the end of the graph backwards, near_ holds its consumers instead, and time counts
   // backwards.
   Nanoseconds earliest() {
     std::sort(near_.begin(), near_.end(),
               [](const Neighbour& a, const Neighbour& b) { return a.elsewhere() > b.elsewhere(); });
-    // The bound counts at most this many producers on the node's own device.
+    // The bound tries at most this many producers on the node's own device.
     constexpr std::size_t kMostTogether = 32;
     Nanoseconds best = std::numeric_limits<Nanoseconds>::max(), together = 0;
     here_.clear();

@@ -1,4 +1,4 @@
-// Machines with equal or different links, and the costs of one graph on one machine.
+// Machines with equal or different links, and the costs of a graph on a machine.
 #include "partition/simulation/machine.h"
 
 #include <fmt/format.h>
@@ -82,8 +82,8 @@ bool Machine::limited() const {
                      [](const Device& device) { return device.memory_limit != kUnlimited; });
 }
 
-// Throws if the sum of all times and transfers is too large. No schedule is longer than this sum,
-// and the ranks in placement algorithms stay below four times as much.
+// Throws if the sum of all times and transfers is too large for 64 bits. No schedule is longer than
+// this sum, and the ranks in placement algorithms stay below four times the sum.
 void CostModel::check_sum() const {
   constexpr double kMost = 1e18;
   double slowness = 0, latency = 0, ns_per_byte = 0;
@@ -179,7 +179,7 @@ Nanoseconds least_time(const CostModel& cost, NodeIndex node) {
   return least;
 }
 
-// Returns the critical path if every node ran on its fastest device.
+// Returns the length of the critical path if every node runs on its fastest device.
 Nanoseconds shortest_critical_path(const CostModel& cost) {
   const TaskGraph& graph = cost.graph();
   std::vector<Nanoseconds> finish(graph.node_count(), 0);
@@ -192,16 +192,16 @@ Nanoseconds shortest_critical_path(const CostModel& cost) {
   return longest;
 }
 
-// Returns the total work divided by the sum of speeds, below which no makespan lies. Run times are
-// rounded to nanoseconds, so a node's work is the least product of speed and run time on any
-// device.
+// Returns the total work divided by the sum of speeds, which is a lower bound on the makespan. Run
+// times are rounded to nanoseconds. So the work of a node is the least product of speed and run
+// time over all devices.
 Nanoseconds balanced_work(const CostModel& cost) {
   if (!cost.graph().kinds().empty()) {
     Nanoseconds sum = 0;
     for (NodeIndex node = 0; node < cost.graph().node_count(); ++node) sum += least_time(cost, node);
     return (sum + cost.device_count() - 1) / cost.device_count();
   }
-  // Every different speed, with one device that has it.
+  // The distinct speeds, each with one device that has it.
   std::vector<std::pair<double, DeviceIndex>> speeds;
   double sum = 0, work = 0;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
@@ -217,7 +217,7 @@ Nanoseconds balanced_work(const CostModel& cost) {
       least = std::min(least, speed * static_cast<double>(cost.run_time(node, device)));
     work += least;
   }
-  constexpr double kRounding = 1e-9;  // keeps the bound below the exact value despite rounded sums
+  constexpr double kRounding = 1e-9;  // keeps the bound below its exact value in spite of rounding
   return static_cast<Nanoseconds>(std::ceil(work / sum * (1 - kRounding)));
 }
 

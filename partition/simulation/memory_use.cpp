@@ -1,4 +1,4 @@
-// Adds up allocations and releases in the order of time, device by device.
+// Adds up allocations and releases on each device in the order of time.
 #include "partition/simulation/memory_use.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// The order of events at the same time: free what ended, allocate what starts, then free the
-// outputs of nodes with no duration.
+// The order of events at the same time: outputs that are no longer needed are freed, outputs of
+// starting nodes are allocated, outputs of nodes with no duration are freed.
 enum Kind : std::int8_t { kFree, kAllocate, kFreeInstant };
 struct Change {
   Nanoseconds time;
@@ -27,8 +27,8 @@ class Sweep {
     changes_[device].push_back({from, kAllocate, bytes});
     changes_[device].push_back({until, until > from ? kFree : kFreeInstant, -bytes});
   }
-  // Fills the curve of held bytes over time, which starts with the resident bytes. Returns its
-  // peak.
+  // Fills the curve of the bytes in memory over time, which begins with the resident bytes. Returns
+  // the peak of the curve.
   Bytes run(DeviceIndex device, Bytes resident, std::vector<MemorySample>& curve) {
     std::vector<Change>& changes = changes_[device];
     std::sort(changes.begin(), changes.end());
@@ -52,8 +52,8 @@ class Sweep {
 void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_of, Simulation& result) {
   const std::size_t devices = result.use.size();
   Sweep sweep(devices);
-  std::vector<Nanoseconds> sent(result.finish);  // the end of each node, or the arrival of its last send
-  // A copy lives until its arrival and the end of its last consumer on that device.
+  std::vector<Nanoseconds> sent(result.finish);  // for each node, its end or the arrival of its last transfer
+  // A copy stays in memory until it has arrived and its last consumer on that device has ended.
   for (const Transfer& transfer : result.transfers) {
     sent[transfer.producer] = std::max(sent[transfer.producer], transfer.arrival);
     Nanoseconds until = transfer.arrival;

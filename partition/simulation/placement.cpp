@@ -1,4 +1,4 @@
-// Reads and writes placements as JSON, and checks that a placement fits its graph.
+// Reads and writes placements as JSON, and checks whether a placement is valid for its graph.
 #include "partition/simulation/placement.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ class PlacementReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    std::string line = what;  // the message stays one line, whatever names and keys contain
+    std::string line = what;  // keep the message on one line, whatever names and keys contain
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     throw std::runtime_error(fmt::format("{}: {}", where_, line));
@@ -76,8 +76,8 @@ NodeIndex PlacementReader::node_of_key(const std::string& key, const char* field
   return node_of(id, field);
 }
 
-// Throws if a name is not that of the node. Names are only for readers, but a wrong one shows that
-// the placement belongs to another graph.
+// Throws if a name differs from the node's name in the graph. Names are only for readers, but a
+// wrong one shows that the placement belongs to another graph.
 void PlacementReader::check_names(const Json& names) const {
   if (!names.is_object()) fail("field names is not an object");
   for (const auto& [key, value] : names.items()) {
@@ -104,7 +104,8 @@ void PlacementReader::read_order(const Json& order) {
 
 Placement PlacementReader::read(std::string_view text) {
   Json document;
-  // The keys that were read so far. Refuse repeated keys here, because nlohmann::json accepts them.
+  // The keys that were read so far. Repeated keys are refused here, because nlohmann::json accepts
+  // them.
   std::set<std::pair<int, std::string>> keys;
   std::string section;
   const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
@@ -183,7 +184,7 @@ std::string placement_json(const TaskGraph& graph, const Placement& placement) {
   bool first = true;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.name(node).empty()) continue;
-    // Leave out a name that is not UTF-8, because it would not be read back as it is.
+    // Leave out a name that is not valid UTF-8, because it would change when it is read back.
     const std::string name = Json(graph.name(node)).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (Json::parse(name).get<std::string>() != graph.name(node)) continue;
     fmt::format_to(at, "{}\"{}\": {}", std::exchange(first, false) ? ", \"names\": {" : ", ", graph.id(node),

@@ -12,19 +12,21 @@ namespace convoy::partition {
 struct Placement {
   DeviceIndex devices = 0;
   std::vector<DeviceIndex> device_of;  // device of each node
-  // Nodes of each device in order; empty: list scheduling decides.
+  // For each device, its nodes in the order in which they run. If empty, list scheduling chooses
+  // the order.
   std::vector<std::vector<NodeIndex>> order;
 };
 
-// The format is {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names": {"<id>":
-// "name"}}. The reader accepts files without "order" and "names". Names must be those of the graph.
+// Writes a placement as {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names":
+// {"<id>": "name"}}. The reader accepts files without "order" and "names". Names must equal those
+// of the graph.
 std::string placement_json(const TaskGraph& graph, const Placement& placement);
-// Throws std::runtime_error that names `where` and the field if the text is not a placement of this
-// graph.
+// Reads a placement. If the text is not a placement of this graph, throws a std::runtime_error that
+// names `where` and the field.
 Placement parse_placement_json(std::string_view text, const TaskGraph& graph, const std::string& where);
 
-// Throws std::runtime_error that names the first node that is not placed, breaks its pin or its
-// colocation group, is missing from the order, or is in it twice.
+// Throws a std::runtime_error that names the first node with an error: it is not placed, violates
+// its pin or its colocation group, is missing in the order, or occurs there twice.
 void check_placement(const TaskGraph& graph, const Placement& placement);
 
 }  // namespace convoy::partition

@@ -1,4 +1,4 @@
-// Writes the report page.
+// Writes the HTML report of a placement.
 #include "partition/simulation/placement_report.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class Page {
 
   static double mebibytes(Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-  // Draws the legend: what the bands of a device show, from the top.
+  // Draws the legend. It explains the bands of a device from top to bottom.
   void legend() {
     page_.put("<p>Each device, from the top: ");
     page_.legend_entry("#4878a8", "a node (colours only tell neighbours apart; its name on hover)");
@@ -67,8 +67,8 @@ class Page {
     return page_.end_timeline(height);
   }
 
-  // Draws the nodes of a device. Wide ones show their names; neighbours with no visible gap become
-  // one band.
+  // Draws the nodes of a device. Wide ones have their names. Nodes without a visible gap between
+  // them are joined to one band.
   void nodes(std::size_t device, double top) {
     constexpr std::array<const char*, 6> kColors = {"#4878a8", "#5f9e6e", "#b5651d",
                                                     "#8d6fb0", "#c0576a", "#5ba3a8"};

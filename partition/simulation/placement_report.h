@@ -1,5 +1,5 @@
-// A simulated schedule as a page: a table, and a timeline of every device with its transfers and
-// its memory.
+// Writes a simulated schedule as an HTML page. It has a table, and a timeline of every device with
+// its transfers and its memory.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The event loop of the simulator. memory_use.cpp computes the memory.
+// The event loop of the simulator. memory_use.cpp computes the memory over time.
 #include "partition/simulation/simulator.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ using TimedNode = std::pair<Nanoseconds, NodeIndex>;
 struct Later {
   bool operator()(const TimedNode& a, const TimedNode& b) const { return a > b; }
 };
-// The node of larger priority comes first, then the one of lower index.
+// Orders nodes by priority, largest first. Of equal nodes, the one with the lowest index comes
+// first.
 struct LessUrgent {
   bool operator()(const TimedNode& a, const TimedNode& b) const {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
@@ -59,8 +60,8 @@ class EventLoop {
   Simulation run();
 
  private:
-  // What the end of a producer reads of its consumer. The values are next to each other because on
-  // large graphs each read is a cache miss.
+  // The values of a node that are read when one of its producers ends. They are in one struct,
+  // because on large graphs each read is a cache miss.
   struct NodeState {
     Nanoseconds ready_at, priority, run_time;
     EdgeIndex waiting;  // number of producers that have not ended
@@ -69,7 +70,7 @@ class EventLoop {
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
-    // Nodes whose inputs were all sent, sorted by when the last input arrives.
+    // Nodes of which all inputs were sent, ordered by the arrival of their last input.
     ArrivalQueue arriving;
     ReadyQueue ready;
     std::size_t next = 0;  // index of the device's next node in the given order
@@ -92,17 +93,17 @@ class EventLoop {
   const bool keep_transfers_;
   const DeviceIndex devices_;
   std::vector<DeviceState> device_;
-  // One element per device: the end of its running node or, if it is idle, when its next known node
-  // becomes ready.
+  // For each device, the end of the node that runs on it. If the device is idle, the time at which
+  // the next known node is ready.
   std::vector<Nanoseconds> next_event_;
-  std::vector<char> dirty_;  // one element per device: whether it may be able to start a node
+  std::vector<char> dirty_;  // for each device, whether it may be able to start a node
   std::vector<NodeState> node_;
   std::vector<Nanoseconds> exposed_from_;
   NodeIndex last_started_ = kNone;
-  std::vector<Nanoseconds> arrival_;  // scratch of send(), one element per device
-  // Scratch of send(). One element per device to which it sends: the edge with the longest
-  // transfer, and the most bytes of any edge. These are different edges if the file gives transfer
-  // times.
+  std::vector<Nanoseconds> arrival_;  // used inside send(): one element per device
+  // Used inside send(). For each device to which the node sends: the edge with the longest
+  // transfer, and the most bytes of any edge. These can be different edges if the file gives
+  // transfer times.
   std::vector<EdgeIndex> slowest_;
   std::vector<Bytes> most_bytes_;
   std::vector<DeviceIndex> receivers_;
@@ -116,8 +117,8 @@ void EventLoop::release(NodeIndex node) {
   if (order_ == nullptr) device_[state.device].arriving.emplace(state.ready_at, node);
 }
 
-// Returns when the transfer arrives. Under contention, the links of both ends serve transfers in
-// the order of requests.
+// Returns the arrival of a transfer. Under contention, each device sends and receives its transfers
+// one by one, in the order of requests.
 Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to,
                                 Nanoseconds now) {
   Nanoseconds start = now;
@@ -130,7 +131,8 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from
   return arrival;
 }
 
-// Sends the node's output. Fills arrival_ for its own device and for every device with a consumer.
+// Sends the node's output to every device with a consumer. Fills arrival_ for these and for its own
+// device.
 void EventLoop::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
@@ -194,15 +196,15 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
   return kNone;
 }
 
-// Adds up the time in which the device waits for a transfer: it is idle although the last producer
-// of its next node has ended.
+// Adds up the time for which the device waits for a transfer. The device is idle then, although the
+// last producer of its next node has ended.
 void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
   const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
-// Prefetches what is soon read: the edges of the node that starts now, and the consumers of the
-// node that started before it. They are far apart in memory, so each read would be a cache miss.
+// Prefetches memory that will soon be read: the edges of the starting node, and the consumers of
+// the node that started before it. Without prefetching, each of these reads would be a cache miss.
 void EventLoop::fetch_ahead(NodeIndex node) {
   __builtin_prefetch(graph_.successors(node).data());
   __builtin_prefetch(cost_.transfer_times(node).data());
@@ -246,8 +248,8 @@ Simulation EventLoop::run() {
       if (std::exchange(dirty_[index], false)) try_start(index, now);
     now = *std::min_element(next_event_.begin(), next_event_.end());
     if (now == kNever) report_deadlock();
-    // End everything that ends now before anything starts, so that each choice sees all ready
-    // nodes.
+    // First end all nodes that end now. Thus each choice of the next node sees all nodes that are
+    // ready.
     for (DeviceIndex index = 0; index < devices_; ++index) {
       if (next_event_[index] != now) continue;
       dirty_[index] = true;

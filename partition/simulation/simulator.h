@@ -1,15 +1,16 @@
-// Simulates a placed task graph, event by event. It is the only judge of a placement and knows
-// nothing about how placements are made.
+// Simulates a placed task graph event by event. All placements are judged by this simulation, which
+// does not depend on the algorithm that made them.
 //
-// A device runs one node at a time, without interruption. A tensor that consumers on another device
-// need is sent to that device once, as soon as its producer ends, while both devices compute. Its
-// size is the largest of the edges to that device. A free device starts the next node of its order
-// once the inputs have arrived. Without an order it starts the ready node of the highest priority,
-// and never waits while a node is ready.
+// A device runs one node at a time without interruption. If consumers on another device need a
+// tensor, it is sent to that device once, as soon as its producer ends, while both devices compute.
+// The size of the transfer is the largest size of the edges to that device. A free device starts
+// the next node of its order once the inputs have arrived. Without an order, it starts the ready
+// node with the highest priority, and never waits while a node is ready.
 //
-// Memory: resident bytes are held all the time. A node's output is held from the node's start
-// until its end, its last local consumer's end and its last send's arrival. A copy on a consumer's
-// device is held from the send's start to its last consumer's end.
+// Resident bytes are in memory all the time. A node's output is in memory from the node's start
+// until three events have happened: the node's end, the end of its last consumer on the same
+// device, and the arrival of its last transfer. A copy on the device of a consumer is in memory
+// from the start of the transfer to the end of the last consumer there.
 #pragma once
 
 #include <span>
@@ -28,7 +29,7 @@ struct Transfer {
 
 struct MemorySample {
   Nanoseconds time = 0;
-  Bytes bytes = 0;  // bytes held from this time on
+  Bytes bytes = 0;  // bytes in memory from this time on
 };
 
 struct DeviceUse {
@@ -49,19 +50,20 @@ struct Simulation {
   Bytes cut_bytes = 0;                            // sum of the bytes of all transfers
 };
 
-enum class Detail { kTimes, kAll };  // kTimes: makespan, start, finish and order only
+enum class Detail { kTimes, kAll };  // kTimes computes only makespan, start, finish and order
 
-// Returns the bottom level of each node: the longest path from its start to the end of the graph.
-// The first function counts only node times; the second also the transfers of a placement.
+// Both return the bottom level of each node, which is the longest path from its start to the end of
+// the graph. The first one counts only node times; the second one also counts the transfers of a
+// placement.
 std::vector<Nanoseconds> bottom_levels(const CostModel& cost);
 std::vector<Nanoseconds> bottom_levels(const CostModel& cost, std::span<const DeviceIndex> device_of);
 
-// Follows the placement's order if it has one. Otherwise list scheduling orders nodes by bottom
-// level with the placement's transfers. If an order deadlocks, throws std::runtime_error that names
-// a node that never starts.
+// Runs the nodes in the placement's order. Without one, runs them by list scheduling, with bottom
+// levels that include the placement's transfers. If an order deadlocks, throws a std::runtime_error
+// that names a node that never starts.
 Simulation simulate(const CostModel& cost, const Placement& placement, Detail detail = Detail::kAll);
 
-// Simulates list scheduling with the given priorities (by node, larger first).
+// Simulates list scheduling with the given priority of each node. Larger values come first.
 Simulation simulate_list(const CostModel& cost, std::span<const DeviceIndex> device_of,
                          std::span<const Nanoseconds> priority, Detail detail = Detail::kTimes);
 

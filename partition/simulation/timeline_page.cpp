@@ -101,7 +101,7 @@ void TimelinePage::memory(double top, const std::vector<MemorySample>& curve, By
       static_cast<double>(std::max<Bytes>(1, limit == kUnlimited ? peak : std::max(limit, peak)));
   const auto y = [&](Bytes bytes) { return top + kMemoryLane * (1 - static_cast<double>(bytes) / full); };
   put("<path fill=\"#cfe0ee\" stroke=\"none\" d=\"M{:.1f} {:.1f}", kLeft, top + kMemoryLane);
-  // Draw the highest sample of each column of pixels.
+  // For each column of pixels, draw the highest sample.
   for (std::size_t i = 0; i < curve.size();) {
     const double column = x(curve[i].time);
     Bytes highest = curve[i].bytes;

@@ -1,4 +1,4 @@
-// An HTML page with a table and an SVG timeline. It needs no script and no other file. Bands too
+// An HTML page with a table and an SVG timeline, without scripts and in a single file. Bands too
 // narrow to be seen are drawn together, so that the page stays small.
 #pragma once
 
@@ -35,8 +35,8 @@ class TimelinePage {
   void lane(double top, const std::string& label);
   void band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end,
             const std::string& title);
-  // Draws a band without a title. A thin band is joined with the one before if both have the same
-  // place and colour and no visible gap between them. end_thin_bands() draws what was joined.
+  // Draws a band without a title. A thin band is joined with the previous one if both have the same
+  // position and colour and no visible gap between them. end_thin_bands() draws the joined bands.
   void thin_band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end);
   void end_thin_bands();
   bool can_be_named(Nanoseconds time) const;
