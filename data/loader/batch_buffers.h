@@ -17,8 +17,7 @@
 
 namespace convoy::data {
 
-// An array from a memory resource, aligned for all vector instructions and for page-locked
-// transfers.
+// An array from a memory resource, aligned for all vector instructions and for page-locking.
 class Buffer {
  public:
   Buffer(std::pmr::memory_resource& memory, std::size_t bytes);

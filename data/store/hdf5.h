@@ -10,8 +10,8 @@ namespace convoy::data::hdf5 {
 
 // Gives one thread exclusive access to HDF5, because the library may be built without
 // thread-safety. Hold a Session during every use of HDF5; Sessions may be nested. A Session also
-// turns off HDF5's printing of errors, and its clean-up at exit, which loops forever if a file
-// could not be closed.
+// turns off HDF5's printing of errors, and its clean-up at exit, which loops if a file could
+// not be closed.
 class Session {
  public:
   Session();

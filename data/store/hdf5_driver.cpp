@@ -75,7 +75,7 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
 }
 
 // The flags omit H5FD_FEAT_DATA_SIEVE. With it, HDF5 would read more bytes of contiguous data than
-// the caller requests, and place_of() could not tell the exact place.
+// the caller requests.
 herr_t query(const H5FD_t*, unsigned long* flags) {
   if (flags != nullptr) *flags = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;

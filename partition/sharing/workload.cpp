@@ -9,8 +9,7 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// The limits leave room for sums and for multiplication by the number of compute engines in 64
-// bits.
+// Times and bounds are multiplied by the number of compute engines and must still fit into 64 bits.
 constexpr double kMostTime = 9e15, kMostBytes = 9e18;
 
 void check(const Client& client, const Device& device, const std::string& where) {
