@@ -299,16 +299,34 @@ void Session::put_image(std::int64_t index, const std::uint8_t* pixels, std::int
 }
 
 std::vector<float> Session::read(const PersistentTensor& tensor, int member) const {
-  const Admission admitted = use_memory();
-  std::vector<float> values(static_cast<std::size_t>(tensor.desc.shape.elements()));
-  void* const address = memory_->of_member(tensor.address, member);
-  if (options_.backend != kernels::Backend::cuda) {
-    kernels::to_row_major(tensor.desc, address, values.data());
-    return values;
+  const PersistentTensor* const one = &tensor;
+  return std::move(read({&one, 1}, member).front());
+}
+
+std::vector<std::vector<float>> Session::read(std::span<const PersistentTensor* const> tensors,
+                                              int member) const {
+  const bool on_host = options_.backend != kernels::Backend::cuda;
+  std::vector<std::vector<float>> values;
+  std::vector<std::vector<std::byte>> copies;  // with the layouts of the device
+  for (const PersistentTensor* tensor : tensors) {
+    values.emplace_back(static_cast<std::size_t>(tensor->desc.shape.elements()));
+    copies.emplace_back(on_host ? 0 : tensor->desc.bytes());
   }
-  std::vector<std::byte> bytes(tensor.desc.bytes());
-  kernels::copy_out(options_.backend, bytes.data(), address, bytes.size());
-  kernels::to_row_major(tensor.desc, bytes.data(), values.data());
+  {
+    const Admission admitted = use_memory();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const void* const address = memory_->of_member(tensors[i]->address, member);
+      if (on_host)
+        kernels::to_row_major(tensors[i]->desc, address, values[i].data());
+      else
+        kernels::copy_out(options_.backend, copies[i].data(), address, copies[i].size(),
+                          kernels::After::nothing);
+    }
+  }
+  for (std::size_t i = 0; !on_host && i < tensors.size(); ++i) {
+    kernels::to_row_major(tensors[i]->desc, copies[i].data(), values[i].data());
+    copies[i] = {};
+  }
   return values;
 }
 
@@ -320,7 +338,7 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
     return kernels::from_row_major(tensor.desc, row_major.data(), address);
   std::vector<std::byte> bytes(tensor.desc.bytes());
   kernels::from_row_major(tensor.desc, row_major.data(), bytes.data());
-  kernels::copy_in(options_.backend, address, bytes.data(), bytes.size());
+  kernels::copy_in(options_.backend, address, bytes.data(), bytes.size(), kernels::After::nothing);
 }
 
 void Session::average_states() {
@@ -332,6 +350,7 @@ void Session::average_states() {
   for (const PersistentTensor& state : all) {
     groups_.replicas->all_reduce(state.address, state.desc.shape.elements(), kernels::DType::f32,
                                  comm::ReduceOp::sum, {}, state.name);
+    kernels::synchronize(options_.backend);
     std::vector<float> values = read(state);
     for (float& value : values) value /= static_cast<float>(groups_.replicas->size());
     write(state, values);
@@ -345,10 +364,10 @@ void Session::exchange_averages() {
   const auto exchange = [&](float* a, float* b, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
     std::vector<std::byte> of_a(bytes), of_b(bytes);
-    kernels::copy_out(options_.backend, of_a.data(), a, bytes);
-    kernels::copy_out(options_.backend, of_b.data(), b, bytes);
-    kernels::copy_in(options_.backend, a, of_b.data(), bytes);
-    kernels::copy_in(options_.backend, b, of_a.data(), bytes);
+    kernels::copy_out(options_.backend, of_a.data(), a, bytes, kernels::After::nothing);
+    kernels::copy_out(options_.backend, of_b.data(), b, bytes, kernels::After::nothing);
+    kernels::copy_in(options_.backend, a, of_b.data(), bytes, kernels::After::nothing);
+    kernels::copy_in(options_.backend, b, of_a.data(), bytes, kernels::After::nothing);
   };
   for (const int member : all_members_) {
     const auto own = [&](float* address) { return memory_->of_member(address, member); };

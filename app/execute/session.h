@@ -129,8 +129,11 @@ class Session {
   // keeps them there while the returned object lives. Hold this object while you read or write many
   // tensors: otherwise other sessions could move the memory to the host after each tensor.
   [[nodiscard]] Admission use_memory() const { return {options_.gate, DeviceGate::Use::memory}; }
-  // Copy a persistent tensor to or from row-major host memory. Require that no step is in flight.
+  // Copy persistent tensors to or from row-major host memory. Require that no step is in flight.
+  // read() of a list uses the device's memory only while it copies, not while it changes layouts.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
+  std::vector<std::vector<float>> read(std::span<const PersistentTensor* const> tensors,
+                                       int member = 0) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);
   // Replaces the running statistics by their mean over the replicas (RankGroups::replicas). Changes
   // nothing with synchronised batch norm, because all replicas then have the same statistics.

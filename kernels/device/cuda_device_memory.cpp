@@ -61,24 +61,29 @@ std::int64_t free_gpu_memory() {
   return static_cast<std::int64_t>(free);
 }
 
-void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
-  if (backend != Backend::cuda) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  synchronize(backend);
-  CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  // A copy from pageable memory may return before all of it has arrived, so wait.
-  synchronize(backend);
+namespace {
+
+// Copies on the calling thread's own stream, so that the wait ends when this copy has ended.
+void copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, After after) {
+  if (after == After::all_work) synchronize(Backend::cuda);
+  CONVOY_CUDA(cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread));
+  CONVOY_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {
-  if (backend != Backend::cuda) {
+}  // namespace
+
+void copy_in(Backend backend, void* to, const void* from, std::size_t bytes, After after) {
+  if (backend == Backend::cuda)
+    copy_and_wait(to, from, bytes, cudaMemcpyHostToDevice, after);
+  else
     std::memcpy(to, from, bytes);
-    return;
-  }
-  synchronize(backend);
-  CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+}
+
+void copy_out(Backend backend, void* to, const void* from, std::size_t bytes, After after) {
+  if (backend == Backend::cuda)
+    copy_and_wait(to, from, bytes, cudaMemcpyDeviceToHost, after);
+  else
+    std::memcpy(to, from, bytes);
 }
 
 void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes) {

@@ -32,10 +32,12 @@ void release_gpu_memory(std::byte* data) noexcept;
 // Returns how many bytes of the current GPU's memory are free.
 std::int64_t free_gpu_memory();
 
-// Copy between host memory and a backend's memory. On CUDA both functions wait for all earlier work
-// and return when the copy is done, so use them for set-up and results, not in steps.
-void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);
-void copy_out(Backend backend, void* to, const void* from, std::size_t bytes);
+// Copy between host memory and a backend's memory, and return when the copy is done. So use them for
+// set-up and results, not in steps. On CUDA a copy waits for all earlier work of the device, or with
+// After::nothing for no work: then the caller must know that no work in progress uses these bytes.
+enum class After : std::uint8_t { all_work, nothing };
+void copy_in(Backend backend, void* to, const void* from, std::size_t bytes, After after = After::all_work);
+void copy_out(Backend backend, void* to, const void* from, std::size_t bytes, After after = After::all_work);
 // Repeats the first `block` bytes until `bytes` are filled. On CUDA, waits as copy_in() does.
 void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes);
 // Copies within a backend's memory, or between that memory and memory of Arena::for_copies(). The

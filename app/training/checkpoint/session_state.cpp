@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -79,24 +80,24 @@ void SessionState::find_owners() {
 }
 
 // Collects the tensors on the first stage and returns them in the network's order. Every other
-// stage only sends the tensors that it holds.
+// stage sends the tensors that it holds.
 std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& tensors) const {
+  std::vector<const PersistentTensor*> own;
+  for (const OwnedTensor& tensor : tensors)
+    if (const PersistentTensor* found = find(session_, tensor.name)) own.push_back(found);
+  std::vector<std::vector<float>> values = session_.read(own, member_);
   std::vector<SavedTensor> gathered;
-  const Admission admitted = session_.use_memory();
+  auto next = values.begin();
   for (const OwnedTensor& tensor : tensors) {
-    const PersistentTensor* own = find(session_, tensor.name);
+    const bool is_own = next != values.end() && own[next - values.begin()]->name == tensor.name;
     const std::int64_t count = tensor.shape.elements();
     if (!on_first_stage()) {
-      if (own == nullptr) continue;
-      const std::vector<float> values = session_.read(*own, member_);
-      host_->send(values.data(), count, kernels::DType::f32, 0, {}, tensor.name);
+      if (is_own) host_->send((next++)->data(), count, kernels::DType::f32, 0, {}, tensor.name);
       continue;
     }
-    SavedTensor& saved = gathered.emplace_back();
-    saved.name = tensor.name;
-    saved.shape = tensor.shape;
-    if (own != nullptr) {
-      saved.values = session_.read(*own, member_);
+    SavedTensor& saved = gathered.emplace_back(SavedTensor{{tensor.name, tensor.shape}, {}});
+    if (is_own) {
+      saved.values = std::move(*next++);
     } else {
       saved.values.resize(count);
       host_->receive(saved.values.data(), count, kernels::DType::f32, tensor.stage, {}, tensor.name);
@@ -106,15 +107,19 @@ std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& te
 }
 
 void SessionState::capture(CheckpointState& state) const {
-  std::vector<SavedTensor> parameters = gather(parameters_);
-  std::vector<SavedTensor> statistics = gather(statistics_);
-  std::vector<SavedTensor> optimizer = gather(optimizer_);
-  std::vector<SavedTensor> averages = gather(averages_);
+  const auto lists = {std::pair(&parameters_, &state.parameters),
+                      {&statistics_, &state.statistics},
+                      {&optimizer_, &state.optimizer},
+                      {&averages_, &state.averages}};
+  std::vector<OwnedTensor> all;
+  for (const auto& [owned, saved] : lists) all.insert(all.end(), owned->begin(), owned->end());
+  std::vector<SavedTensor> gathered = gather(all);
   if (!on_first_stage()) return;
-  state.parameters = std::move(parameters);
-  state.statistics = std::move(statistics);
-  state.optimizer = std::move(optimizer);
-  state.averages = std::move(averages);
+  auto next = std::make_move_iterator(gathered.begin());
+  for (const auto& [owned, saved] : lists) {
+    saved->assign(next, next + std::ssize(*owned));
+    next += std::ssize(*owned);
+  }
 }
 
 std::string SessionState::parameters_sha256() const {
