@@ -33,7 +33,7 @@ for place in proc sys dev; do
   mounted+=("$place")
 done
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
-# Copy the files that git tracks, with changes that are not committed yet.
+# Copy the files that git tracks as they are now, with changes that are not committed.
 mkdir "$folder/convoy"
 (cd "$source" && git ls-files -z | xargs -0 tar -cf - --ignore-failed-read) | tar -xf - -C "$folder/convoy"
 

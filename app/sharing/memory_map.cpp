@@ -47,8 +47,8 @@ class Placing {
     forget(job);
     if (!place(job, {kState, kScratch}, kAnyCost)) throw DoesNotFit(jobs_[job], capacity_);
   }
-  // Places all these jobs over each other, in the memory of the largest one. This memory is free if
-  // possible. Otherwise it overlaps jobs that stay.
+  // Places all these jobs in one range of memory, which is as large as the largest of them needs.
+  // Takes a free range if there is one. Otherwise the range overlaps jobs that were placed before.
   void stack(const std::vector<std::size_t>& jobs) {
     const auto bytes = [&](std::size_t job) {
       return aligned(jobs_[job].need.bytes[kState]) + aligned(jobs_[job].need.bytes[kScratch]);

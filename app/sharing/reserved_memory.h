@@ -52,13 +52,13 @@ class ReservedMemory {
   // Returns whether `other` uses bytes that belong to the state of `job`.
   bool overwrites(int other, int job) const;
   bool states_overlap(int a, int b) const;
-  bool any_state_waits() const;  // whether any job uses the place of another job's state
+  bool any_state_waits() const;  // whether any job's memory overlaps another job's state
   std::int64_t bytes() const;    // reserved bytes of the device, for all jobs
 
  private:
   struct Job {
     MappedJob map;
-    std::byte* base = nullptr;  // the address from which the offsets in `map` count
+    std::byte* base = nullptr;  // the offsets in `map` are relative to this address
     std::size_t arena = 0;
     bool starts_with_others = false, asked = false, ended = false;
     kernels::Arena host_state;

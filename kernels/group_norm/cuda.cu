@@ -11,9 +11,9 @@ struct Groups {
   int samples, channels, groups;
   std::int64_t pixels;
   float epsilon;
-  // For divisions by the number of packs in a pixel, of pixels in a sample, and of channels in a
-  // group.
-  Divider packs, sample, of_group;
+  Divider packs;     // divides by the number of packs (of V channels each) in a pixel
+  Divider sample;    // divides by the number of pixels in a sample
+  Divider of_group;  // divides by the number of channels in a group
 
   __host__ __device__ int all() const { return samples * groups; }
   __device__ double count() const {
@@ -48,7 +48,8 @@ struct Powers {
   }
 };
 
-// A Source of column_sums() (cuda_column_sums.cuh) that adds up dy xhat and dy.
+// A Source of column_sums() (cuda_column_sums.cuh) that adds up dy * xhat and dy,
+// where xhat is the normalised x.
 template <typename T, int V>
 struct Gradients {
   static constexpr int kWidth = V, kSums = 2;

@@ -14,7 +14,9 @@ struct PipelineStage {
   NodeIndex first = 0, last = 0;  // positions in the topological order, inclusive
   DeviceIndex replicas = 1;       // number of devices, which process micro-batches in turn
   Nanoseconds work = 0;           // time of one micro-batch on one device
-  Nanoseconds exchange = 0;       // time per micro-batch to exchange the weight gradients of replicas
+  // Time per micro-batch to exchange weight gradients. The replicas exchange them once for every
+  // `replicas` micro-batches.
+  Nanoseconds exchange = 0;
   // Time per micro-batch to move its activations to this stage, and their gradients back.
   Nanoseconds receive = 0;
   // Bytes on one device: weights, and the outputs of all micro-batches that are in the pipeline at

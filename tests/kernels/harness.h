@@ -107,7 +107,7 @@ std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);
 double dot(const std::vector<double>& a, const std::vector<double>& b);
-// Returns batch norm's sums over the first `valid` samples of a tensor, f64 [2, C].
+// Returns f64 [2, C]: for each channel, the sums of x and of x^2 over the first `valid` samples.
 Tensor batch_norm_sums(const Tensor& x, std::int64_t valid);
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance = 2e-3);

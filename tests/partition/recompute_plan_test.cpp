@@ -107,10 +107,14 @@ double exhaustive(const Chain& chain, std::int64_t limit) {
   return -1;
 }
 
-// Adds up the plans for several chains, at every memory limit at which a schedule exists.
+// Compares the planner with exhaustive search, on several chains. Each chain is planned for every
+// memory limit from its peak down to the smallest for which a schedule exists.
 struct Compared {
-  double planned = 0, best = 0;            // ms of repeated operations: planned, and least possible
-  int plans = 0, optimal = 0, missed = 0;  // limits with a plan, with the best plan, without a plan
+  double planned = 0;  // ms of repeated operations, summed over all plans
+  double best = 0;     // the least sum that is possible
+  int plans = 0;       // limits for which the planner found a plan
+  int optimal = 0;     // those plans that repeat no more than necessary
+  int missed = 0;      // limits for which the planner found no plan, although a schedule exists
 
   void add(const Chain& chain, std::uint64_t seed) {
     const RecomputePlanner planner(chain.model);

@@ -161,8 +161,8 @@ class TileStore {
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // Nothing uses this buffer any more, because thread 0 has waited before the last barrier
-        // until TMA had read it.
+        // This buffer is free: before the last barrier all threads had finished with it, and thread 0
+        // had waited until TMA had read it.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -207,7 +207,7 @@ class TileStore {
   // it has staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    // The number of 16-byte words of each row that a warp has staged.
+    // The number of 16-byte words that each warp has staged in every row.
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;

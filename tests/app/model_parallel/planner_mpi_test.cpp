@@ -1,9 +1,8 @@
-// Tests the choices of the planner, which divides a step into stages (one per rank) or keeps it on
-// one rank, and the measured links between stages. The planner
-//   - must not choose stages that are slower, or hardly faster, than one rank that can hold the
-//     step;
-//   - must not choose one rank if that is slower or too small;
-//   - must not plan more memory for one rank than the undivided step needs.
+// Tests the planner, and the measurement of the links between ranks. The planner either divides a
+// step into stages, one per rank, or leaves the whole step on one rank. It
+//   - must leave the step on one rank if it fits there, and stages would be slower or hardly faster;
+//   - must choose stages if the step does not fit on one rank, or is clearly slower there;
+//   - must not plan more memory for any rank than the whole step needs on one rank.
 #include <gtest/gtest.h>
 
 #include "app/model_parallel/planner.h"

@@ -44,7 +44,8 @@ class SimulateTraining : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }
-  // Writes a profile of a CPU in fp32, with the operations and times of an estimate.
+  // Writes a profile of a training of lenet on a CPU, whose times are estimated and not measured.
+  // Returns the file's path.
   std::string profile() const {
     const Cluster cluster = Cluster::read(path("t.json"));
     const Network network = make_network("lenet", {16, 3, 32, 32}, 10);

@@ -1,8 +1,8 @@
 // Simulates a device on which all work runs as late as possible: a copy or a kernel runs only when
 // other work that is ordered after it runs, or when a thread waits for it. If an order is missing,
-// work finds memory without its data, or overwrites data that other work needs. If several works
-// must run before another, they run in the order in which they were named, or in the reverse order
-// if `backwards` is set.
+// work finds memory without its data, or overwrites data that other work needs. If a piece of work
+// depends on several others, these run in the order of Work::after, or in the reverse order if
+// `backwards` is set.
 #pragma once
 
 #include <algorithm>

@@ -65,7 +65,7 @@ class PlayedJob {
   const std::uint64_t* parameters(int layer) const { return state_ + layer * kWords; }
   const std::uint64_t* momentum() const { return state_ + kLayers * kWords; }
 
-  // Runs one piece. The sum over the layers goes through the scratch memory from piece to piece.
+  // Runs one piece. The scratch memory carries a sum over the layers from each piece to the next.
   static void run(std::uint64_t* state, std::uint64_t* scratch, int piece) {
     if (piece == 0) std::fill_n(scratch, kScratchPages * kWords, 0);
     if (piece < kLayers) {

@@ -105,7 +105,8 @@ TEST(FuseNormGradients, LeavesWhatOthersRead) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// A convolution that already applies the derivative of a ReLU must not compute the sums as well.
+// No kernel for convolutions both applies the derivative of a ReLU and computes the sums of a batch
+// norm's gradient. So the pass must leave the node that computes these sums.
 TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   for (Node& node : graph.nodes)
