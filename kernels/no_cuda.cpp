@@ -22,8 +22,8 @@ GpuInfo use_gpu(int) { throw_no_backend(Backend::cuda); }
 std::byte* reserve_gpu_memory(std::size_t) { throw_no_backend(Backend::cuda); }
 void release_gpu_memory(std::byte*) noexcept {}
 std::int64_t free_gpu_memory() { throw_no_backend(Backend::cuda); }
-void copy_in(Backend, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-void copy_out(Backend, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void copy_in(Backend, void* to, const void* from, std::size_t bytes, After) { std::memcpy(to, from, bytes); }
+void copy_out(Backend, void* to, const void* from, std::size_t bytes, After) { std::memcpy(to, from, bytes); }
 void repeat(Backend, void* data, std::size_t block, std::size_t bytes) {
   auto* to = static_cast<std::byte*>(data);
   for (std::size_t done = block; done < bytes; done *= 2)
