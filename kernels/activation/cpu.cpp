@@ -76,11 +76,15 @@ Kernel activation_backward(const ActivationProblem& problem, KernelRequest& requ
     require_shape("activation_backward", "an input", input, request.outputs[0].shape);
   return activation::with_kind(problem.kind, [&](auto kind) {
     return host_kernel(
-        [problem, count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
+        [problem, dx = request.outputs[0],
+         count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
           parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
             backward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.in(1) + begin,
                                                   operands.out(0) + begin, end - begin);
           });
+          // A negative derivative at 0 turns the zeros of the padding into -0.
+          if (activation::derivative_of<decltype(kind)::value>(problem, 0.0f) < 0)
+            clear_channel_padding(dx, operands.out(0));
         },
         {{0, 0}, {1, 0}});
   });

@@ -408,8 +408,8 @@ TEST_F(ImportedModel, ArithmeticWithANumberIsAffine) {
     maker = ModelMaker({2, 3, 8, 8});
     maker.number("k", 4);
     maker.node(op, number_first ? std::vector<std::string>{"k", "x"} : std::vector<std::string>{"x", "k"},
-               "y");
-    maker.classify("y", 3);
+               "z");
+    maker.classify("z", 3);
     const auto function = std::get<Activation>(maker.network().layers()[1].op).function;
     EXPECT_EQ(function.kind, kernels::ActivationKind::affine);
     return std::pair(function.slope, function.offset);
@@ -425,9 +425,9 @@ TEST_F(ImportedModel, ArithmeticWithANumberIsAffine) {
 
 TEST_F(ImportedModel, RefusesConstantsThatAreNoWeights) {
   const auto expect_refused = [&](const char* op, std::vector<std::string> inputs, const std::string& error) {
-    maker.node(op, std::move(inputs), "y");
-    maker.classify("y", 3);
-    expect_error_with(std::string("node the_y (") + op + "): " + error);
+    maker.node(op, std::move(inputs), "z");
+    maker.classify("z", 3);
+    expect_error_with(std::string("node the_z (") + op + "): " + error);
     maker = ModelMaker({2, 3, 8, 8});
   };
   expect_refused("Sub", {"x", maker.weight("means", {3, 1, 1})},
