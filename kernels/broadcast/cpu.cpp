@@ -1,4 +1,5 @@
-// Multiplies images by repeated factors, or adds repeated terms, on row_major and blocked tensors,
+// Multiplies an image by a smaller tensor, or adds it. Repeats the smaller tensor over samples and
+// pixels. Works on row_major and blocked tensors,
 // one plane at a time.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/planes.h"

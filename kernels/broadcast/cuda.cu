@@ -1,4 +1,5 @@
-// Multiplies images by repeated factors, or adds repeated terms, on the device.
+// Multiplies an image by a smaller tensor, or adds it. Repeats the smaller tensor over samples and
+// pixels. Works on the device.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"

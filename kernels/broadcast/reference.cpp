@@ -1,4 +1,5 @@
-// Multiplies images by repeated factors, or adds repeated terms, in plain loops.
+// Multiplies an image by a smaller tensor, or adds it. Repeats the smaller tensor over samples and
+// pixels. Works in plain loops.
 #include <vector>
 
 #include "kernels/broadcast/broadcast.h"
