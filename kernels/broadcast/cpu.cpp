@@ -1,6 +1,5 @@
 // Multiplies an image by a smaller tensor, or adds it. Repeats the smaller tensor over samples and
-// pixels. Works on row_major and blocked tensors,
-// one plane at a time.
+// pixels. Works on row_major and blocked tensors, one plane at a time.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/planes.h"
 
