@@ -17,8 +17,8 @@ namespace convoy::app {
 struct LaneChoice {
   enum class Source : std::uint8_t {
     model,  // predicted from estimated times
-    // The operations were timed, the times of all schedules were predicted from that, and the
-    // schedules with the best predictions were timed, too.
+    // The operations were timed, and the times of several schedules were predicted from that. The
+    // schedules with the best predictions were timed, too, if there was time for that.
     measured,
     cached  // an earlier run's measured choice
   };
