@@ -16,9 +16,11 @@ namespace convoy::app {
 
 struct LaneChoice {
   enum class Source : std::uint8_t {
-    model,     // predicted from estimated times
-    measured,  // schedules were predicted from measured times, and the best of them timed
-    cached     // an earlier run's measured choice
+    model,  // predicted from estimated times
+    // The operations were timed, and the times of several schedules were predicted from that. The
+    // schedules with the best predictions were timed, too, if there was time for that.
+    measured,
+    cached  // an earlier run's measured choice
   };
   Source source = Source::model;
   LaneOrder lanes;

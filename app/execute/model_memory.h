@@ -92,7 +92,7 @@ class ModelMemory {
   // may.
   MemoryRange state() const;
   // The fields of StepMetrics: four sums over the samples, then the number of ranks that want to
-  // stop. The ranks sum these values at the end of a step.
+  // stop. The ranks sum these values in every step.
   double* metrics() const { return reinterpret_cast<double*>(base(Region::metrics)); }
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }

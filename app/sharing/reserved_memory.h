@@ -40,8 +40,8 @@ class ReservedMemory {
   std::exception_ptr failure(int job) const { return at(job).failure; }
   std::span<std::byte> part(int job, MemoryPart part) const;
   std::span<std::byte> state(int job) const { return part(job, MemoryPart::state); }
-  // Returns the host memory for a job's state. It is null unless another job uses the state's place
-  // on the device.
+  // Returns the host memory for a job's state. It is null until another job gets memory in the
+  // state's place on the device. Then it remains until this job ends.
   std::byte* host_state(int job) const { return at(job).host_state.data(); }
 
   int jobs() const { return static_cast<int>(jobs_.size()); }

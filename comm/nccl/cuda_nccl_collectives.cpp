@@ -109,8 +109,8 @@ class NcclCollectives : public Collectives {
                                          ranks().world_ranks());
   }
 
-  // Returns an all-reduce by copy engines, or null if the data are too small or not in shared
-  // memory.
+  // Returns an all-reduce that the GPUs' copy engines carry out. Returns null if the data are too
+  // small, or do not lie in memory that the ranks share.
   std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     if (bytes < kLeastCopiedBytes) return nullptr;

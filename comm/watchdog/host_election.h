@@ -1,4 +1,5 @@
-// Elects one process of a host. Only this process prints a message that all of them have.
+// Elects one of the processes of a host. If all of them have to print the same message, only the
+// elected process prints it.
 #pragma once
 
 #include <string_view>

@@ -94,7 +94,7 @@ class BatchFiller {
   std::vector<std::uint8_t> cut_;
 };
 
-// Returns one filler per thread.
+// Returns `options.threads` fillers, one for each thread of the loader.
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);
 

@@ -12,8 +12,8 @@ constexpr std::int64_t kLanes = 16;
 
 #define CONVOY_INLINE inline __attribute__((always_inline))
 
-// Converts bytes in memory order. `scale` and `shift` have `period` values each, a multiple of
-// kLanes. Byte i uses value i modulo `period`.
+// Converts each byte to byte * scale + shift, in memory order. `scale` and `shift` have `period`
+// values each. Byte i uses value i modulo `period`, which is a multiple of kLanes.
 CONVOY_INLINE void convert_bytes(const std::uint8_t* from, std::int64_t count, std::int64_t period,
                                  const float* scale, const float* shift, float* to) {
   std::int64_t begin = 0;

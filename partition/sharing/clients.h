@@ -72,8 +72,8 @@ struct ClientFile {
 //   {"clients": [{"name", "copy_us", "kernels": [us, …], "idle_us": [us, …]?, "copy_back_us"?,
 //   "bytes"?, "arrival_us"?}, …], "memory_bytes"?}
 // Fields with ? are optional. Times may be fractions and are stored in whole nanoseconds. Throws a
-// std::runtime_error of one line that names `where`, the client and the field for these errors: an
-// unknown, missing or repeated field, a time that is negative or not a number, and a name that is
+// std::runtime_error of one line that begins with `where` and says what is wrong: text that is not
+// JSON, an unknown, missing or repeated field, a value of a wrong type or range, or a name that is
 // empty or used twice.
 ClientFile parse_clients(std::string_view text, const std::string& where);
 

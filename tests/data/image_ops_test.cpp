@@ -1,5 +1,5 @@
 // Compares image operations with the results of torchvision and Pillow on the same pictures
-// (make_image_ops.py), and tests how operations are drawn.
+// (make_image_ops.py), and tests the random choice of operations.
 #include "kernels/device/image_ops.h"
 
 #include <gtest/gtest.h>

@@ -26,7 +26,7 @@ Network make_network(const NetworkRequest& request);
 std::int64_t default_size(const std::string& name);
 
 // Returns the width in the name of a wide ResNet, for example 10 for "wrn28_10", and 0 for other
-// networks. Throws UsageError for incomplete names such as "wrn28".
+// networks. Throws UsageError for names of impossible ones, such as "wrn28" or "wrn27_10".
 std::int64_t width_of(const std::string& name);
 // Returns the name of the same network with another width: "wrn28_2" for "wrn28_10" and 2. Throws
 // UsageError if the network has no width, or if `width` is not possible.

@@ -1,5 +1,5 @@
-// Tests the output shape of every layer type. A layer with a wrong shape must be refused, and the
-// message must name the network and the layer.
+// Tests the output shapes of the basic layers, such as convolutions, pools and sums. A layer with
+// wrong inputs or settings must be refused, and the message must name the network and the layer.
 #include "app/model/network.h"
 
 #include <gtest/gtest.h>
