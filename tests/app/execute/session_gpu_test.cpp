@@ -35,6 +35,21 @@ Network wide() {
   return net;
 }
 
+// Returns a network that adds a convolution to the convolution's own input. So one tensor is both the
+// gradient that backward_data reads and the gradient that it adds to its result.
+Network skips() {
+  Network net("skips", {8, 16, 9, 9});
+  LayerId last = net.add("relu0", Relu{}, net.add("bn0", BatchNorm{}, net.input()));
+  for (const char* name : {"1", "2"}) {
+    const std::string part = name;
+    const LayerId conv = net.add("conv" + part, Conv2d::square(16, 3, 1, 1), last);
+    const LayerId sum = net.add("add" + part, Add{}, std::vector{last, conv});
+    last = net.add("relu" + part, Relu{}, net.add("bn" + part, BatchNorm{}, sum));
+  }
+  net.add("fc", Linear{5}, last);
+  return net;
+}
+
 class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
@@ -110,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
                          testing::Values(NamedNetwork{"every_op", every_op},
                                          NamedNetwork{"residual", residual},
                                          NamedNetwork{"rectifying", rectifying}, NamedNetwork{"wide", wide},
-                                         NamedNetwork{"grouped", grouped}),
+                                         NamedNetwork{"grouped", grouped}, NamedNetwork{"skips", skips}),
                          [](const auto& network) { return std::string(network.param.name); });
 
 TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
