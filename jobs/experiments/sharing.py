@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs mixes of trainings on one device in three ways and compares their times.
 
-    jobs/experiments/sharing.py CONVOY OUT [--backend cuda] [--mix small,...] [--scale 1]
+    jobs/experiments/sharing.py CONVOY OUT [--backend cuda] [--mix small,...] [--scale 1] [--plot FILE.svg]
 
 Ways: one after the other (`convoy train`), as processes at the same time, and `convoy share`.
 A training's time runs from its manifest.json, which is written before the first step, to its
@@ -114,6 +114,24 @@ class Runs:
                 "memory": report["memory_bytes"], "swapped": sum(job["swapped_bytes"] for job in report["jobs"])}
 
 
+def plot(rows, path):
+    """Draws a bar for the seconds of every row, and a mark at the predicted seconds."""
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(figsize=(7, 0.6 + 0.3 * len(rows)), layout="constrained")
+    labels = [f"{mix}: {way}" for mix, way, _, _ in rows]
+    axes.barh(labels, [seconds for _, _, seconds, _ in rows], color="#5b8db8", label="measured")
+    marks = [(seconds * predicted, label) for (_, _, seconds, predicted), label in zip(rows, labels) if predicted]
+    if marks:
+        axes.scatter(*zip(*marks), marker="|", s=160, linewidths=2.5, color="#d1495b", zorder=3,
+                     label="predicted after the first second")
+    axes.invert_yaxis()
+    axes.set_xlabel("seconds from the first step of the first job to the results of the last")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncol=2, frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("convoy")
@@ -124,18 +142,21 @@ def main():
     parser.add_argument("--scale", type=float, default=1, help="multiplies the numbers of steps")
     parser.add_argument("--limit", type=float, default=2, help="memory of the last rows: that of all jobs by this")
     parser.add_argument("--ways", default="processes,auto,turns,limited,on-demand")
+    parser.add_argument("--plot", help="an SVG file of the table's seconds; needs matplotlib")
     arguments = parser.parse_args()
-    runs = Runs(arguments)
+    runs, rows = Runs(arguments), []
     print("| mix | way | seconds | of one by one | predicted / measured | gain measured first | memory GiB | swapped GiB | bits |")
     print("|---|---|---|---|---|---|---|---|---|")
     for mix in arguments.mix.split(","):
         jobs = [(name, flags, max(3, round(steps * arguments.scale))) for name, flags, steps in MIXES[mix]]
         serial, shas = runs.alone(mix, jobs)
+        rows.append((mix, "one by one", serial, None))
         print(f"| {mix} | one by one | {serial:.2f} | 1.000 | | | | | |", flush=True)
         memory = 0
         for way in arguments.ways.split(","):
             if way == "processes":
                 together = runs.processes(mix, jobs)
+                rows.append((mix, "processes", together, None))
                 print(f"| {mix} | processes | {together:.2f} | {together / serial:.3f} | | | | | |", flush=True)
                 continue
             limit = ["--memory-limit", str(int(memory / arguments.limit))]
@@ -147,9 +168,12 @@ def main():
             if result is None:
                 continue
             memory = result["memory"] if way == "auto" else memory
+            rows.append((mix, f"share, {way}", result["seconds"], result["predicted"]))
             print(f"| {mix} | share, {way} | {result['seconds']:.2f} | {result['seconds'] / serial:.3f} | "
                   f"{result['predicted']:.3f} | {result['gain']:.2f} | {result['memory'] / 2**30:.2f} | "
                   f"{result['swapped'] / 2**30:.2f} | {'same' if result['same'] else 'DIFFERENT'} |", flush=True)
+    if arguments.plot:
+        plot(rows, arguments.plot)
 
 
 if __name__ == "__main__":

@@ -74,8 +74,11 @@ else
 fi
 
 echo "== sharing.py"
-check "runs" timeout 120 "$root/jobs/experiments/sharing.py" "$CONVOY" "$folder/sharing" --backend cpu --mix tiny --scale 0.1 --ways auto \
-  --threads 1 >"$folder/sharing.md"
+python=/usr/bin/python3 plot=(--plot "$folder/sharing.svg")
+$python -c 'import matplotlib' 2>/dev/null || plot=()
+check "runs" timeout 120 $python "$root/jobs/experiments/sharing.py" "$CONVOY" "$folder/sharing" --backend cpu --mix tiny --scale 0.1 --ways auto \
+  --threads 1 "${plot[@]}" >"$folder/sharing.md"
+[ ${#plot[@]} -eq 0 ] || check "a plot is written" test -s "$folder/sharing.svg"
 check "the jobs have the bits of their runs alone" grep -q '^| tiny | share, auto | .*| same |$' "$folder/sharing.md"
 
 echo "== loader_pressure.sh"
