@@ -90,7 +90,8 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Returns a launch that adds for about `ms` milliseconds, in at most 200 additions.
+  // Returns a launch that repeats addition_, at most 200 times, so that it takes about `ms`
+  // milliseconds.
   kernels::Launch lasting(double ms) const {
     constexpr double kMost = 200;
     return [this, times = static_cast<int>(std::min(ms / ms_, kMost))](kernels::Stream stream) {
