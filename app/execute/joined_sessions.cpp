@@ -51,8 +51,8 @@ void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
 }
 
 // Makes every session finish its oldest step in flight. The sessions start their steps together, so
-// these oldest steps were started together. This also holds for a session that starts no more steps:
-// it only has fewer steps in flight. A session without a step in flight gives its members
+// these oldest steps were started together. This also holds for a session that starts no more
+// steps, which only has fewer steps in flight. A session without a step in flight gives its members
 // empty metrics.
 std::span<const StepMetrics> JoinedSessions::finish_members() {
   for (const Joined& joined : sessions_) {

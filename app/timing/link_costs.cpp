@@ -119,8 +119,8 @@ double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* b
                            : ranks.prepare_send(buffer, kSmall, comm::DType::u8, peer, "link probe");
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    // This is the order of a step: the message has just been written, and the receive starts before
-    // the send.
+    // Do as in a step: the sender has just written the message, and the receiver starts to receive
+    // before the sender starts to send.
     if (sends)
       std::fill_n(buffer, bytes, static_cast<std::byte>(round));
     else
