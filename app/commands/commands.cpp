@@ -78,7 +78,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return exit.status;
   } catch (const std::bad_alloc&) {
     return failed("out of memory", 1);
-    // The fmt library also throws this type if it cannot write to standard output.
+    // The fmt library, too, throws std::system_error if it cannot write to standard output.
   } catch (const std::system_error& error) {
     return std::ferror(stdout) != 0 ? failed_output(error.code().value()) : failed(error.what(), 1);
   } catch (const std::exception& error) {

@@ -21,7 +21,7 @@ namespace {
 
 struct InfoOptions {
   std::string model;
-  std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // 0 if not given
+  std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // size, channels, classes: 0 if not given
   std::int64_t host_memory = 0;
   bool build = false, json = false, memory = false;
   kernels::Backend backend = kernels::Backend::cpu;

@@ -37,8 +37,9 @@ std::int64_t LargestWithin::value(std::int64_t number) {
   return known_[number] = found;
 }
 
-// Returns a number whose value is expected to be a little below the limit. Extrapolates from `low`,
-// whose value is known, and the next smaller known number.
+// Guesses the largest number (for example a batch size) whose value (for example the bytes of
+// memory) is within the limit. Extrapolates from two numbers with known values: `low` and the next
+// smaller one. Aims a little below the limit.
 std::int64_t LargestWithin::guess(std::int64_t limit, std::int64_t low) const {
   const auto power = [&](std::int64_t of) { return std::pow(static_cast<double>(of), numbers_.power); };
   const auto last = known_.find(low);
@@ -66,7 +67,8 @@ std::int64_t LargestWithin::nearest_possible(std::int64_t number, std::int64_t l
 
 LargestWithin::Found LargestWithin::find(std::int64_t limit, std::int64_t first) {
   const std::int64_t step = numbers_.step;
-  // The value of `low` is within the limit, and the value of `high` is not.
+  // `low` is a number whose value is within the limit. `high` is a larger number whose value
+  // exceeds the limit.
   std::int64_t low = 0, high = numbers_.most / step * step + step;
   for (const auto& [number, bytes] : known_)
     if (bytes <= limit) low = number;
@@ -77,8 +79,8 @@ LargestWithin::Found LargestWithin::find(std::int64_t limit, std::int64_t first)
     next = nearest_possible(std::clamp(next, low + step, high - step), low, high);
     if (next == 0) break;
     (value(next) <= limit ? low : high) = next;
-    // Try at most four times the largest number that fits, because a guess farther away would be
-    // wild.
+    // Try at most four times the largest number that fits, because a larger guess would be too
+    // inaccurate.
     next = low == 0 ? (low + high) / 2 / step * step : std::min(guess(limit, low), 4 * low);
     if (next <= low) next = low + std::max(step, low / 50 / step * step);
   }

@@ -167,9 +167,10 @@ class Slicer {
     return is_divided(step_.graph, whole, id) ? slice.first * sample_bytes(id) : 0;
   }
 
-  // Returns the kernel of a slice. Slices of the same size share a kernel. Kernel::in_place lists
-  // pairs of operands that may share a buffer. Only pairs whose tensors are both split into one
-  // tensor per slice stay in the list.
+  // Returns the kernel of a slice. Slices of the same size share a kernel. Only for a gradient of
+  // weights, the first slice has a kernel of its own, because the later slices add to its result.
+  // Kernel::in_place lists pairs of operands that may share a buffer. Only pairs whose tensors are
+  // both split into one tensor per slice stay in the list.
   kernels::Kernel kernel_of(std::size_t number, const Node& node, const BatchSlice& slice) {
     const bool continues = slice.first > 0 && node.is<Conv2dBackwardWeights>();
     const auto key = std::tuple(number, slice.samples, continues);

@@ -14,9 +14,10 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
-// The arena is the memory of all buffers. If freed buffers are not reused at once (the reuse delay
-// of compile_graph()), even a small arena may grow by this many bytes.
+// The arena is the memory of all buffers. A reuse delay (see compile_graph()) makes it larger. The
+// delay may add this many bytes, or 1/32 of the arena if that is more.
 constexpr std::int64_t kLittle = 128 << 20;
+// In an arena above this many bytes, the reuse delay is at most kReuseDelay.
 constexpr std::int64_t kSmallArena = 512 << 20;
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }

@@ -68,9 +68,10 @@ CompiledSteps compile_steps(const Network& network, const StepOptions& options, 
 // Returns the bytes of the activations that forward writes and backward reads.
 std::int64_t kept_bytes(const CompiledGraph& step);
 
-// Return the reuse delay of whole steps and of the stages of a partitioned step: how many nodes must
-// pass before a freed buffer is used again (compiled_graph.h). A delay makes the memory of a step
-// larger. So it is 0 for stages under a memory limit, which the planner fills up to the limit.
+// reuse_delay_of() returns the reuse delay of a whole step, and stage_reuse_delay() that of a stage
+// of a partitioned step. The reuse delay is the number of nodes that must pass before a freed
+// buffer is used again (compiled_graph.h). A delay makes the memory of a step larger. So it is 0
+// for stages under a memory limit, which the planner fills up to the limit.
 int reuse_delay_of(const StepOptions& options);
 int stage_reuse_delay(const StepOptions& options);
 

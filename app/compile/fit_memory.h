@@ -51,8 +51,9 @@ class MemoryFitter {
     int neediest = -1;  // the node during which the step needs the most memory
   };
 
-  // `steps` and `options` must outlive the fitter. `scratch` returns the bytes of scratch memory
-  // for sums of gradients, as the argument `shared_scratch` of MemoryPlan does.
+  // `steps` and `options` must outlive the fitter. `scratch` takes the bytes of the gradients. It
+  // returns the bytes of scratch memory that the ranks of a host need to sum these gradients, as
+  // the argument `shared_scratch` of MemoryPlan does.
   MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
                std::function<std::size_t(std::size_t)> scratch, const std::vector<double>& node_ms,
                const partition::HostLink& link = {});

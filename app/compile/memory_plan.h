@@ -42,8 +42,8 @@ enum class Region : std::uint8_t {
   mix,
   metrics,
   activations,
-  // The gradients come near the end, because ranks of one host may keep them in shared memory. The
-  // arena then ends before this region.
+  // The gradients come near the end, because the ranks of a host may keep them in memory that they
+  // share, outside the arena. The arena then ends before this region.
   gradients,
   all_reduce,  // scratch memory for summing shared gradients
   count
@@ -65,7 +65,7 @@ class MemoryPlan {
 
   MemoryPlan() = default;
   // `shared_scratch` returns the scratch bytes that the ranks of a host need to sum gradients of
-  // `bytes` bytes in shared memory. If it is empty, the plan has no region for such scratch.
+  // `bytes` bytes in memory that they share. If it is empty, the plan has no region for scratch.
   MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
              const std::function<std::size_t(std::size_t bytes)>& shared_scratch);
 

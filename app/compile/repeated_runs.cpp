@@ -184,9 +184,9 @@ partition::StepModel step_model(const CompiledGraph& step, const std::vector<dou
                                      ? static_cast<std::int64_t>(step.descs[id].bytes())
                                      : 0);
   model.copyable = copyable_tensors(step);
-  // The slices of one tensor are a family: they are kept for backward or dropped all together. Each
-  // slice has the tensor as its partner. A gradient has a partner, too, but no gradient is kept, so
-  // its family has no effect.
+  // The planner keeps either all tensors of a family for backward or none of them. The slices of a
+  // tensor form a family, whose number is the id of their partner, the whole tensor. A gradient has
+  // a partner, too, but its family has no effect, because no gradient is kept for backward.
   for (std::size_t id = 0; id < step.descs.size(); ++id) {
     const TensorId partner = step.graph.tensors[id].partner;
     model.family.push_back(partner >= 0 ? partner : static_cast<int>(id));

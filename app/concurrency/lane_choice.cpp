@@ -18,8 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kExpectedEventMs = 1.5e-3;
-// If only estimated times are known, another schedule replaces the fixed lanes only if it promises
-// at least this gain (0.03 is 3 % less time).
+// If only estimated times are known, another schedule replaces that of fixed_lanes() only if it
+// promises at least this gain (0.03 is 3 % less time).
 constexpr double kModelsGain = 0.03;
 constexpr double kRounding = 1e-6;
 constexpr std::size_t kMostPairs = 48;
@@ -194,7 +194,7 @@ Candidate best_of_tries(const StepLoad& load, const SideBySide& side_by_side,
   return best;
 }
 
-// Times both candidates in turns. Returns `best` if it is faster by more than the noise of
+// Times both candidates alternately. Returns `best` if it is faster by more than the noise of
 // measurements, else `fixed`.
 Candidate steadily_faster(const Candidate& fixed, Candidate best, StepTimer& timer,
                           Clock::time_point deadline) {

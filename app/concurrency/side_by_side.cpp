@@ -6,7 +6,7 @@
 namespace convoy::app {
 namespace {
 
-// The largest slowdown that a measured pair may have. A larger measurement counts as this one.
+// The largest slowdown that a measured pair may have. A larger measurement counts as this value.
 constexpr double kMostSlowdown = 3;
 
 }  // namespace

@@ -68,7 +68,8 @@ StepLoad make_step_load(const Program& program, const std::vector<double>& ms, c
     op.likeness = numbers.emplace(likeness, static_cast<int>(numbers.size())).first->second;
     if (takes_no_time(instruction)) {
       if (last_ordered >= 0) add_wait(load.waits[i], last_ordered);
-      // The instruction may block its lane, so it must not start earlier than in the program.
+      // An instruction that communicates may block its lane. So it must not start before the
+      // instruction that precedes it in the program has ended.
       if (instruction.communicates && i > 0) add_wait(load.waits[i], static_cast<int>(i) - 1);
       last_ordered = static_cast<int>(i);
       continue;

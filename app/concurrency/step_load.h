@@ -31,8 +31,8 @@ struct StepLoad {
   std::vector<OpLoad> ops;  // one for each instruction
   // For each instruction: the instructions that must end before it starts, ascending. There are two
   // rules in addition to those of lane_plan.h. Communication keeps the program's order, because it
-  // must be the same on all ranks. An instruction that may block its lane starts no earlier than in
-  // the program.
+  // must be the same on all ranks. An instruction that communicates may block its lane, so it also
+  // waits for the instruction that precedes it in the program.
   std::vector<std::vector<int>> waits;
 
   double serial_ms() const;  // the sum of the times of all instructions that compute

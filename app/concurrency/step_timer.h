@@ -26,14 +26,15 @@ class StepTimer {
   // the sum is about the time of a step in one lane.
   virtual std::vector<double> op_ms() = 0;
   // Returns how many milliseconds later an instruction starts if it waits for another lane.
-  // Measures with the instruction `shortest`: it should be short, so that the delay is a large part
-  // of its time.
+  // Measures with the instruction `shortest`. It should be a short instruction, so that the delay
+  // is a large fraction of the measured time.
   virtual double event_ms(int shortest) = 0;
   // Times pairs of instructions. The two instructions of a pair must not depend on each other.
   virtual std::vector<PairTime> pairs(std::span<const std::pair<int, int>> pairs) = 0;
-  // Returns for each schedule the milliseconds of a step. Every round times all schedules, and the
-  // median over the rounds counts. The first two schedules get at least three rounds. Nothing else
-  // begins after the deadline. A schedule that was never timed gets infinity.
+  // Returns for each schedule the milliseconds of a step. First captures one CUDA graph per
+  // schedule. After the deadline it captures only the first two schedules, and the others get
+  // infinity. Then every round times all captured schedules, and the median over the rounds counts.
+  // There are at least three rounds. After the deadline no further round begins.
   virtual std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline deadline) = 0;
 };
 

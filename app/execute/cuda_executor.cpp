@@ -158,8 +158,9 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  // Indices in the lists that fetched() and published() return.
+  // Indices in the list that fetched() returns.
   static constexpr int kTransformsField = 3, kMixField = 4;
+  // Indices in the list that published() returns.
   static constexpr int kWaitsField = 1, kProbabilitiesField = 2;
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 

@@ -36,7 +36,7 @@ class HostExecutor final : public Executor {
   }
   void retire(int member) override { retired_.at(static_cast<std::size_t>(member)) = true; }
 
-  // Does nothing: steps of the calling thread follow each other anyway.
+  // Does nothing, because all steps run in the calling thread, one after the other.
   void start_after(Executor*) override {}
 
   void start(const Program& program, bool stop_requested) override {

@@ -50,9 +50,10 @@ void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
     if (joined.takes_part) start(*joined.session);
 }
 
-// Every session finishes its oldest step, if it has one in flight. A session that starts no more
-// steps has fewer in flight than the others, but its oldest step is also the oldest of all
-// sessions. A session without a step in flight gives its members empty metrics.
+// Makes every session finish its oldest step in flight. The sessions start their steps together, so
+// these oldest steps were started together. This also holds for a session that starts no more
+// steps, which only has fewer steps in flight. A session without a step in flight gives its members
+// empty metrics.
 std::span<const StepMetrics> JoinedSessions::finish_members() {
   for (const Joined& joined : sessions_) {
     const auto own = std::span(metrics_).subspan(static_cast<std::size_t>(joined.first));

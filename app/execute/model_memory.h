@@ -1,5 +1,5 @@
-// Reserves the memory of one rank's run, divided into the regions of compile/memory_plan.h. If the
-// ranks of one host sum their gradients in shared memory, the gradients are outside the arena. A
+// Reserves the memory of one rank's run, divided into the regions of compile/memory_plan.h. The
+// gradients are outside the arena if the ranks of a host sum them in memory that the ranks share. A
 // session may have several members (trainings that run together). All addresses are those of member
 // 0, and of_member() converts them to the addresses of another member.
 #pragma once

@@ -85,7 +85,7 @@ class Session {
   // Stores `count` images on the device, from number `index` on. `pixels` are as in the data set.
   void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);
 
-  // Start one step on the loaded batch. A training step updates the parameters. Every rank gets the
+  // Starts a training step on the loaded batch, which updates the parameters. Every rank gets the
   // same metrics. A device works asynchronously: up to steps_ahead() + 1 steps may be started
   // before finish_step() is called.
   void start_train_step(bool stop_requested = false) { start(programs_.train, stop_requested); }
@@ -154,7 +154,8 @@ class Session {
   void arrange_training_part(LaneOrder lanes) { programs_.train_part.arrange(std::move(lanes)); }
   // Returns the largest number of lanes for computing that a program of this session may have.
   int lanes() const;
-  // Starts a train step with a copy of one of this session's programs, whose lanes may be changed.
+  // Starts a training step that runs `program`. It must be a copy of one of this session's training
+  // programs. Only its lanes may differ.
   void start_copy(const Program& program) { start(program, false); }
 
   // Fills the memory with the control values of a full batch and with numbers to compute with, so

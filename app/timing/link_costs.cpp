@@ -90,7 +90,8 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Returns a launch that adds for about `ms` milliseconds, in at most 200 additions.
+  // Returns a launch that repeats addition_, at most 200 times, so that it takes about `ms`
+  // milliseconds.
   kernels::Launch lasting(double ms) const {
     constexpr double kMost = 200;
     return [this, times = static_cast<int>(std::min(ms / ms_, kMost))](kernels::Stream stream) {
@@ -118,8 +119,8 @@ double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* b
                            : ranks.prepare_send(buffer, kSmall, comm::DType::u8, peer, "link probe");
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    // This is the order of a step: the message has just been written, and the receive starts before
-    // the send.
+    // Do as in a step: the sender has just written the message, and the receiver starts to receive
+    // before the sender starts to send.
     if (sends)
       std::fill_n(buffer, bytes, static_cast<std::byte>(round));
     else

@@ -13,8 +13,9 @@ double TimedSteps::mean() const {
 }
 
 void fill_batch(Session& session, std::int64_t classes, int ranks) {
-  // Drawing is slow, so this many random numbers are drawn and then repeated. The count is a prime,
-  // so that rows and channels of the images do not repeat with it.
+  // Making random numbers is slow, so only this many are made and then repeated. The count is a
+  // prime and so no multiple of the size of a row or of a channel. Otherwise whole rows or channels
+  // of the images could be equal.
   constexpr std::size_t kDrawn = 1'048'573;
   std::vector<float> images(static_cast<std::size_t>(session.images().desc.shape.elements()));
   for (std::size_t i = 0; i < images.size(); ++i)

@@ -135,7 +135,7 @@ class Bench {
                                              way == Way::own ? "Convoy" : meter_->library()));
     const int times = times_for(meter_->microseconds(movement, bytes, Way::library, 3));
     std::vector<double> own, library;
-    // Measure Convoy's and the library's calls in turns, so that other load affects both alike.
+    // Measure Convoy's and the library's calls alternately, so that other load affects both alike.
     for (int sample = 0; sample < kSamples; ++sample) {
       own.push_back(meter_->microseconds(movement, bytes, Way::own, times));
       library.push_back(meter_->microseconds(movement, bytes, Way::library, times));

@@ -112,8 +112,9 @@ class ConcurrencyBench {
     rows_.push_back({std::move(name), std::move(note), std::move(program)});
   }
 
-  // Adds the row of the fastest of many random list schedules (concurrency/schedule.h). They differ
-  // in the seed, the number of lanes and the caution (ListOptions).
+  // Times many random list schedules (concurrency/schedule.h) and adds a row for the fastest one.
+  // The schedules differ in their ListOptions: the seed, the number of lanes, and the caution. The
+  // caution is a factor on the predicted slowdown of operations that run at the same time.
   void add_best_of_tries(const Program& plain) {
     using Clock = std::chrono::steady_clock;
     const SideBySide side_by_side(load_.ops);
@@ -152,8 +153,10 @@ class ConcurrencyBench {
     return run(options_.steps) / static_cast<double>(options_.steps);
   }
 
-  // Adds the row of GLP4NN's streams. Call this after all other rows are timed: once a dozen
-  // streams have run kernels, graphs that are captured later run slower.
+  // Times the step in the way of GLP4NN, which computes every convolution sample by sample on
+  // several streams (concurrency/sample_streams.h), and adds a row for it. Call this after all
+  // other rows are timed: once a dozen streams have run kernels, graphs that are captured later run
+  // slower.
   void run_sample_streams() {
     const std::unique_ptr<SampleStreams> samples = make_sample_streams(session_, *steps_.train, load_);
     Row row{"GLP4NN's streams",

@@ -64,8 +64,9 @@ Task make_task(const Flags& flags, std::uint64_t number) {
   return task;
 }
 
-// Decodes a region with no more calls of libjpeg-turbo than necessary. Unlike ImageDecoder, it
-// reads no margin for exact pixels at the border and copies nothing.
+// Decodes a region with no more calls of libjpeg-turbo than necessary, for comparison with
+// ImageDecoder. ImageDecoder also decodes a margin around the region, so that pixels at the border
+// of the region are exact, and then copies the region. This class does neither.
 class BareDecoder {
  public:
   BareDecoder() {

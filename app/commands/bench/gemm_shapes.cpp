@@ -35,8 +35,8 @@ std::vector<GemmShape> listed_gemm_shapes() {
 
 std::vector<GemmShape> gradient_gemm_shapes() {
   struct Layer {
-    // Output pixels of all images of the batch, input channels, output channels, pixels of a
-    // filter.
+    // The number of output pixels in the whole batch (`pixels`), of input channels (`in`), of
+    // output channels (`out`), and of pixels in a filter (`filter`).
     std::int64_t pixels, in, out, filter;
   };
   constexpr std::int64_t k56 = 256 * 56 * 56, k28 = k56 / 4, k14 = k28 / 4, k7 = k14 / 4;
