@@ -57,9 +57,11 @@ class Cluster {
   // Returns the microseconds of an in-place all-reduce over the first `ranks` devices. Nodes are
   // filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
-  // Returns the microseconds of an all-reduce of gradients, which ranks of one node may sum in
-  // shared memory. If this number of ranks was not measured, scales the time of the nearest
-  // measured number by the ratio of the two all_reduce_us().
+  // Returns the microseconds of an all-reduce of gradients. Ranks of one node may sum gradients in
+  // shared memory, so such sums are measured separately. Without measurements, or if the ranks are
+  // on several nodes, returns all_reduce_us(). If this number of ranks was not measured, takes the
+  // time of the next larger measured number, else of the largest. This time is scaled by the ratio
+  // of all_reduce_us() of the two numbers.
   double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }

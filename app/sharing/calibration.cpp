@@ -22,8 +22,8 @@ constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
 // Jobs run side by side only if this makes them faster by at least this factor. Smaller gains may
 // be due to variation of the measurements.
 constexpr double kLeastGain = 1.02;
-// Numbers in the checkpoint that is timed: enough that most of the time goes into fresh memory pages
-// and the file, as with a network's checkpoint.
+// The number of floats in the checkpoint that is timed. It is so large that, as with a network's
+// checkpoint, most of the time goes into fresh memory pages and into writing the file.
 constexpr std::size_t kSavedFloats = std::size_t{16} << 20;
 
 }  // namespace

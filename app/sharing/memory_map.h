@@ -17,8 +17,8 @@ namespace convoy::app {
 struct MappedJob {
   std::string name;
   MemoryNeed need;
-  // Whether the job shares memory only with other such jobs. Jobs that share memory cannot run at
-  // the same time, so a job that stays never has to wait for a training.
+  // Set for services. A job with `stays` shares no memory with a job without it. Jobs that share
+  // memory cannot run at the same time, so a service never has to wait for a training.
   bool stays = false;
   // The offset of each part in the device's memory, in bytes. It is fixed if `placed` is set; else
   // place_jobs() sets it.

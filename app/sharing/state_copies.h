@@ -67,7 +67,7 @@ class StateCopies {
     // step has used so far (`step`).
     std::vector<MemoryRange> order, step;
     std::deque<Mark> flight;
-    // The mark of each other job for which this job's stream already waits.
+    // followed[other] is the mark `last` of job `other` for which this job's stream already waits.
     std::vector<Mark> followed;
     std::int64_t copied_bytes = 0;
   };
