@@ -46,10 +46,10 @@ class Cluster {
   // lines:
   //   - "operation" is "all-reduce" or "gradients"; with "ranks", "bytes" and "microseconds"
   //   - "operation" is "overlap"; with "ranks", "bytes", "operation_microseconds" and "overlap"
-  // Rows with the same operation, ranks and bytes are averaged. For a measured number of ranks,
-  // later predictions interpolate between the measured sizes. For other numbers of ranks, two links
-  // are fitted: the link within a node to all all-reduces within a node, and the link between nodes
-  // to all that span nodes.
+  // Rows of the same kind with equal numbers are averaged. For a number of ranks that was measured,
+  // all_reduce_us() interpolates between the measured sizes. For other numbers of ranks it uses the
+  // model. The model's link within a node is fitted to the all-reduces within one node. Its link
+  // between nodes is fitted to the all-reduces over several nodes.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
