@@ -65,7 +65,8 @@ double makespan_ms(std::span<const GroupOfJobs> groups, double computing) {
   std::ranges::sort(ends, {}, &End::at);
   if (ends.empty()) return 0;
   // A job that saves a checkpoint delays the end of all jobs only while no other job runs. So add
-  // the time of only those checkpoints that the last job saves after all other jobs.
+  // the time of only those checkpoints that the last job saves after the others have done their
+  // steps.
   End& last = ends.back();
   const double before = ends.size() > 1 ? ends[ends.size() - 2].at : 0;
   if (last.at > 0) last.at += last.job->pauses * (1 - before / last.at);
