@@ -20,6 +20,7 @@ bool is_drop_path(const Layer& layer) {
 }
 
 // Returns the depth of every layer: the number of layers on the longest path from the input to it.
+// Layers of stochastic depth do not count.
 std::vector<int> depths_of(const Network& network) {
   std::vector<int> depths;
   for (const Layer& layer : network.layers()) {
@@ -31,8 +32,8 @@ std::vector<int> depths_of(const Network& network) {
   return depths;
 }
 
-// Returns the index of the term that is the residual branch, or nothing if the layer is no residual
-// sum.
+// Returns which of the layer's two inputs is the residual branch (0 or 1), or nothing if the layer
+// is no residual sum.
 std::optional<std::size_t> branch_of(const Network& network, const Layer& layer,
                                      const std::vector<int>& depths) {
   if (!std::holds_alternative<Add>(layer.op) || layer.inputs.size() != 2) return std::nullopt;

@@ -10,7 +10,7 @@
 namespace convoy::app {
 namespace {
 
-// Makes a normally distributed number from two random words (Box and Muller 1958).
+// Makes a normally distributed number from two random 32-bit integers (Box and Muller 1958).
 double normal_from(std::uint32_t a, std::uint32_t b) {
   const double radius = std::sqrt(-2.0 * std::log((a + 1.0) * 0x1p-32));
   return radius * std::cos(2.0 * std::numbers::pi * b * 0x1p-32);

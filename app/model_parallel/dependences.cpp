@@ -39,8 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // The node that reads mixed images must be on the device that mixes them. In an evaluation step
-    // nothing is mixed, and this node reads the images, which are on that device.
+    // MixForward runs on the device that has the images. The node that reads the mixed images must
+    // be on the same device, because in an evaluation step this node reads the images themselves.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }
@@ -86,8 +86,8 @@ class DependenceFinder {
   // The nodes that read each tensor after its last writer, by TensorId.
   std::vector<std::vector<int>> readers_;
   std::vector<int> leader_;
-  // Maps each lasting_name() to the first node that uses this memory. All later users join the
-  // group of this node.
+  // Maps the lasting_name() of a tensor to the first node that uses the tensor. All later users of
+  // the tensor join the group of this node.
   std::map<std::string, int> holder_;
 };
 

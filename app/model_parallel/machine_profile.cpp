@@ -15,8 +15,8 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
   MachineProfile profile;
   profile.links = measure_links(*groups.stages, backend, groups.stages->size());
   if (groups.replicas->size() > 1) {
-    // A GPU sums gradients over the replicas while backward computes, so only the fixed cost
-    // counts.
+    // A GPU sums gradients over the replicas during the backward pass, so only the fixed cost of an
+    // all-reduce counts, and the cost per byte stays 0.
     if (backend == kernels::Backend::cuda) {
       profile.reduce_ms = measure_small_sum(*groups.replicas);
     } else {

@@ -151,7 +151,8 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
-  // The limits are multiplied by this factor, which grows while the partitioner finds no placement.
+  // If the partitioner finds no placement, this factor grows, and the limit of every stage becomes
+  // `limit` times the factor.
   double most = 1;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const partition::PartitionResult result = partition_tasks(tasks, limits);

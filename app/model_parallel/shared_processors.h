@@ -12,8 +12,8 @@ namespace convoy::app {
 struct SharedProcessors {
   // The group of each stage. Stages of a group run on the same cores.
   std::vector<int> group_of;
-  // How many stages of each group the cores of the group can run at full speed. The number is below
-  // 1 if other replicas use the same cores.
+  // How many stages of each group the cores of the group can run at full speed. The number can be
+  // below 1 if other replicas use the same cores.
   std::vector<double> processors;
   // The index of the memory that each stage uses. Stages on one host use the same memory.
   std::vector<int> memory_of;

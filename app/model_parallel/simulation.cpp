@@ -84,8 +84,8 @@ class ProgramLoop {
     return of.taken;
   }
 
-  // Starts the stage's work for receiving a tensor that has arrived. Returns false if no tensor
-  // has.
+  // Starts the stage's work for receiving a tensor that has arrived. Returns false if there is no
+  // such tensor.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;

@@ -92,8 +92,9 @@ struct Sample {
   double us, link_us, steps, bytes;
 };
 
-// Fits link_us = α steps + β bytes by least squares of the relative error. α is the latency, and 1
-// / β is the bandwidth. Does not change the link if the samples do not determine both.
+// Fits link_us = α steps + β bytes by least squares of the relative error. The latency of the link
+// becomes α, and its bandwidth becomes 1 / β. Does not change the link if the samples do not
+// determine both.
 void fit_link(const std::vector<Sample>& samples, Link& link) {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const Sample& sample : samples) {

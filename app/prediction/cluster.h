@@ -46,10 +46,10 @@ class Cluster {
   // lines:
   //   - "operation" is "all-reduce" or "gradients"; with "ranks", "bytes" and "microseconds"
   //   - "operation" is "overlap"; with "ranks", "bytes", "operation_microseconds" and "overlap"
-  // Rows with the same operation, ranks and bytes are averaged. For a measured number of ranks,
-  // later predictions interpolate between the measured sizes. For other numbers of ranks, two links
-  // are fitted: the link within a node to all all-reduces within a node, and the link between nodes
-  // to all that span nodes.
+  // Rows of the same kind with equal numbers are averaged. For a number of ranks that was measured,
+  // all_reduce_us() interpolates between the measured sizes. For other numbers of ranks it uses the
+  // model. The model's link within a node is fitted to the all-reduces within one node. Its link
+  // between nodes is fitted to the all-reduces over several nodes.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
@@ -57,9 +57,11 @@ class Cluster {
   // Returns the microseconds of an in-place all-reduce over the first `ranks` devices. Nodes are
   // filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
-  // Returns the microseconds of an all-reduce of gradients, which ranks of one node may sum in
-  // shared memory. If this number of ranks was not measured, scales the time of the nearest
-  // measured number by the ratio of the two all_reduce_us().
+  // Returns the microseconds of an all-reduce of gradients. Ranks of one node may sum gradients in
+  // shared memory, so such sums are measured separately. Without measurements, or if the ranks are
+  // on several nodes, returns all_reduce_us(). If this number of ranks was not measured, takes the
+  // time of the next larger measured number, else of the largest. This time is scaled by the ratio
+  // of all_reduce_us() of the two numbers.
   double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }

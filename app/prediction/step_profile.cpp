@@ -202,7 +202,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
       std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
     fuse_norm_gradients(graph);  // the profiled session ran this pass, too
   std::vector<comm::ParameterSegment> segments;
-  // The operation that finishes each segment.
+  // For each segment, the index of the operation in the profile that computes its gradient.
   std::vector<std::size_t> ready;
   std::int64_t offset = 0;
   for (const int index : graph.parameters_by_gradient()) {

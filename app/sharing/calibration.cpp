@@ -22,8 +22,8 @@ constexpr auto kLeastTime = 150ms, kMostTime = 5000ms;
 // Jobs run side by side only if this makes them faster by at least this factor. Smaller gains may
 // be due to variation of the measurements.
 constexpr double kLeastGain = 1.02;
-// Numbers in the checkpoint that is timed: enough that most of the time goes into fresh memory pages
-// and the file, as with a network's checkpoint.
+// The number of floats in the checkpoint that is timed. It is so large that, as with a network's
+// checkpoint, most of the time goes into fresh memory pages and into writing the file.
 constexpr std::size_t kSavedFloats = std::size_t{16} << 20;
 
 }  // namespace
@@ -58,7 +58,7 @@ std::map<int, double> Calibrator::measure(const std::vector<int>& set, std::chro
   std::map<int, std::int64_t> before;
   for (const int job : set) before[job] = now(job).steps;
   // Waits until every job of the set has ended or has finished `steps` more steps than in `since`,
-  // but at least for the time `least`.
+  // but at least for the time `least`. Gives up after kMostTime + least_time.
   const auto wait = [&](const std::map<int, std::int64_t>& since, std::int64_t steps, auto least) {
     const Clock::time_point start = Clock::now();
     const auto done = [&](int job) { return now(job).steps >= since.at(job) + steps || ended(job); };
@@ -151,8 +151,8 @@ double Calibrator::share_that_computes(const std::vector<CalibratedJob>& jobs, c
     all.push_back(job.number);
     most_ms += static_cast<double>(device_.steps_of_turn(job.number)) * result.alone_ms.at(job.number);
   }
-  // Measure for at least two rounds of turns, so that one turn of every job lies inside the
-  // measured time.
+  // Measure for at least two rounds of turns, or for 10 s if that is less. Within two rounds, one
+  // whole turn of every job lies inside the measured time.
   const auto least = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(2 * most_ms, 10e3)));
   double share = 0;
   for (const auto& [job, rate] : measure(all, std::max<std::chrono::milliseconds>(least, kLeastTime)))

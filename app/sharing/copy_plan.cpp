@@ -15,7 +15,8 @@ std::vector<CopyGroup> plan_copies(const MemoryRange& state, std::span<const Mem
                                    std::int64_t least_bytes) {
   std::vector<CopyGroup> groups;
   RangeSet planned;
-  std::int64_t bytes = least_bytes;  // the size of the last group
+  // The size of the last group. If it is at least `least_bytes`, the next range begins a new group.
+  std::int64_t bytes = least_bytes;
   const auto append = [&](const MemoryRange& range) {
     const std::int64_t first = std::max<std::int64_t>(range.first() - state.first(), 0) / kGrain * kGrain;
     const std::int64_t end =
@@ -31,7 +32,7 @@ std::vector<CopyGroup> plan_copies(const MemoryRange& state, std::span<const Mem
     }
   };
   for (const MemoryRange& range : first_used) append(range);
-  bytes = least_bytes;  // the step does not use the rest, so the rest gets groups of its own
+  bytes = least_bytes;  // begin a new group for the bytes that the step does not use
   append(state);
   return groups;
 }

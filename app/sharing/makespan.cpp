@@ -8,7 +8,9 @@ namespace {
 
 struct RunningGroup {
   const GroupOfJobs* group;
-  double length = 0, done = 0;  // milliseconds that the group runs, and has run, by itself
+  // Both are times that the group needs if it runs by itself, in milliseconds. `length` is for all
+  // its steps, and `done` is for the steps done so far.
+  double length = 0, done = 0;
   bool ended() const { return done >= length; }
 };
 
@@ -63,7 +65,8 @@ double makespan_ms(std::span<const GroupOfJobs> groups, double computing) {
   std::ranges::sort(ends, {}, &End::at);
   if (ends.empty()) return 0;
   // A job that saves a checkpoint delays the end of all jobs only while no other job runs. So add
-  // that part of the last job's checkpoints.
+  // the time of only those checkpoints that the last job saves after the others have done their
+  // steps.
   End& last = ends.back();
   const double before = ends.size() > 1 ? ends[ends.size() - 2].at : 0;
   if (last.at > 0) last.at += last.job->pauses * (1 - before / last.at);

@@ -184,7 +184,7 @@ void place_all(std::int64_t capacity, std::span<MappedJob> jobs, bool stay_apart
   for (const std::size_t job : fresh)
     if (jobs[job].stays) staying.push_back(job);
   std::erase_if(fresh, [&](std::size_t job) { return jobs[job].stays; });
-  // Place jobs that stay before the others.
+  // Place services (MappedJob::stays) before the other jobs.
   if (!stay_apart) placing.stack(staying);
   for (const std::size_t job : staying)
     if (stay_apart && !(placing.place_free(job, kState) && placing.place_free(job, kScratch)))

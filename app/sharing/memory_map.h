@@ -17,8 +17,8 @@ namespace convoy::app {
 struct MappedJob {
   std::string name;
   MemoryNeed need;
-  // Whether the job shares memory only with other such jobs. Jobs that share memory cannot run at
-  // the same time, so a job that stays never has to wait for a training.
+  // Set for services. They share memory only with each other. Jobs that share memory cannot run at
+  // the same time, so a service never has to wait for a training.
   bool stays = false;
   // The offset of each part in the device's memory, in bytes. It is fixed if `placed` is set; else
   // place_jobs() sets it.
@@ -43,8 +43,8 @@ bool overwrites_state(const MappedJob& other, const MappedJob& job);
 // Places the jobs that are not placed yet in `capacity` bytes. Every part starts at a multiple of
 // kMapAlignment. Nothing overlaps if that is possible. Otherwise scratch memory overlaps first,
 // then states. States of jobs that follow each other overlap last, because the next job's state is
-// copied to the device while the current job runs. Jobs that stay overlap each other only if the
-// jobs do not fit otherwise. Throws DoesNotFit without placing any job.
+// copied to the device while the current job runs. Services (MappedJob::stays) overlap each other
+// only if the jobs do not fit otherwise. If a job does not fit, throws DoesNotFit and places none.
 inline constexpr std::int64_t kMapAlignment = 4096;
 void place_jobs(std::int64_t capacity, std::span<MappedJob> jobs);
 

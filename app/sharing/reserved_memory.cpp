@@ -50,8 +50,8 @@ void ReservedMemory::end(int number) {
   place_waiting();
 }
 
-// Places the memory of all jobs that have asked for memory and have none. Waits until all jobs that
-// start together have asked.
+// Places the memory of all jobs that have asked for memory and have none. Does nothing before all
+// jobs that start together have asked.
 void ReservedMemory::place_waiting() {
   const auto missing = [](const Job& job) { return job.starts_with_others && !job.asked && !job.ended; };
   if (!placed_first_ && std::ranges::any_of(jobs_, missing)) return;

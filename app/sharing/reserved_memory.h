@@ -26,7 +26,7 @@ class ReservedMemory {
   ReservedMemory(kernels::Backend backend, std::int64_t limit) : backend_(backend), limit_(limit) {}
 
   // Adds a job. Jobs that start with others are placed together, when all of them have asked for
-  // memory. A job that stays shares no memory with jobs that do not stay.
+  // memory. `stays` is set for services. They share memory only with each other.
   void add(const std::string& name, bool stays, bool starts_with_others);
   // Asks for the memory of a job, and places all jobs that can be placed now. If the same job asks
   // again, for a smaller session, it keeps its memory. Throws std::logic_error if the second

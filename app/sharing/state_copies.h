@@ -38,10 +38,12 @@ class StateCopies {
   bool waits_in_host_memory(int job) const;
   std::int64_t copied_bytes(int job) const { return at(job).copied_bytes; }  // in both directions
 
-  // Returns the marks that the job's next work must wait for, except those for which it already
-  // waits. They are the ends of work of two kinds of jobs: jobs with common memory, and jobs for
-  // which takes_turns_with() is true. They are also the ends of the copies to the device that hold
-  // ranges of `first_used` (DeviceGate::Piece), or of all copies if it is null.
+  // Returns the marks that the job's next work must wait for. Marks for which it already waits may
+  // be left out. The job must wait for:
+  //   - the work and the copies to host memory of jobs that have memory in common with it
+  //   - the work of jobs for which takes_turns_with() is true
+  //   - the copies of its own state to the device, up to the last copy that holds a range of
+  //     `first_used` (DeviceGate::Piece), or all of them if `first_used` is null
   std::vector<Mark> marks_before(int job, const std::function<bool(int other)>& takes_turns_with,
                                  const std::vector<MemoryRange>* first_used);
   // Tells that the job changes its state, so that the copy in host memory is old.
@@ -67,7 +69,7 @@ class StateCopies {
     // step has used so far (`step`).
     std::vector<MemoryRange> order, step;
     std::deque<Mark> flight;
-    // The mark of each other job for which this job's stream already waits.
+    // followed[other] is the mark `last` of job `other` for which this job's stream already waits.
     std::vector<Mark> followed;
     std::int64_t copied_bytes = 0;
   };

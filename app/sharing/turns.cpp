@@ -191,10 +191,11 @@ bool Turns::leaves_state_free(int number) const {
   return true;
 }
 
-// A turn is at least as long as the copies of states that it causes, so that these can run during
-// the steps of other jobs. If the job overwrites another job's state, the copies cannot run during
-// steps. Such a turn is kExposed times as long, so that copies take little of the time. Without
-// prefetching a turn is one step.
+// A turn takes at least as long as the copies of states that it causes, so that the copies can run
+// during the steps of other jobs. If the job overwrites another job's state, the copies cannot run
+// during steps. Its turn then takes kExposed times as long as the copies, so that the copies take
+// only a small part of the time. A turn never has more than kMostStepsOfTurn steps. Without
+// prefetching it has one step.
 std::int64_t Turns::steps_of_turn(int job) const {
   constexpr double kExposed = 8;
   if (!options_.prefetch) return 1;

@@ -329,8 +329,8 @@ void LayerWriter::write(const LocalResponseNorm& norm) {
       .set("bias", norm.k);
 }
 
-// Stochastic depth does not exist in ONNX and is written as an identity, since dropout does nothing
-// at inference.
+// ONNX has no stochastic depth (`whole_samples`). It is written as an identity, because it does
+// nothing at inference.
 void LayerWriter::write(const Dropout& dropout) {
   if (dropout.whole_samples)
     graph_.node("Identity", {input()}, output());

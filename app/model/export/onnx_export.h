@@ -19,9 +19,9 @@ struct OnnxOptions {
 };
 
 // Writes the file and returns the number of elements in its parameters. `network` must come from
-// make_network() and must not be fused. Parameters without values are drawn with seed 1. Throws
-// std::runtime_error that names the file if it cannot be written, or if the parameters take 2 GiB
-// or more, which a single ONNX file cannot hold.
+// make_network() and must not be fused. Parameters without values get random values from seed 1.
+// Throws std::runtime_error that names the file if it cannot be written, or if the parameters take
+// 2 GiB or more, which a single ONNX file cannot hold.
 std::int64_t write_onnx(const std::filesystem::path& path, const Network& network,
                         const OnnxOptions& options);
 

@@ -8,8 +8,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Returns the function slope x + offset that the node applies to its other input if its input
-// `which` is this number.
+// Takes a node with two inputs, of which input `which` is the constant `number`. Returns the
+// function slope x + offset that the node computes of its other input x.
 kernels::ActivationProblem affine_of(const FileNode& node, std::size_t which, double number) {
   double slope = 1, offset = 0;
   if (node.op == "Mul") {
@@ -29,8 +29,9 @@ kernels::ActivationProblem affine_of(const FileNode& node, std::size_t which, do
   return affine;
 }
 
-// Imports an operation with a constant, which is input `which`: a number, or a weight of a sum or
-// product with one value per channel.
+// Imports a node with two inputs, of which input `which` is a constant. The constant is a number or
+// has one value per channel. A constant with one value per channel becomes the parameter of a layer
+// Bias or Scale, and is allowed only for Add and Mul.
 void give_with_constant(Importer& importer, const FileNode& node, std::size_t which) {
   const Constant constant = importer.constant(node, which);
   FileNode turned = node;

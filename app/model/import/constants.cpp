@@ -121,8 +121,8 @@ std::optional<Constant> concat(const FileNode& node, const Inputs& inputs) {
   return result;
 }
 
-// Takes every `step`-th index of one axis, from `start` until before `end`. Negative values of both
-// count from the end of the axis.
+// Takes every `step`-th index of one axis, from `start` until before `end`. A negative `start` or
+// `end` counts from the end of the axis.
 Constant sliced(const FileNode& node, const Constant& from, std::int64_t axis, std::int64_t start,
                 std::int64_t end, std::int64_t step) {
   if (step == 0) node.fail("has a step of zero");

@@ -35,7 +35,8 @@ Dims dims_of(const kernels::Shape& shape) {
   return dims;
 }
 
-// Removes slashes, because checkpoints use the names of layers and parameters as paths.
+// Removes slashes at the front and replaces all others by dots, because checkpoints use the names
+// of layers and parameters as paths.
 std::string without_slashes(std::string name) {
   name.erase(0, name.find_first_not_of('/'));
   std::ranges::replace(name, '/', '.');

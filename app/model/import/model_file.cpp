@@ -18,7 +18,7 @@ using onnx_import::FileNode;
 
 // Returns whether an exporter has folded at least some batch norms into convolutions. `convoy
 // export` says so in the metadata. With other exporters, a folded convolution has a weight named
-// "onnx::Conv_…", or a bias that is not named like the bias of the weight's module.
+// "onnx::Conv_…", or it has a weight named M.weight and a bias that is not named M.bias.
 bool looks_folded(const FileGraph& graph) {
   constexpr std::string_view kWeight = ".weight";
   bool folded = graph.metadata.contains(std::string(kFoldedBatchNorms));
@@ -101,8 +101,9 @@ void add_head(Network& network, const Layer& head, int classes) {
   }
 }
 
-// Adapts the weights of a convolution that reads the images, if the images do not have `channels`
-// channels as in the file. The weights are summed or repeated over the channels.
+// Adapts the weights of a convolution that reads the images. The file is for images with `channels`
+// channels. If the network's images have another number of channels, the weights are summed or
+// repeated over the channels (adapt_channels()).
 void adapt_first(Network& network, LayerId id, std::int64_t channels) {
   const Layer layer = network.layers()[static_cast<std::size_t>(id)];
   const auto* conv = std::get_if<Conv2d>(&layer.op);

@@ -314,8 +314,9 @@ class Recogniser {
     }
     return std::nullopt;
   }
-  // Goes back from a value through the first inputs of nodes, as long as their types are in `past`.
-  // Returns the first node of type `op`, or null if another type comes before it.
+  // Goes back from a value through the first inputs of nodes to a node of type `op`. Returns this
+  // node, or null if a node on the way has a type that is not in `past`. A space precedes and
+  // follows each type in `past`.
   const FileNode* first_before(const std::string& value, std::string_view op, std::string_view past) const {
     const FileNode* node = nullptr;
     for (auto found = maker_.find(value); found != maker_.end(); found = maker_.find(node->inputs[0])) {

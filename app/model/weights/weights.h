@@ -23,8 +23,8 @@ std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
   std::string file;  // for messages
-  // The file's row of the head for each class of the network; empty if the rows keep their order.
-  // The head is the last layer with parameters.
+  // The head is the last layer with parameters. Its weights have one row per class. head_rows[c] is
+  // the row in the file for class c of the network. Empty if the rows keep their order.
   std::vector<std::int64_t> head_rows;
   // Whether the classes of the file differ from the network's. The head then keeps its random
   // initial values.

@@ -32,7 +32,8 @@ std::vector<Request> RequestQueue::next_batch(std::size_t capacity, std::chrono:
   const Request::Clock::time_point until = Request::Clock::now() + wait;
   while (!failure_) {
     const std::size_t waiting = of_clients_.size() + of_folder_.size();
-    // The time at which the oldest request has waited for `patience`.
+    // The time at which to stop waiting: `until`, or earlier if the oldest request has then waited
+    // for `patience`.
     Request::Clock::time_point due = until;
     for (const std::deque<Request>* queue : {&of_clients_, &of_folder_})
       if (!queue->empty()) due = std::min(due, queue->front().arrival + patience);
