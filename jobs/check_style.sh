@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the style in seconds: format, columns of comments, includes, scripts and spelling.
+# Checks the style in seconds: format, length of comment lines, includes, scripts and spelling.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
 #   BASE          commit before the change; default: the merge base with main. On main: HEAD~1,
 #                 or HEAD if it is a merge, because its branch was checked
@@ -83,8 +83,8 @@ else
   missing shellcheck "shell scripts are"
 fi
 
-# codespell takes the ignored words for mistakes. They name one buffer for input and output, a time
-# there and back, and wrong verbs that tests pass to the program.
+# codespell takes the ignored words for mistakes: "inout" (a buffer for input and output), "fro" (as
+# in "to and fro"), "commun." (short for communication), and "trian" (a typing error in a test).
 spelling() {
   git ls-files | grep -vE '\.(png|svg|tsv|h5|onnx|jpe?g)$' |
     xargs -d '\n' codespell --ignore-words-list=inout,fro,commun,trian
