@@ -2,7 +2,7 @@
 # Checks the style in seconds: format, length of comment lines, includes, scripts and spelling.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
 #   BASE          commit before the change; default: the merge base with main. On main: HEAD~1,
-#                 or HEAD if it is a merge, because its branch was checked
+#                 or HEAD if it is a merge, because the merged branch was checked before
 #   --tidy BUILD  also runs clang-tidy over the lines that the change touches; BUILD is a build
 #                 folder, such as build/cpu. It takes six seconds of processor time per file.
 # Every finding is printed with its file and line, and the exit status is 1 if there are any. A tool

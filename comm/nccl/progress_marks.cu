@@ -11,8 +11,8 @@ constexpr int kOperationBits = 16;
 static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
-  // How many operations have begun, and the number of the last of them. Both are in one word, so
-  // that a reader cannot get them from different moments.
+  // How many operations have begun, and the identifying number of the last one. Both are in one
+  // word, so that a reader cannot get them from different moments.
   Word entered;
   // When the last operation began, in ns. A reader may get an `entered` and a `since` that belong
   // to two successive operations, because the device writes the words one after the other.

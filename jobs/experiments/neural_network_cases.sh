@@ -11,7 +11,7 @@
 # CPU. GPUS, ranks with a GPU each (those that nvidia-smi lists). PRECISION (bf16), on GPUs.
 # Host allocations are calls such as malloc; host copies are memcpy and memmove of at least 4 KiB.
 # Device allocations and copies are calls of the CUDA driver; a captured graph counts as one launch.
-# The count of a step is the difference between two runs, divided by their difference in steps.
+# A step's count is the difference of the counts of two runs, divided by their difference in steps.
 # Counting needs a C compiler, and CUPTI for the device; cells that cannot be counted stay empty.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,15p' "$0" | cut -c3-; exit 0 ;; esac
