@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks the style in seconds: format, columns of comments, includes, scripts and spelling.
+# Checks the style in seconds: format, length of comment lines, includes, scripts and spelling.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
 #   BASE          commit before the change; default: the merge base with main. On main: HEAD~1,
-#                 or HEAD if it is a merge, because its branch was checked
+#                 or HEAD if it is a merge, because the merged branch was checked before
 #   --tidy BUILD  also runs clang-tidy over the lines that the change touches; BUILD is a build
 #                 folder, such as build/cpu. It takes six seconds of processor time per file.
 # Every finding is printed with its file and line, and the exit status is 1 if there are any. A tool
@@ -83,8 +83,8 @@ else
   missing shellcheck "shell scripts are"
 fi
 
-# codespell takes the ignored words for mistakes. They name one buffer for input and output, a time
-# there and back, and wrong verbs that tests pass to the program.
+# codespell takes the ignored words for mistakes: "inout" (a buffer for input and output), "fro" (as
+# in "to and fro"), "commun." (short for communication), and "trian" (a typing error in a test).
 spelling() {
   git ls-files | grep -vE '\.(png|svg|tsv|h5|onnx|jpe?g)$' |
     xargs -d '\n' codespell --ignore-words-list=inout,fro,commun,trian

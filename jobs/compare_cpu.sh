@@ -5,8 +5,8 @@
 #   PEER  a Python program that is called as PEER --device cpu --threads N
 #         MODEL:BATCH:SIZE:eager:fp32 and prints one JSON object with "ms", the milliseconds of the
 #         median step (it needs PyTorch and torchvision)
-# Variables: CONVOY, the program to measure (build/release/convoy). THREADS, of each program (2).
-# PYTHON, the interpreter (python3). PAIRS, number of runs with one rank and with two, in turns (6).
+# Variables: CONVOY, the program to measure (build/release/convoy). THREADS of each program (2).
+# PYTHON, the interpreter (python3). PAIRS, the number of runs on one rank, and of runs on two (6).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ -f "$1" ] || { echo "compare_cpu.sh: $1: no such file, expected a Python program; see --help" >&2; exit 2; }

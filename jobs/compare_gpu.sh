@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares the rates of training steps in Convoy and PyTorch on one GPU, in turns in one run.
+# Compares the rates of training steps in Convoy and in PyTorch, which use one GPU alternately.
 # Usage: jobs/compare_gpu.sh PEER [MODEL:BATCH:SIZE:MODE,…:PRECISION ...]
 #   PEER  a Python program that is called as PEER MODEL:BATCH:SIZE:MODE,…:PRECISION and prints one
 #         JSON object per mode, with mode, ms and peak_GiB. MODE: eager, graph (one CUDA graph per

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains one network of several widths on one GPU: once with all widths as the members of one run,
-# and once with one run for each width. Prints a Markdown table of times. Fails unless every member
-# ends with exactly the parameters of the run of its width alone.
+# Trains a network in several widths on one GPU: first all widths as the members of one run, then
+# each width in a run of its own. Prints a Markdown table of times. Fails unless, for every width,
+# both trainings end with exactly the same parameters.
 #
 #     jobs/compare_shapes.sh CONVOY DATA.h5 OUT
 #

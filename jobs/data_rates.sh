@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares training rates from stored images with the rate from synthetic input, in turns on one
-# machine.
+# Compares the rates of training on stored images in several formats with the rate of training on
+# synthetic images.
 # Usage: jobs/data_rates.sh OUT [MODEL:BATCH ...]
 #   OUT    a folder for the images, the stores and the logs; existing stores are used again
 # Default: resnet50:256. Variables: IMAGES, the number of photographs to make (8192). STEPS of each

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the default placement of `convoy partition` with that of every baseline algorithm, by the
-# times that `convoy simulate` predicts. Writes OUT/baselines.md, a table of makespans in µs. Prints
-# each graph and number of devices for which a baseline is shorter; the exit status is then 1.
+# makespans in µs that `convoy simulate` predicts. Writes OUT/baselines.md, a table of them. Prints
+# each graph and number of devices for which a baseline is faster; the exit status is then 1.
 # Usage: jobs/partition_baselines.sh CONVOY OUT [GRAPH[:LATENCY_US]...]
 # A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; default: every generated family in
 # the SIZES (1500 10000). LATENCY_US is 25 by default. Variables: SIZES. DEVICES, numbers of devices
@@ -22,7 +22,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 baselines=(one-device contiguous heft m-etf metis pardnn)
 
-# Prints the last number of a key in one JSON object on one line.
+# number KEY JSON: prints the last number that has this key in JSON, an object on one line.
 number() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | tail -1 | cut -d: -f2; }
 
 # Places the graph by the algorithm $1 and prints the makespan that the simulator finds. The

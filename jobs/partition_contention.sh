@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares the search of `convoy partition` with annealing: the default search, a long search, and
-# plain simulated annealing for as long. Writes OUT/annealing.md with makespans in µs. Fails if the
-# default is more than 3 % longer than annealing's result, or if the long search is longer.
+# Compares the default search of `convoy partition`, a long search, and simulated annealing for as
+# long as the long search. Writes OUT/annealing.md with makespans in µs. Fails if the default search
+# is more than 3 % worse than annealing, or if the long search is worse than annealing.
 #
 #     jobs/partition_contention.sh CONVOY ANNEALING OUT [GRAPH:DEVICES]...
 #

@@ -16,7 +16,7 @@ mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Prints the numbers of a key in one JSON object on one line.
+# numbers KEY JSON: prints all numbers that have this key in JSON, an object on one line.
 numbers() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | cut -d: -f2; }
 largest() { sort -g | tail -1; }
 

@@ -2,7 +2,7 @@
 # Goes from nothing to a trained network: installs what is missing, builds, gets images, trains.
 # Usage: jobs/quickstart.sh [SET [flags of `convoy data convert`]]
 # SET is an HDF5 file, or a data set that `convoy data convert` reads. Without SET the script
-# downloads CIFAR-10; if the download fails, it draws a set of figures. If there are NVIDIA GPUs and
+# downloads CIFAR-10; if that fails, it makes images of simple figures. If there are NVIDIA GPUs and
 # nvcc, it builds for them and trains by jobs/recipes/cifar10.toml on one or two of them. Otherwise
 # it trains a smaller network on the CPU.
 set -euo pipefail

@@ -110,8 +110,8 @@ mapfile -t rank_counts < <(tr , '\n' <<<"${ranks_wanted:-1,2,4,8,16}" | sort -nu
   fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
 if [ "$backend" = cpu ] && [ -z "$threads" ]; then
-  # Set the number of threads. By default a single rank would take all cores of its host, and each
-  # of two ranks half of them.
+  # Give each rank the same number of threads in all runs. By default a single rank would take all
+  # cores of its host, and each of two ranks half of them.
   nodes=${SLURM_JOB_NUM_NODES:-1}
   per_node=$(((${SLURM_NTASKS:-${rank_counts[-1]}} + nodes - 1) / nodes))
   threads=${SLURM_CPUS_PER_TASK:-$(($(nproc) / per_node))}

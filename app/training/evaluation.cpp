@@ -67,7 +67,7 @@ void Evaluation::load() {
 }
 
 // Reads which classes the model file knows and how its images were normalised. Only files that
-// `convoy export` wrote say so.
+// `convoy export` wrote contain this.
 void Evaluation::describe_file() {
   const std::string& path = options_.run.model;
   state_.model = path;

@@ -27,8 +27,8 @@ struct EvaluationOptions {
   // these two are those of its run.
   TrainOptions run;
   // Orders the use of the device among several sessions of this process; null if there is only one
-  // session. With a gate the process has bound its threads to cores, and the evaluation uses
-  // run.threads.
+  // session. If a gate is given, the caller has already bound this process to cores, and the
+  // evaluation uses run.threads threads.
   DeviceGate* gate = nullptr;
 };
 

@@ -60,8 +60,8 @@ void match_head(WeightOptions& options, const std::vector<std::string>& saved,
     options.head_rows.push_back(found - saved.begin());
   }
   if (options.redraw_head) options.head_rows.clear();
-  // If the numbers of classes differ, take_weights() initialises the head at random without being
-  // told, and its message names both numbers.
+  // If the numbers of classes differ, do not set redraw_head. Then take_weights() itself finds that
+  // the head does not fit, initialises it at random, and gives a message that names both numbers.
   if (saved.size() != classes.size()) options.redraw_head = false;
 }
 

@@ -75,8 +75,9 @@ class Members {
   // member's values of these options, for example "seed=3, learning-rate=0.1".
   const std::vector<std::string>& differing() const { return differing_; }
   std::string describe(int member) const;
-  // Returns the table at the end of a run, with the mean, deviation and best of all finished
-  // members.
+  // Returns the table that is printed at the end of a run. It has a row for each member. The last
+  // line has the means and deviations of the finished members' losses and test accuracies, and the
+  // best of these accuracies.
   std::string table() const;
 
  private:

@@ -29,7 +29,8 @@ InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int
 InputOptions streamed_input(kernels::Backend backend, const data::StoreInfo& info, data::ImageShape image,
                             std::int64_t capacity);
 // Says in which form the loader delivers batches to a session with this input and memory. With
-// --partition, the memory of a stage may have no region for images; the stage then gets none.
+// --partition, the memory of a stage may have no region for images. The loader then delivers no
+// images to the stage.
 Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory);
 
 // Binds the rank to its share of the host's cores, close to its device if it has one. Sets the

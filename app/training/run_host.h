@@ -29,7 +29,7 @@ struct RunHost {
   // Gets the configuration, the progress and the closing lines as text.
   std::ostream* output = &std::cout;
   // Orders the use of the device among several runs of this process; null if there is only one run.
-  // With a gate the process has bound its threads to cores, and the run uses `threads` of them.
+  // If a gate is given, the process is already bound to cores, and the run uses `threads` threads.
   DeviceGate* gate = nullptr;
   int threads = 0;
   // Called once the run is set up, with the work that is left to do. May be empty.

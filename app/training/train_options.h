@@ -85,8 +85,8 @@ struct TrainOptions {
   // The rate of stochastic depth; below 0: the network's own rate.
   double drop_path = -1;
   double random_erasing = 0;  // share of the images in which a rectangle is erased
-  // Mixing of two images: the share of each image is drawn from the beta distribution with both
-  // parameters equal to this number; 0: no mixing.
+  // Two ways to mix two images; 0: off. The share of each image is random, by the beta distribution
+  // whose two parameters both equal this option.
   double mixup = 0, cutmix = 0;
   // Test images are resized so that their short side has this many pixels, before the centre is cut
   // out. 0: test images are not resized.

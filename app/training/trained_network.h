@@ -16,11 +16,11 @@ namespace convoy::app {
 CheckpointState load_trained(std::string& checkpoint, bool ema);
 
 // Replaces those options of `run` that decide how an image reaches the network by the options of
-// the checkpoint. The seed is one of them, because synthetic images are drawn from it.
+// the checkpoint. The seed is one of them, because it determines synthetic images.
 void take_over_options(const CheckpointState& state, const std::string& checkpoint, TrainOptions& run);
 
-// Sets the size to which encoded images are resized, if `run` has none: the size of the network's
-// input in the checkpoint, if that is square.
+// Sets run.size, the size to which encoded images are resized, to the size of the images in the
+// checkpoint. Does nothing if run.size is already set or if those images are not square.
 void take_over_size(const CheckpointState& state, TrainOptions& run);
 
 // Returns the number of channels that JPEG and PNG files are decoded to. Throws std::runtime_error

@@ -1,4 +1,5 @@
-// Makes the compiled steps and the sessions of a trainer.
+// Makes the compiled steps and the sessions of a trainer, one of each for every shape. A shape is a
+// group of members (trainings that run together) that share a compiled step.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -105,9 +106,10 @@ void Trainer::make_sessions() {
 }
 
 // Compiles the steps of all shapes (groups of members that share a compiled step). If the memory
-// limit is too low for all shapes together, each shape gets all of its memory but the activations,
-// which alone can shrink. What is left is divided in proportion to the activations. Collective over
-// the ranks that run a training together.
+// limit is too low for all shapes together, it is divided among them. Only the memory of
+// activations can shrink, so every shape gets all memory that it needs for other purposes. The rest
+// of the limit is divided in proportion to the activations of the shapes. Collective over the ranks
+// that run a training together.
 void Trainer::compile_shapes() {
   const RankGroups& groups = run_ranks_->groups();
   if (run_ranks_->partitioned()) return;

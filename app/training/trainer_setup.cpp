@@ -126,7 +126,7 @@ void Trainer::open_data() {
   });
 }
 
-// Returns the data of a member. Synthetic images are drawn from the seed, so members with different
+// Returns the data of a member. The seed determines synthetic images, so members with different
 // seeds have different data.
 Dataset& Trainer::dataset_of(const TrainOptions& options) {
   if (options.data != "synthetic" || options.seed == options_.seed) return *dataset_;

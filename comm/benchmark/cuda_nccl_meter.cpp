@@ -1,5 +1,5 @@
-// Measures collectives on device memory (measure.h). Captures `times` operations, Convoy's or
-// NCCL's, in one CUDA graph, and times a launch of the graph by CUDA events.
+// Measures collectives on device memory (measure.h). One CUDA graph contains many repetitions of an
+// operation of Convoy or of NCCL. CUDA events measure how long a launch of this graph takes.
 #include <fmt/format.h>
 
 #include "comm/benchmark/meter.h"

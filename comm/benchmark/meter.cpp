@@ -31,8 +31,8 @@ const char* name_of(Movement movement) {
 
 double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
-// Returns the prepared all-reduce of a buffer. It is prepared only once per buffer and then kept,
-// because the shared memory that an operation uses for its counters is never reused.
+// Returns the prepared all-reduce of a buffer. It is prepared only once per buffer and then kept:
+// each prepared operation takes some of a limited number of counters and never gives them back.
 std::shared_ptr<PreparedOperation> MeterBase::sum_of(float* data, std::int64_t count) {
   auto& sum = sums_[{data, count}];
   if (sum == nullptr) sum = collectives_->prepare_all_reduce(data, count, DType::f32, "bench");

@@ -6,7 +6,7 @@
 //
 // MPI_Iallreduce of Open MPI 4.1.4 allocates scratch memory at every call and reads and writes
 // memory more often. It takes 44 ms for 45 MB between two ranks of one host (Xeon, 2 cores), and
-// this takes 14 ms.
+// DirectAllReduce takes 14 ms.
 #pragma once
 
 #include <mpi.h>

@@ -84,8 +84,8 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// The flags of the two barriers. For each barrier a rank owns one flag per other rank. The other
-// rank sets the flag when it reaches the barrier, and the owner clears the flag.
+// The flags that one rank owns: met[b][r] belongs to barrier b and to another rank r. Rank r sets
+// the flag when it reaches the barrier, and the owner clears the flag.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };

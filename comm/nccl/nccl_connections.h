@@ -32,7 +32,7 @@ struct Connections {
   NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
 
   Communicator ranks;
-  // A window lives as long as its memory is in use.
+  // The memory that ranks share (peer_window.h). The users of a window keep it alive.
   std::vector<std::weak_ptr<PeerWindow>> windows;
   std::unique_ptr<NcclChannel> whole;  // null for a single rank
   // Null for a single rank and for Sums::small. Sums of gradients then use `whole`.

@@ -33,8 +33,9 @@ class NcclPairs {
   std::unique_ptr<NcclChannel> connect(int sender, int receiver);
 
   const Communicator& ranks_;
-  // The memory of the one byte that is sent to open a connection. Freeing it waits for the device.
-  // So it is a member, which lives until after an abort.
+  // The memory of the one byte that is sent to open a connection. It must not be freed when
+  // connect() throws, because freeing waits for the device, and the device may wait for another
+  // rank for ever. As a member it is freed only after the connections have been aborted.
   kernels::DeviceBuffer probe_;
   // The channel is null until the pair is connected.
   std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;

@@ -115,7 +115,8 @@ class PeerWindow {
   std::shared_ptr<SharedWindow> states_;
   // The parts of states_ (the flags of each rank) that are registered with the device.
   std::vector<std::byte*> registered_;
-  // The number of transfer numbers in use, for each direction and peer.
+  // How many transfers next_transfer() has numbered. Element 2 * peer counts the transfers from a
+  // peer, and element 2 * peer + 1 those to it.
   std::array<int, 2 * kMostRanks> transfers_{};
 };
 

@@ -11,9 +11,11 @@ constexpr int kOperationBits = 16;
 static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
-  Word entered;  // the count and the operation, in one word so that a reader gets both of the same moment
-  // The time when the operation that was counted last began, in ns. A reader may also get the time
-  // of the operation before or after it, because the writer does not wait for readers.
+  // How many operations have begun, and the identifying number of the last one. Both are in one
+  // word, so that a reader cannot get them from different moments.
+  Word entered;
+  // When the last operation began, in ns. A reader may get an `entered` and a `since` that belong
+  // to two successive operations, because the device writes the words one after the other.
   Word since;
   unsigned active;  // 1 from the start of an operation to its end
 };

@@ -32,8 +32,8 @@ std::vector<int> allowed_cores();
 std::string format_cores(std::span<const int> cores);
 
 // Binds the calling thread, and all threads that it starts later, to this rank's share of the
-// cores. Collective. Call it before any worker thread starts. Returns the cores in the order of
-// share_of_cores.
+// cores. Collective. Call it before any worker thread starts. Returns the rank's cores, with
+// hardware threads of one core next to each other.
 //
 // Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks that may use the same
 // cores divide them in rank order, so that hardware threads of a core and cores of a package go to

@@ -8,11 +8,11 @@
 #     jobs/experiments/finite_width.sh [--quick] CONVOY OUT [DATA.h5]
 #
 # DATA.h5: CIFAR-10 with raw pixels (convoy data convert --encode raw). --quick: two widths and few
-# steps on drawn images, in less than a minute on a CPU; without DATA.h5.
+# steps on synthetic images, in less than a minute on a CPU; without DATA.h5.
 # Variables: BACKEND, cpu or cuda (cuda if nvidia-smi lists a GPU). PRECISION on a GPU (bf16). DEPTH
-# of the networks (10). WIDTHS ("1 2 4 8"). SEEDS, their number (16). RATES, learning rates, two
-# seeds each. RATE, the learning rate of all seeds (0.1). STEPS (400). BATCH (128). IMAGES, number
-# of test images for the feature kernels (16). PYTHON, an interpreter with numpy, h5py and, for the
+# of the networks (10). WIDTHS ("1 2 4 8"). SEEDS, their number (16). RATE, the learning rate
+# of all seeds (0.1). RATES, more rates, each for two seeds. STEPS (400). BATCH (128). IMAGES, test
+# images for the feature kernels (16). PYTHON, an interpreter with numpy, h5py and, for the
 # plots, matplotlib (/usr/bin/python3).
 # Papers: Yang, Hu et al., "Tensor Programs V", 2022 (arXiv 2203.03466); Bordelon and Pehlevan,
 # "Dynamics of Finite Width Kernel and Prediction Fluctuations in Mean Field Neural Networks", 2023

@@ -26,7 +26,7 @@ if [ "$quick" = no ] && [ "${BACKEND:-}" != cpu ] && nvidia-smi --list-gpus 2>/d
 
 value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: prints its value in the JSON objects on standard input
 first=''  # microseconds of the plain loops
-row() { # DEVICE PRECISION RUNG MICROSECONDS CUBLAS: prints a row; CUBLAS is its time ÷ this time
+row() { # DEVICE PRECISION RUNG MICROSECONDS CUBLAS: prints a row; CUBLAS is the time of cuBLAS divided by MICROSECONDS
   first=${first:-$4}
   awk -v head="| $1 | $2 | $3 |" -v us="$4" -v first="$first" -v operations="$((2 * m * n * k))" -v cublas="$5" 'BEGIN {
     printf "%s %.1f | %.1f | %.1f | %s |\n", head, us, operations / us * 1e-3, first / us, cublas == "" ? "" : sprintf("%.3f", cublas)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains the four networks of GLP4NN with five arrangements of their operations: one at a time, on
-# GLP4NN's streams, by GLP4NN's model, on three fixed lanes, and by `--lanes auto`. Prints the table
-# and writes it to OUT/glp4nn.md. On a CPU it shows the networks and their rates only.
+# Trains the four networks of GLP4NN with five schedules of their operations: one at a time, on
+# GLP4NN's streams, by GLP4NN's model, on three fixed lanes, and by `--lanes auto`. Prints a table
+# of their rates and writes it to OUT/glp4nn.md. On a CPU there is only one schedule, one at a time.
 #
 #     jobs/experiments/glp4nn.sh [--quick] CONVOY OUT
 #

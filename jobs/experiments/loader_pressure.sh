@@ -6,7 +6,7 @@
 #
 # Two steps are timed on synthetic images: one whose images and activations all stay on the device,
 # and one that keeps activations in host memory, so that copies run all the time. Meanwhile another
-# process decodes, cuts or reads stored photographs as fast as it can, on all cores but two.
+# process crops photographs (decoded, or stored as pixels) as fast as it can, on all cores but two.
 # Variables: MODEL (resnet50), BATCH (256), SIZE (224), LIMIT (4GiB), the memory limit of the copying
 # step. IMAGES (2048), photographs to make. ROUNDS (3), each with every row once. STEPS (60) of a row.
 # BACKEND (cuda); cpu shows only that the script works.

@@ -11,8 +11,8 @@
 # CPU. GPUS, ranks with a GPU each (those that nvidia-smi lists). PRECISION (bf16), on GPUs.
 # Host allocations are calls such as malloc; host copies are memcpy and memmove of at least 4 KiB.
 # Device allocations and copies are calls of the CUDA driver; a captured graph counts as one launch.
-# The count of a step is the difference between a run and one with twice as many steps. Counting
-# needs a C compiler, and CUPTI for the device; cells that cannot be counted stay empty.
+# A step's count is the difference of the counts of two runs, divided by their difference in steps.
+# Counting needs a C compiler, and CUPTI for the device; cells that cannot be counted stay empty.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,15p' "$0" | cut -c3-; exit 0 ;; esac
 fail() { echo "neural_network_cases.sh: $2" >&2; exit "$1"; }
@@ -48,12 +48,12 @@ if [ -n "$compiler" ]; then
 fi
 [ -n "$counter" ] || echo "neural_network_cases.sh: no C compiler: allocations and copies are not counted" >&2
 
-# Runs bench step by the program in `program`: step RANKS FLAGS…. A single rank is started by
-# mpirun, too, because without mpirun Open MPI starts a helper, whose calls would be counted.
+# step RANKS FLAGS…: runs `bench step` of the command in the array `program`. A single rank is
+# started by mpirun, too, because otherwise Open MPI starts a helper, whose calls would be counted.
 step() {
   mpirun -np "$1" --bind-to none --oversubscribe "${program[@]}" bench step "${@:2}" --json
 }
-counts() { # RANKS STEPS FLAGS…: prints the calls of all ranks, summed over the ranks
+counts() { # RANKS STEPS FLAGS…: prints five counts of calls, each summed over the ranks
   local program=(env COUNT_CALLS="$out/counts" LD_PRELOAD="$counter" "$convoy")
   [ "$counts_device" = no ] || program=(env CUDA_INJECTION64_PATH="$counter" "${program[@]:1}")
   rm -f "$out"/counts.*
@@ -90,7 +90,8 @@ row() {  # arguments: NETWORK CASE RANKS STEPS FLAGS…
   for network in $networks; do
     row "$network" serial 1 "$steps" --backend cpu --threads 1
     row "$network" MPI "$ranks" "$steps" --backend cpu --threads 1
-    # The tuning file keeps measured kernels, so that the runs that count calls measure none.
+    # The timed run measures kernels and stores the results in the tuning file. So the runs after
+    # it, which count calls, do not measure kernels.
     [ "$gpus" -eq 0 ] || row "$network" "MPI and CUDA" "$gpus" "$((100 * steps))" --backend cuda \
       --precision "${PRECISION:-bf16}" --tuning-file "$out/tuning.json"
   done

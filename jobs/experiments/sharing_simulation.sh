@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the policies of `convoy simulate --jobs` on random jobs that share one device, and tells how
-# far each policy is from the lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to
-# OUT/jobs. The exit status is 1 if `auto` is ever worse than `fifo` (first come, first served).
+# Runs the policies of `convoy simulate --jobs` on random jobs that share one device. Divides each
+# policy's time by a lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to
+# OUT/jobs. The exit status is 1 if `auto` is ever slower than `fifo` (first come, first served).
 #
 #     jobs/experiments/sharing_simulation.sh CONVOY OUT
 #
@@ -21,8 +21,8 @@ mkdir -p "$out/jobs"
 scratch=$(mktemp)
 trap 'rm -f "$scratch"' EXIT
 
-# Draws jobs with Park and Miller's random numbers, so that every version of awk draws the same
-# jobs.
+# Prints random jobs. Uses Park and Miller's random numbers, so that every version of awk prints the
+# same jobs.
 draw_jobs() {  # arguments: MIX CLIENTS LIMITED SEED
   awk -v mix="$1" -v clients="$2" -v limited="$3" -v seed="$4" '
     function unit() { state = state * 16807 % 2147483647; return state / 2147483647 }
@@ -67,7 +67,8 @@ for mix in balanced copy-bound compute-bound; do
         draw_jobs "$mix" "$clients" "$limited" "$seed" >"$jobs"
         "$convoy" simulate --jobs "$jobs" --time-limit "${TIME_LIMIT:-1}" --json >>"$scratch"
       done
-      # Prints the geometric means of the ratio of makespan to lower bound.
+      # Prints a row of the table. It has the geometric mean of makespan / lower bound for each
+      # policy.
       awk -v mix="$mix" -v clients="$clients" -v limited="$limited" '
         function text(key) { match($0, "\"" key "\":\"?[^,\"]*"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
         function number(key) { return text(key) + 0 }

@@ -29,7 +29,8 @@ struct SavedTensor : TensorName {
   std::vector<float> values;  // in row-major order
 };
 
-// The properties of a network that must agree between a checkpoint and the network that loads it.
+// The properties of a network. They must be the same in a checkpoint and in the network that loads
+// the checkpoint.
 struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;

@@ -26,8 +26,9 @@ class CheckpointFolder {
   void clear() const;
 
   // Saves step-XXXXXXXX.h5 and, if `best` is set, the same checkpoint as best.h5. Then removes old
-  // checkpoints, those of later steps, and incomplete files of killed processes. The folder holds a
-  // complete checkpoint at every moment.
+  // checkpoints and incomplete files of killed processes. Also removes checkpoints of later steps,
+  // which are left if the run was resumed at an earlier step. The folder holds a complete
+  // checkpoint at every moment.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
   // Saves only best.h5.

@@ -18,8 +18,9 @@ namespace convoy::app {
 
 class SessionState {
  public:
-  // Makes the state of one training (member) of a session. The session holds all tensors of the
-  // network. `session` must outlive this object.
+  // Makes the state of one of the trainings that `session` runs together (members). `member` is its
+  // index in the session. The session holds all tensors of the network and must outlive this
+  // object.
   explicit SessionState(Session& session, int member = 0);
   // Makes the state of a session that runs one stage of the training step `whole`. `stages` are the
   // ranks that run its stages. `session` and `stages` must outlive this object. Collective over

@@ -17,7 +17,7 @@ namespace convoy::app {
 struct Bottleneck {
   double step_ms = 0, compute_ms = 0, communication_ms = 0, input_ms = 0, stragglers_ms = 0;
   int slowest_rank = 0;
-  // The milliseconds that the slowest rank needs for a step more than the median rank.
+  // How many milliseconds longer than the median rank the slowest rank takes for a step.
   double slowest_behind_ms = 0;
   // Whether the slowest rank is slow mainly because it waits for its data.
   bool slowest_awaits_data = false;

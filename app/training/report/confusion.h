@@ -15,8 +15,9 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::vector<std::string> classes);
 
-  // Counts the predictions for the images that have a label, which is not negative. `probabilities`
-  // is [images, classes]. Throws std::runtime_error if a probability of such an image is NaN.
+  // Counts the predictions for the images that have a label. A negative label means that the image
+  // has none. `probabilities` is [images, classes]. Throws std::runtime_error if a probability of
+  // an image with a label is NaN.
   void add(std::span<const std::int32_t> labels, std::span<const float> probabilities);
   // Adds the counts of all ranks on rank 0. Collective.
   void sum(const comm::Communicator& ranks);

@@ -62,7 +62,7 @@ class PredictionTable {
   const std::string out_;
   const Form form_;
   const std::string key_;
-  std::vector<std::string> classes_;  // the names, quoted in the way of the form
+  std::vector<std::string> classes_;  // the names, quoted for CSV or JSON
   std::vector<std::string> earlier_;
   // The header, which is written together with the first line or by finish(). So standard output
   // stays empty if an error comes before it.

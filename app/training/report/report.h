@@ -33,8 +33,8 @@ struct Manifest {
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
                     const nlohmann::json& options);
 
-// The mean times of one rank's steps: step_ms = compute_ms + exposed_comm_ms + data_wait_ms. The
-// second is communication during which the rank computes nothing.
+// The mean times of one rank's steps: step_ms = compute_ms + exposed_comm_ms + data_wait_ms. In
+// exposed_comm_ms the rank waits for communication and computes nothing.
 struct RankTimes {
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
 };

@@ -47,8 +47,9 @@ class StepTimes {
   double mean_step_ms() const;
   double mean_data_wait_ms() const;
   double mean_exposed_comm_ms() const;
-  // Returns the smallest step time that at least the share `share` (0 to 1) of all steps does not
-  // exceed. But the median of an even number of steps is the mean of the middle two.
+  // Returns a quantile of the step times. `share` is from 0 to 1: 0.95 gives the smallest step time
+  // that is at least as long as 95 % of the step times. The median (0.5) of an even number of steps
+  // is the mean of the two middle ones.
   double quantile_ms(double share) const;
 
  private:
