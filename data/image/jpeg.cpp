@@ -171,9 +171,9 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Returns whether jpeg_crop_scanline() works for this image. It assumes that all components have
-  // the smallest block size. It fails if a component has larger blocks and must still be upsampled
-  // (4x2).
+  // Returns whether jpeg_crop_scanline() works for this image. libjpeg may decode a component with
+  // larger blocks than the others, so that it need not be upsampled. If such a component must be
+  // upsampled nevertheless (4x2 sampling), jpeg_crop_scanline() fails.
   bool can_crop() const {
     const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {

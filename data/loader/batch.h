@@ -84,9 +84,10 @@ class BatchSource {
   // Returns the next batch and blocks until it is ready. After the last batch of an epoch comes the
   // first one of the next. If a background thread has failed, throws the exception of that thread.
   //
-  // There are LoaderOptions::buffers buffers, which are reused in turn. So the lease of a batch
-  // must end before the call of next() that needs its buffer again. This is `buffers` calls later,
-  // or one call less with ScatterLoader. Otherwise that call throws std::logic_error.
+  // The batches use LoaderOptions::buffers buffers one after the other, then the first one again.
+  // The lease of a batch must end before the call of next() that is `buffers` calls later, or for
+  // ScatterLoader `buffers` - 1 calls later. Otherwise that call throws std::logic_error, because it
+  // needs the buffer of the batch.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Returns how many milliseconds all calls of next() have waited.
