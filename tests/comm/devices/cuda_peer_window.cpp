@@ -42,9 +42,9 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Sums values that begin in the middle of the window. The counts include fewer values than ranks,
-// numbers that are no multiple of the vector length, and more values than the scratch memory holds.
-// Replays the graph, because each run must leave all flags at zero for the next one.
+// Sums values that do not begin at the start of the window. The counts include fewer values than
+// ranks, numbers that are no multiple of the vector length, and more values than the scratch memory
+// holds. Replays the graph, because each run must leave all flags at zero for the next one.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
   if (window_ == nullptr) return;
