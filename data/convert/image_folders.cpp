@@ -215,8 +215,8 @@ class FolderLayout {
   }
 
   // Throws if an unreadable item may be the folder of a class, because all labels would be wrong
-  // without this class. Items outside the folders that are read are only counted. account_for()
-  // handles the remaining items.
+  // without this class. Items outside the folders that are read are only counted as left out. The
+  // remaining items are passed to Conversion::account_for().
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });
