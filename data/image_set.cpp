@@ -67,8 +67,8 @@ std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::
   const std::int64_t size = set->size();
   if (count <= 0 || count >= size) return set;
   std::map<std::int32_t, std::int64_t> seen;
-  // For each sample: the number of earlier samples of its class, and its index. Sorted by the first
-  // number, the samples go through all classes in turn.
+  // For each sample: the number of earlier samples of its class, and its index. After a sort by the
+  // first number, the first sample of every class comes first, then the second of every class, ….
   std::vector<std::pair<std::int64_t, std::int64_t>> ranked;
   ranked.reserve(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) ranked.emplace_back(seen[set->label(i)]++, i);

@@ -25,8 +25,8 @@ using Kind = ArchiveReader::Kind;
 class Archives final : public FileSource {
  public:
   struct Part {
-    // `file` is the archive. The paths of its files begin with `prefix`: "shards/cats.tar",
-    // "cats.tar/".
+    // `file` is the archive, such as "shards/cats.tar". The listing puts `prefix`, such as
+    // "cats.tar/", before the paths of its files.
     std::string file, prefix;
   };
   // If `nested`, an archive inside an archive counts as a folder of files.
@@ -112,8 +112,8 @@ class Archives final : public FileSource {
     }
   }
 
-  // Returns an entry for the folder that an archive is shown as. Thus even an empty archive appears
-  // in the listing as a folder.
+  // The listing shows an archive as a folder. Returns the entry of this folder, so that even an
+  // empty archive appears in the listing.
   static Entry folder_entry(const std::string& prefix) {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }

@@ -1,9 +1,9 @@
 // Reads folders of images as torchvision's ImageFolder does, with one folder per split:
 //   ROOT/train/CLASS/**/FILE  and  ROOT/test|val|valid|validation/CLASS/**/FILE
 // or without splits: ROOT/CLASS/**/FILE. If several folders of a path are named like a split, the
-// first one is the split: in test/train/night/1.png, `train` is a class. Without splits, ROOT is
-// the source, except that a folder which contains one folder of folders and nothing else is
-// skipped.
+// first one is the split: in test/train/night/1.png, `train` is a class. Without splits, ROOT is at
+// first the source. If ROOT holds one folder and nothing else, and all images lie in subfolders of
+// this folder, then this folder becomes ROOT, and so on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -215,8 +215,8 @@ class FolderLayout {
   }
 
   // Throws if an unreadable item may be the folder of a class, because all labels would be wrong
-  // without this class. Items outside the folders that are read are only counted. account_for()
-  // handles the remaining items.
+  // without this class. Items outside the folders that are read are only counted as left out. The
+  // remaining items are passed to Conversion::account_for().
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });

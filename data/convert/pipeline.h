@@ -74,8 +74,8 @@ class ConvertPipeline {
   std::condition_variable submitted_, done_, reserved_;
   std::deque<std::shared_ptr<Slot>> slots_, waiting_;
   std::size_t bytes_ = 0;
-  // `used_` counts the reserved bytes. The other two are the numbers of the next images to submit
-  // and to reserve.
+  // `used_` counts the reserved bytes. `next_number_` is the number that the next submitted image
+  // gets. `next_to_reserve_` is the number of the only image that may reserve memory now.
   std::int64_t used_ = 0, next_number_ = 0, next_to_reserve_ = 0;
   bool stopping_ = false;
   std::vector<std::jthread> workers_;

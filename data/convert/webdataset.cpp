@@ -138,7 +138,7 @@ bool is_webdataset(const Listing& listing) {
     const Name name = name_of(path);
     if (name.extension == "cls" && !is_hidden(path)) return true;
     // The listing is sorted, so the files of one key follow one another: .jpg, then .json, then
-    // .png. It is enough to remember the last one.
+    // .png. So `keys` needs to hold only the key of the last such file.
     if (name.extension == "json" || name.extension == "png" || is_image_extension(name.extension)) {
       const bool other =
           name.extension == "json" ? keys.contains("image " + name.key) : keys.contains("json " + name.key);

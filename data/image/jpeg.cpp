@@ -29,8 +29,9 @@ constexpr int kMostScans = 200;
 // sample (two pixels). Smoothing of an incomplete progressive image reads two more blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
-// Both functions return the side in pixels that a block of 8x8 coefficients is decoded to. The
-// names of libjpeg's fields depend on the libjpeg version that libjpeg-turbo imitates.
+// block_of() returns to how many pixels per side a block of 8x8 coefficients of a component is
+// decoded. smallest_block() returns the smallest such number of all components. The names of
+// libjpeg's fields depend on the libjpeg version that libjpeg-turbo imitates.
 #if JPEG_LIB_VERSION >= 70
 int block_of(const jpeg_component_info& component) { return component.DCT_h_scaled_size; }
 int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_h_scaled_size; }
@@ -171,9 +172,9 @@ class Jpeg final : public Codec {
     return true;
   }
 
-  // Returns whether jpeg_crop_scanline() works for this image. It assumes that all components have
-  // the smallest block size. It fails if a component has larger blocks and must still be upsampled
-  // (4x2).
+  // Returns whether jpeg_crop_scanline() works for this image. libjpeg may decode a component with
+  // larger blocks than the others, so that it need not be upsampled. If such a component must be
+  // upsampled nevertheless (4x2 sampling), jpeg_crop_scanline() fails.
   bool can_crop() const {
     const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {

@@ -212,7 +212,7 @@ bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* t
   for (int k = 1; k < kBlock;) {
     bits.refill();
     // refill() provides 56 bits. The first three look-ups use at most 33 of them, so the fourth has
-    // 23, which is enough for any code with its value.
+    // 23, which is enough for any code. Before the value of a long code, refill() is called again.
     for (int look_ups = 0; look_ups < 4; ++look_ups) {
       const JpegCodes::Pair pair = codes.pair(bits);
       const int advance = advance_of(pair), next = k + advance;

@@ -63,7 +63,7 @@ class JpegCodes {
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
-  // For each code length: the end of the codes of this length, and the number to add to a code to
+  // For each code length: the last code of this length plus 1, and the number to add to a code to
   // get the index of its symbol.
   std::array<std::int32_t, 17> code_end_{}, first_index_{};
 };

@@ -10,8 +10,8 @@
 namespace convoy::data {
 
 // The weights along one axis. An output is a weighted sum of `taps` consecutive source pixels from
-// first[output] on. The weights are in units of 2^-kWeightBits (kernels/device/bilinear.h). Surplus
-// weights are 0.
+// first[output] on. The weights are in units of 2^-kWeightBits (kernels/device/bilinear.h). If an
+// output depends on fewer than `taps` pixels, the weights of the others are 0.
 struct BilinearFilter {
   std::int32_t taps = 0;
   std::vector<std::int32_t> first;

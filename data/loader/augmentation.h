@@ -1,7 +1,7 @@
-// Random changes to training images, in three steps. draw() draws the parameters for one sample
-// from the settings, the size of its image and (seed, epoch, sample). place() computes which pixels
-// must be read and which transform turns them into the output. The transform is applied by the
-// device, or by Augmenter on the host.
+// Random changes to training images, in three steps. draw() chooses the parameters for one sample
+// at random. They depend only on the settings, the size of its image and (seed, epoch, sample).
+// place() computes which pixels must be read and which transform turns them into the output. The
+// transform is applied by the device, or by Augmenter on the host.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +66,8 @@ struct Augmentation {
 // for an unknown word names the word and the known ones.
 Augmentation parse_augmentation(std::string_view text);
 
-// The changes that are drawn for one sample. After normalisation, padding and erased rectangles are
-// 0, which is the mean colour.
+// The random changes to one sample. After normalisation, padding and erased rectangles are 0, which
+// is the mean colour.
 struct AugmentationParameters {
   // The window in pixels of the stored image. It may reach beyond the image only if it is not
   // resized.
@@ -83,7 +83,7 @@ struct AugmentationParameters {
   double scale() const;
 };
 
-// Draws the changes for one sample. `stored` is the shape of its image. Call
+// Chooses the changes to one sample. `stored` is the shape of its image. Call
 // augmentation.output_shape() once before, because it checks the settings.
 AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored, std::uint64_t seed,
                             std::int64_t epoch, std::int64_t sample);

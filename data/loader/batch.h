@@ -18,14 +18,15 @@ struct Position {
 };
 
 // The samples of one rank from a global batch. All arrays have `capacity` entries at every step,
-// but only the first `valid` ones hold samples; `valid` may be 0. In an empty entry the label and
-// the sample are -1, and the image is zero or the transform has no meaning. With
-// LoaderOptions::skip, the entry of an unreadable image is empty, too.
+// but only the first `valid` ones hold samples, and the others are empty; `valid` may be 0. With
+// LoaderOptions::skip, the entry of an unreadable image is empty, too, although `valid` counts it.
+// In an empty entry the label and the sample are -1, and the image is zero or the transform has no
+// meaning.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
-  std::int32_t valid = 0;         // samples of this rank, without empty entries
-  std::int32_t global_valid = 0;  // the same for all ranks together; > 0
+  std::int32_t valid = 0;         // samples of this rank, including unreadable ones
+  std::int32_t global_valid = 0;  // samples of all ranks, including unreadable ones; > 0
   std::int64_t first = 0;         // position of this rank's first sample in the global batch
   kernels::MixParameters mix;     // how this step mixes samples (mixup, cutmix); equal on all ranks
   ImageShape shape;               // shape of the network's input images
@@ -84,9 +85,10 @@ class BatchSource {
   // Returns the next batch and blocks until it is ready. After the last batch of an epoch comes the
   // first one of the next. If a background thread has failed, throws the exception of that thread.
   //
-  // There are LoaderOptions::buffers buffers, which are reused in turn. So the lease of a batch
-  // must end before the call of next() that needs its buffer again. This is `buffers` calls later,
-  // or one call less with ScatterLoader. Otherwise that call throws std::logic_error.
+  // The batches use LoaderOptions::buffers buffers one after the other, then the first one again.
+  // The lease of a batch must end before the call of next() that is `buffers` calls later, or for
+  // ScatterLoader `buffers` - 1 calls later. That call needs the buffer of the batch again, and
+  // throws std::logic_error if the lease has not ended.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Returns how many milliseconds all calls of next() have waited.

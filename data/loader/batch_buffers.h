@@ -65,7 +65,7 @@ class BatchBuffers {
   ImageShape output_;
   MixSettings mix_;
   std::uint64_t seed_;
-  std::int64_t reserved_;  // bytes that stay free for each sample without a cut so far
+  std::int64_t reserved_;  // bytes that are kept free for every sample that has no cut yet
   Buffer labels_, samples_, transforms_, pixels_;
   std::unique_ptr<std::mutex> mutex_;  // guards cuts_ and batch_.cut_bytes
   std::int64_t cuts_ = 0;

@@ -1,4 +1,4 @@
-// Draws the augmentation parameters of one sample.
+// Chooses the augmentation parameters of one sample at random.
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +48,7 @@ std::int32_t padded_place(std::uint32_t word, std::int64_t stored, std::int64_t 
   return room >= 0 ? uniform_below(word, room + 1) - padding : -uniform_below(word, 1 - room) - padding;
 }
 
-// Returns the window of a random resized crop for the case that no drawn window fits into the
+// Returns the window of a random resized crop for the case that no random window fits into the
 // image. This is the largest centred window whose aspect ratio is allowed.
 Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
   std::int64_t width = stored.width, height = stored.height;
@@ -85,7 +85,8 @@ kernels::ErasedRectangle cutout(int size, ImageShape output, const SampleDraws& 
           uniform_below(words.word[0], output.width) - size / 2, size, size};
 }
 
-// Draws the rectangle of random erasing. It is empty if no drawn rectangle fits into the output.
+// Chooses the rectangle of random erasing. It is empty if none of the random rectangles fits into
+// the output.
 kernels::ErasedRectangle random_erasing(const Augmentation& augmentation, ImageShape output,
                                         const SampleDraws& draws) {
   const double area = static_cast<double>(output.height * output.width);

@@ -75,7 +75,7 @@ void draw_jitter(const ColorJitter& jitter, const SampleDraws& draws, OpList& li
                  factor(ImageOpKind::contrast, 1, jitter.contrast),
                  factor(ImageOpKind::saturation, 2, jitter.saturation),
                  hue > 0 ? hue_op(uniform_between(words.word[3], -hue, hue)) : ImageOp{}};
-  // Draw one of the 24 orders of the four operations.
+  // Choose one of the 24 orders of the four operations at random.
   std::int32_t order = uniform_below(draws.block(kJitterBlock + 1).word[0], 24);
   for (int left = 4; left > 1; --left) {
     std::swap(ops[left - 1], ops[order % left]);

@@ -1,5 +1,5 @@
 // Random operations on the pixels of a training image, after it was cropped, resized and mirrored:
-// colour jitter as torchvision's ColorJitter draws it, TrivialAugment (wide; Müller, Hutter, ICCV
+// colour jitter as in torchvision's ColorJitter, TrivialAugment (wide; Müller, Hutter, ICCV
 // 2021) and RandAugment (Cubuk et al., NeurIPS 2020) with torchvision's operations and magnitudes.
 #pragma once
 
@@ -48,7 +48,7 @@ enum class AugmentOp : std::uint8_t {
   translate_x,  // translates to the right by `magnitude` pixels
   translate_y,
   rotate,      // rotates by `magnitude` degrees, counter-clockwise about the centre
-  brightness,  // by the factor 1 + magnitude, as the next three operations
+  brightness,  // changed by the factor 1 + magnitude, and so are the next three properties
   color,
   contrast,
   sharpness,
@@ -60,8 +60,8 @@ enum class AugmentOp : std::uint8_t {
 inline constexpr int kAugmentOps = 14;
 inline constexpr int kMagnitudes = 31;
 
-// Returns the magnitude of an operation for a bin from 0 to 30. It is not negative. For some
-// operations, which signed_magnitude() tells, a random sign is added.
+// Returns the magnitude of an operation for a bin from 0 to 30. It is not negative. Operations for
+// which signed_magnitude() is true are used with the magnitude or its negative, at random.
 double magnitude_of(AutoAugment policy, AugmentOp op, int bin, ImageShape shape);
 bool signed_magnitude(AugmentOp op);
 // Returns the pixel operation for an AugmentOp of this magnitude. Its kind is none if the AugmentOp

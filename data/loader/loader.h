@@ -30,7 +30,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
   Augmentation augmentation;
-  MixSettings mix;  // the loader draws the parameters of mixup and cutmix; the training step mixes
+  MixSettings mix;  // the loader chooses how to mix samples (mixup, cutmix); the training step mixes
   BatchOutput output = BatchOutput::images;
   std::vector<float> mean, std;  // one value per channel, for BatchOutput::images
   Position start;                // position of the first batch

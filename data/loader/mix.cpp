@@ -63,14 +63,14 @@ double log_gamma_variable(double shape, Words& words) {
   }
 }
 
-// Draws a Beta(alpha, alpha) variable.
+// Returns a random number with the distribution Beta(alpha, alpha).
 double draw_share(double alpha, Words& words) {
   const double a = log_gamma_variable(alpha, words), b = log_gamma_variable(alpha, words);
   return 1 / (1 + std::exp(b - a));
 }
 
-// Draws the rectangle of cutmix around a random pixel. Its area is the fraction 1 - share of the
-// image, before it is clipped at the border.
+// Returns the rectangle of cutmix, whose centre is a random pixel. Before the rectangle is clipped
+// at the border, its area is the fraction 1 - share of the image.
 kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width, Words& words) {
   const double half = 0.5 * std::sqrt(1 - share);
   const auto side = [&](std::int64_t extent, std::int32_t& first, std::int32_t& size) {

@@ -19,7 +19,8 @@ enum class ImageLayout : std::uint8_t { row_major, channels_last };
 struct ScaleShift {
   float scale, shift;
 };
-// Both return one pair of factors per channel: for (x / 255 - mean) / std, and for x / 255.
+// normalisation() returns the factors of (x / 255 - mean) / std, and unit_scale() those of x / 255.
+// Both return one pair of factors per channel.
 std::vector<ScaleShift> normalisation(std::span<const float> mean, std::span<const float> std);
 std::vector<ScaleShift> unit_scale(std::int64_t channels);
 // Returns for each channel the 8-bit value that is closest to 0 after normalisation. Padding has

@@ -7,10 +7,11 @@
 
 namespace convoy::data {
 
-// A pseudo-random permutation of 0 … size - 1 for one epoch. It is a Feistel network over the
-// smallest sufficient power of four, applied repeatedly until the value is in range (Black and
-// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Each position is computed on its
-// own, without a table. So ranks and resumed runs agree without communication or replay.
+// A pseudo-random permutation of 0 … size - 1 for one epoch. A Feistel network permutes the numbers
+// below a power of four that is at least `size`. It is applied to a position repeatedly, until the
+// result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
+// Each position is computed on its own, without a table. So ranks and resumed runs agree without
+// communication or replay.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);

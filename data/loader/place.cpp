@@ -1,5 +1,5 @@
-// Implements place() and place_in_whole() (augmentation.h). They turn drawn parameters into the
-// pixels to read and the transform that makes the output.
+// Implements place() and place_in_whole() (augmentation.h). From the random parameters of a sample,
+// they compute which pixels to read and the transform that makes the output.
 #include <algorithm>
 
 #include "data/loader/augmentation.h"
@@ -26,8 +26,9 @@ PlacedAxis copied_axis(std::int32_t start, std::int32_t extent, std::int32_t out
   return axis;
 }
 
-// Returns the placement along an axis that scales the `window` pixels from `start` on to `resized`
-// pixels. The output consists of `outputs` of the scaled pixels, from number `skipped` on.
+// Returns the placement along an axis on which pixels are scaled. The window begins at pixel
+// `start` and has `window` pixels, which are scaled to `resized` pixels. The output shows `outputs`
+// of the scaled pixels; the first one shown has the number `skipped`.
 PlacedAxis scaled_axis(std::int32_t start, std::int32_t window, std::int32_t extent, std::int32_t resized,
                        std::int32_t skipped, std::int32_t outputs, int reduction) {
   PlacedAxis axis;

@@ -10,9 +10,12 @@
 
 namespace convoy::data {
 
-// The generator gives random words in blocks of four. The constants below number the blocks. Block
-// 0 serves the position of a random crop, mirroring and the decision whether to erase.
+// A random resized crop tries up to kCropTries random windows, and random erasing up to kEraseTries
+// random rectangles, until one fits.
 inline constexpr int kCropTries = 10, kEraseTries = 10;
+// The generator gives random words in numbered blocks of four. Block 0 serves the position of a
+// random crop, mirroring and the decision whether to erase. The constants below are the first block
+// of each other purpose. Each try uses one block.
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
 inline constexpr int kErasingBlock = kCutoutBlock + 1;

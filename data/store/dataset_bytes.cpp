@@ -119,8 +119,8 @@ std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
     const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
-    // Read several pieces (chunks) with one call if they are adjacent in the file. The same holds
-    // for several pieces that must be read through HDF5.
+    // Extend this read to the next pieces (chunks) as long as they are adjacent in the file. If
+    // this piece must be read through HDF5, extend the read as long as the next ones must be, too.
     std::int64_t end = (piece + 1) * pieces_.bytes;
     for (; end < first + count && end / pieces_.bytes - piece < kChunksARead; end += pieces_.bytes) {
       const std::int64_t next = pieces_.offsets[static_cast<std::size_t>(end / pieces_.bytes)];

@@ -22,10 +22,11 @@ struct Place {
   std::int64_t offset;  // offset of the first byte in the file
 };
 
-// Finds from where in its file a dataset is read by `read`, which calls HDF5. The file must have
-// been opened by open_to_read(). `read` must request one contiguous range of `bytes` bytes. Nothing
-// is read, and the buffer of the call keeps its content. Returns nothing if the call fails, or if
-// HDF5 would read several ranges or another number of bytes. The caller must hold a Session.
+// Returns the place in a file from which `read` would read. The function `read` must call HDF5 to
+// read `bytes` bytes of a dataset, in a file that open_to_read() has opened. place_of() calls
+// `read`, but nothing is read, and the buffer of the call keeps its content. Returns nothing if the
+// call fails, or if HDF5 would read several ranges or another number of bytes. The caller must hold
+// a Session.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

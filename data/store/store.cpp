@@ -35,9 +35,9 @@ struct StoredSplit {
 std::string path_of(Split split, const char* name) { return fmt::format("/{}/{}", name_of(split), name); }
 
 // Throws if the images seem to be [N, C, H, W], as is common in files for PyTorch. This is assumed
-// if the last axis cannot be the channels but the second axis can. Plausible numbers of channels
-// are `means` (the size of the attribute mean) and 1 to 4 for the last axis, and 1 and 3 for the
-// second.
+// if the last axis cannot be the channels but the second axis can. The last axis can be the
+// channels if its extent is 1 to 4 or `means` (the size of the attribute mean). The second axis can
+// be the channels if its extent is 1 or 3.
 void check_axes(const Dataset& images, std::int64_t means) {
   const auto& extents = images.extents;
   const bool plain = extents[3] == means || (extents[3] >= 1 && extents[3] <= 4);

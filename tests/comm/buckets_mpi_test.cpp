@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(OwnOrShared, WithMemory, testing::Bool());
 TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);  // the same numbers on every rank
-  // This generator has another seed on each rank, and draws delays.
+  // This generator has another seed on each rank. It chooses random delays.
   std::mt19937 own(100 + static_cast<unsigned>(world().rank()));
   for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);

@@ -258,8 +258,9 @@ TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   }
 }
 
-// Sums two slices of shared memory with odd ends and gaps between them. GPUs need more than one
-// round for the second slice.
+// Sums two slices of shared memory, whose ends are not aligned. The memory before, between and
+// after the slices must keep its values. The second slice exceeds the GPUs' scratch memory, so GPUs
+// sum it in chunks.
 TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const std::vector<std::pair<std::int64_t, std::int64_t>> slices{{4, 4'300'003}, {4'300'100, 8'500'001}};

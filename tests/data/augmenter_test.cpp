@@ -132,8 +132,8 @@ Bytes cut_of(const Bytes& image, ImageShape stored, Window cut) {
   return bytes;
 }
 
-// The cut (the part of an image that is read) must hold all pixels that the output needs. It must
-// have no row or column more.
+// The cut (the part of an image that is read) must hold all pixels that the output needs, but no
+// further rows or columns.
 TEST(Place, TheCutIsAllThatIsRead) {
   const ImageShape stored{61, 47, 3};
   const Bytes image = random_bytes(static_cast<std::size_t>(stored.bytes()), 1);

@@ -19,7 +19,8 @@ std::unique_ptr<ConvertedImage> image_of_row(std::int64_t row) {
 }
 
 // Each image reserves 100 bytes while it is made, and keeps 60 until it is delivered. Every tenth
-// image takes longest, so that the next ones wait for it. They must still count against the limit.
+// image takes longest, so the images after it are finished first and wait for their delivery. While
+// they wait, their 60 bytes must count against the limit.
 TEST(ConvertPipeline, FinishedImagesCountUntilTheyAreDelivered) {
   std::atomic<std::int64_t> used{0}, most{0};
   std::vector<std::int64_t> delivered;

@@ -37,7 +37,8 @@ TEST(Draw, ChangesDoNotDisturbEachOther) {
   }
 }
 
-// Checks by chi-square that the counts are equal. A right program fails about once in 10^5 cases.
+// Checks by a chi-square test that all values are equally probable. A correct program fails this
+// check about once in 10^5 cases.
 void expect_uniform(const std::map<std::int32_t, int>& counts, std::int32_t low, int values, int samples) {
   ASSERT_EQ(counts.size(), static_cast<std::size_t>(values));
   EXPECT_EQ(counts.begin()->first, low);

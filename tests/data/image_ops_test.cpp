@@ -35,7 +35,7 @@ AugmentOp named(const std::string& name) {
   return static_cast<AugmentOp>(found - std::begin(kNames));
 }
 
-// Draws the same picture as picture() in make_image_ops.py.
+// Makes the same picture as picture() in make_image_ops.py.
 Bytes picture(ImageShape shape, int kind) {
   Bytes levels(static_cast<std::size_t>(shape.height * shape.width * shape.channels));
   for (std::size_t i = 0; i < levels.size(); ++i) {

@@ -85,7 +85,7 @@ struct BatchCopy {
   std::int64_t first;
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> samples;
-  // Their offsets are not copied, because they may differ between runs.
+  // The copies of the transforms have the offset 0, because offsets may differ between runs.
   std::vector<kernels::SampleTransform> transforms;
   std::vector<float> images;
   bool operator==(const BatchCopy&) const = default;

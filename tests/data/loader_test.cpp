@@ -223,8 +223,8 @@ TEST(Loader, LosslessFilesGiveTheBitsOfPixels) {
   }
 }
 
-// In tests, images must be decoded at full size. A JPEG decoder could shrink these images by 8, but
-// the pixels would differ from Pillow's.
+// For an evaluation (a test of the network), images must be decoded at full size. A JPEG decoder
+// could shrink these images by 8, but the pixels would differ from Pillow's.
 TEST(Loader, TestsDecodeJpegFilesAtFullSize) {
   std::vector<Bytes> jpeg, png;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {

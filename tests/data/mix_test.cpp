@@ -86,8 +86,8 @@ TEST(Mix, CutsRectanglesAndSharesLabelsByTheirArea) {
     const bool cut_off =
         mix.x == 0 || mix.y == 0 || mix.x + mix.width == kWidth || mix.y + mix.height == kHeight;
     at_border += cut_off;
-    // A rectangle inside the image must have the same share of its width as of its height, rounded
-    // to pixels.
+    // A rectangle inside the image must take the same fraction of the image's width as of the
+    // image's height, except for rounding to pixels.
     if (!cut_off) {
       EXPECT_NEAR(mix.width / double(kWidth), mix.height / double(kHeight), 2.0 / kHeight);
       EXPECT_EQ(mix.width % 2 + mix.height % 2, 0);

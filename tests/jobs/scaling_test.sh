@@ -59,7 +59,8 @@ check "no job" is "$(nodes_of "" 4)" ""
 check "no number of tasks: cores" is "$(SLURM_NTASKS='' nodes_of "128(x2)" 16)" ""
 
 echo "== train.sbatch and signals, outside Slurm"
-# The script calls scontrol just before the ranks start. A false scontrol sends a signal then.
+# train.sbatch calls scontrol just before it starts the ranks. A fake scontrol then sends it a
+# signal.
 mkdir "$folder/fake"
 # shellcheck disable=SC2016  # expanded by the fake
 printf '#!/bin/sh\n[ "$2" != config ] || kill -USR1 $PPID\n' >"$folder/fake/scontrol"
@@ -166,7 +167,8 @@ assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "m
 profile, (longer,) = read("profile")[0], read("longer")
 assert profile["ms_min"] <= profile["ms_mean"] <= profile["ms_max"] and abs(one["step_ms"] - profile["ms_mean"]) < 1e-6, (one, profile)
 assert profile["loss"] == longer["loss"], (profile, longer)  # a profile changes no parameters
-# 248 kB lie between two measured sizes. On a busy machine either size may be the slower one.
+# The gradients have 248 kB, which lies between the measured sizes 32 KiB and 2 MiB. On a busy
+# machine either of these sizes may have taken longer.
 assert two["communication_ms"] >= min(r["microseconds"] for r in read("collectives") if r["bytes"] >= 1 << 15) * 1e-3, two
 step, = read("two")
 assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step
@@ -186,7 +188,8 @@ PY
 check "and compares two experiments" "$root/jobs/report" "$experiment" "$folder/second" --out "$folder/both"
 cp -r "$experiment" "$folder/single"
 rm -rf "$folder"/single/report "$folder"/single/*/*/ranks-*/repeat-2
-# 100 / 44 * 44 is slightly above 100 in floating point. A spread of zero must not become negative.
+# The spread (error bar) of a single run is 0. 100 / 44 * 44 is slightly above 100 in floating
+# point, but this rounding must not make the spread negative.
 /usr/bin/python3 - "$folder/single" <<'PY'
 import json, pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("summary.json"):

@@ -84,8 +84,9 @@ EOT
   printf 'export SLURM_CONF=%q\n' "$dir/slurm.conf" >"$dir/environment"
 }
 
-# If the system allows it, gives the node its own host name. Then the files in shared memory of two
-# nodes differ, and messages name the node. If not, Open MPI must not use shared memory.
+# Gives the node its own host name if the system allows it. Then messages name the node, and Open
+# MPI's files in shared memory have another name on each node. Otherwise turns off Open MPI's use of
+# shared memory.
 start_node() { # DIR NODE
   local own_name=(unshare --uts sh -c "hostname $2; exec \"\$@\"" slurmd)
   mkdir -p "$1/spool-$2" "$1/tmp-$2"

@@ -121,8 +121,9 @@ check "it is not put back" is "$(job_field "$slow" Restarts)" 0
 check "the reason" contains slow.log "the time limit came before the job's first checkpoint"
 
 echo "== A job of higher priority"
-# Slurm sends SIGCONT and SIGTERM to all stopped ranks if srun started them, but with mpirun only to
-# those of the other host. As soon as one rank runs again, the test lets the others go on.
+# Slurm sends SIGCONT and SIGTERM to the stopped ranks. If srun started them, all ranks get the
+# signals. If mpirun did, only the ranks on the second node get them, because the job's script runs
+# on the first. As soon as one rank runs again, the test lets the others go on.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do

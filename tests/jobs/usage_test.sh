@@ -56,7 +56,7 @@ check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no comp
 check "nothing was written" is "$(find . -type f | sort | xargs)" "./errors ./help ./output"
 
 echo "== quickstart.sh builds for the GPUs of the machine"
-# Make false programs that print their arguments. cmake fails, so that nothing is built or trained.
+# Make fake programs that print their arguments. cmake fails, so that nothing is built or trained.
 mkdir bin
 # shellcheck disable=SC2016  # expanded by the program
 printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >bin/cmake
@@ -76,7 +76,7 @@ check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --prese
 check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
 check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
 
-# Copy the scripts. A false program convoy prints its arguments and writes a result.
+# Copy the scripts. A fake program convoy prints its arguments and writes a result.
 mkdir -p tree/build/release-cuda tree/build/release
 cp -r "$root/jobs" tree/jobs
 printf '#!/bin/sh\n' >bin/cmake

@@ -42,9 +42,9 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Sums in the middle of the window. The counts include fewer values than ranks, shares that are no
-// whole vectors, and more than the scratch memory holds. Replays the graph, because each run must
-// leave all flags at zero for the next one.
+// Sums values that do not begin at the start of the window. The counts include fewer values than
+// ranks, numbers that are no multiple of the vector length, and more values than the scratch memory
+// holds. Replays the graph, because each run must leave all flags at zero for the next one.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
   if (window_ == nullptr) return;
@@ -79,8 +79,8 @@ TEST_F(PeerWindowTest, NumbersSoManyTransfersAndNoMore) {
   EXPECT_EQ(window_->next_transfer(true, 0), 0);
 }
 
-// Every rank sends to every other rank twice, with the first and the last transfer number of the
-// pair. The ranks' windows differ in size.
+// Every rank sends to every other rank twice: once with the first possible number of a transfer,
+// once with the last. The ranks' windows differ in size.
 TEST_F(PeerWindowTest, BringsWhatIsSent) {
   constexpr int kCount = 250'001, kTransfers = 2;
   constexpr std::size_t kSlot = 1 << 20;
@@ -91,8 +91,8 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
   make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
   if (window_ == nullptr) return;
   // There is one stream for each peer and direction, and all ranks enqueue in the same order, as in
-  // the steps of a partitioned network. So even a device that runs the waiting work one by one
-  // finishes.
+  // the steps of a partitioned network. So the transfers finish even on a device that runs only one
+  // of them at a time.
   const std::vector<kernels::CudaStream> streams(static_cast<std::size_t>(2 * ranks_));
   std::vector<kernels::CudaEvent> joins(streams.size());
   const kernels::CudaEvent fork;

@@ -60,8 +60,9 @@ TEST_F(GpuJob, NamesARankThatNeverLaunchesItsStep) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
-// Rank 1 never prepares its transfers, so rank 0 waits in its first transfer: for an address if
-// copy engines move the data, or for a connection if NCCL does.
+// Rank 1 never prepares its transfers, so rank 0 waits in its first transfer. If copy engines move
+// the data, it waits until rank 1 says where in its memory the data go. If NCCL moves the data, it
+// waits for a connection.
 TEST_F(GpuJob, NamesARankThatNeverPreparesItsTransfers) {
   for (const std::string& flags : {std::string(), std::string("-x NCCL_P2P_DISABLE=1")}) {
     const Outcome outcome = launch("unprepared", 2000, flags);

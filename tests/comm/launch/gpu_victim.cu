@@ -1,7 +1,8 @@
 // A job on GPUs that meets a fault. gpu_job_fault_test.cpp starts it under mpirun.
 // Usage: gpu_victim SCENARIO TIMEOUT_MS
-// Its step is a captured graph: a kernel runs while gradient buckets are reduced. Then every rank
-// sends to the next and sums a loss, over other connections than the buckets.
+// A step of the job is a captured graph: a kernel runs while gradient buckets are reduced. Then
+// every rank sends to the next rank, and the ranks sum a loss. Both use other connections than the
+// buckets.
 #include <unistd.h>
 
 #include <csignal>
@@ -21,7 +22,8 @@ namespace {
 
 using namespace convoy;
 
-// A bucket has 16 MiB and each element 4 bytes, so there are four buckets.
+// There are 2^24 gradients (kElements) of 4 bytes. A bucket has 2^24 bytes (kBucket), so there are
+// four buckets.
 constexpr std::int64_t kBucket = std::int64_t{16} << 20, kElements = kBucket;
 constexpr std::int64_t kTensorBytes = std::int64_t{1} << 20;
 
