@@ -56,8 +56,9 @@ class HostCopies {
   // Returns the schedule with copies as late as possible: for each absence, frees the buffer right
   // after the run `last` and begins the copy back right before the run `next`.
   StepSchedule on_demand() const;
-  // Returns the schedule of on_demand() with earlier copies back. Between the begin of a copy and
-  // its reader there are `ahead` runs of the operations whose flag is set in `operations`.
+  // Returns the schedule of on_demand() with earlier copies back. Between the begin of a copy back
+  // and the run that reads the tensor, there are `ahead` runs of the operations whose flag is set
+  // in `operations`. There are fewer if the tensor leaves the device too late for that.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
   // Returns a schedule in which copies begin and end so that operations need not wait for them.
   // Where this would raise the live bytes above `limit`, operations wait.
