@@ -42,7 +42,7 @@ class HostCopies {
   // this time, and the next run that reads it.
   struct Absence {
     int tensor, written, last, next;
-    bool leaves;  // true: the tensor is copied to the host; false: the host has a copy from before
+    bool leaves;  // true: the tensor is copied to the host; false: an earlier absence did that
     // The device buffer is free after run `gone`. The copy back begins before run `begin`.
     int gone = 0, begin = 0;
   };

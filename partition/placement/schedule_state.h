@@ -60,7 +60,7 @@ class ScheduleState {
   ScheduleState(const CostModel& cost, std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
   // Moves nodes to other devices and computes the times again. Stops early if it finds that the
-  // makespan would exceed `limit`. Under contention this may be an estimate
+  // makespan would exceed `limit`. If transfers depend on each other, this may be an estimate
   // (ContendedTimes::replay()).
   Move move(std::span<const Reassignment> nodes, Nanoseconds limit);
   // Moves one node like move(). May also change its position in the order, so that it starts at
