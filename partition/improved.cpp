@@ -200,9 +200,9 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
   // With a low temperature these searches stay near their start. The first search, in improved(),
   // explores more widely.
   limits.temperature /= 10;
-  // Divide the work into `all` equal parts. Each of these searches gets one part, half of the work
-  // together, and the last search gets the other half. Divide the remaining time anew before each
-  // search, because a search may end early.
+  // Divide the work into `all` equal parts. Each search before the last one gets one part. Together
+  // these are half of the work. The last search gets the other half. Divide the remaining time anew
+  // before each search, because a search may end early.
   const std::int64_t all = 2 * std::ssize(widths) + 2;
   auto next_limits = [&, left = all]() mutable {
     ImprovementLimits some = share_of(limits, left--);

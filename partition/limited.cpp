@@ -138,19 +138,20 @@ std::vector<double> Partitioner::ladder(Bytes peak) const {
 }
 
 // Searches under each limit in `shares`, from the tightest up to the machine's own limits. Each
-// search starts from the result of the previous one. On every second rung (number `first`, `first`
-// + 2, …), the placement start_of(rung) is fitted into the limit, too, and the search starts from
-// the better of the two. Returns the last placement. It is empty if even the first limit is above
-// the machine's.
+// search starts from the result of the previous one. On the first rung and on every second one
+// (number `first`, `first` + 2, …), the placement start_of(rung) is fitted into the limit, too, and
+// the search starts from the better of the two. Returns the last placement. It is empty if even the
+// first limit is above the machine's.
 Placement Partitioner::climb(const std::vector<double>& shares, std::size_t first,
                              const std::function<const Placement&(std::size_t)>& start_of,
                              ImprovementCounts& counts) const {
-  // A search that fits start_of(rung) into a limit gets 1/4 of the work of a search without limits,
-  // and the following search gets 1/6. The kTight tightest rungs are hard, so there it gets all of
-  // the work.
+  // The amounts of work below are fractions of the work of a search without limits. A search that
+  // fits start_of(rung) into a limit gets 1/4. The search after it gets 1/6, but on the kTight
+  // tightest rungs, which are hard, it gets the whole.
   constexpr std::int64_t kPartsToFit = 4, kParts = 6;
   constexpr std::size_t kTight = 3;
-  // A single thread runs both climbs, one after the other.
+  // The number of searches that share the remaining time: at most two per rung. A single thread
+  // runs both climbs, one after the other, so it has twice as many.
   std::int64_t searches = (options_.threads == 1 ? 4 : 2) * std::ssize(shares);
   Placement best;
   for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
@@ -178,8 +179,9 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   return best;
 }
 
-// Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()):
-// with the placement of METIS, and with those of ParDNN and of the search without limits. Then
+// Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()). The
+// first climb fits METIS's placement into the limits. The second fits ParDNN's placement into the
+// tighter limits, and the placement of the search without limits into the looser ones. Then
 // continues under the machine's own limits if there is a time limit or if the ladder has found no
 // placement.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,

@@ -263,7 +263,7 @@ TaskGraph generate_random(const GeneratorOptions& options, double degree) {
     task.resident_bytes = random.below(4) == 0 ? random.below(4 * kLargest) : 0;
     builder.add_node(task);
   }
-  // Draw as many edges as requested. The graph has fewer, because duplicates are removed.
+  // Choose as many random edges as requested. Duplicates are removed, so the graph may have fewer.
   std::vector<std::pair<NodeIndex, NodeIndex>> drawn;
   for (std::int64_t i = 0; i < edges && options.nodes > 1; ++i) {
     const auto from = static_cast<NodeIndex>(random.below(options.nodes - 1));

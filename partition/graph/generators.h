@@ -19,7 +19,8 @@ TaskGraph generate_recurrent(const GeneratorOptions& options);
 TaskGraph generate_character_crn(const GeneratorOptions& options);
 // A wide residual network: the stem, then residual blocks of 8 parallel groups of convolutions.
 TaskGraph generate_wide_resnet(const GeneratorOptions& options);
-// A transformer with single ops of attention and feed-forward for each layer and head.
+// A transformer. A layer has separate ops for each attention head, and then the ops of its
+// feed-forward part.
 TaskGraph generate_transformer(const GeneratorOptions& options);
 // A network like Eidetic 3D LSTM, with a cell for each layer and time step. A cell reads the
 // memories of several earlier time steps.

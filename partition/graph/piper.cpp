@@ -48,7 +48,8 @@ class PiperReader {
   [[noreturn]] void fail(const std::string& what) const { builder_.fail(kNone, what); }
 
   // Adds a node. For each node Piper lists several ways to run it, which differ in time and memory.
-  // This function uses the first one for a single device, which keeps the activations.
+  // This function uses the first way in the list for a single device. A node that runs this way
+  // keeps its activations in memory.
   void add_node(const Json& node) {
     TaskNode task;
     task.id = id(node, "id", "node");

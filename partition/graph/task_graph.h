@@ -16,7 +16,7 @@
 
 namespace convoy::partition {
 
-using NodeIndex = std::int32_t;  // 0 … node_count()-1, in the order of the file
+using NodeIndex = std::int32_t;  // 0 … node_count()-1, in the order of add_node()
 using EdgeIndex = std::int32_t;  // 0 … edge_count()-1, grouped by producer
 using Nanoseconds = std::int64_t;
 using Bytes = std::int64_t;

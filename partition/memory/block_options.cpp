@@ -54,8 +54,8 @@ void StepBlocks::find_options(int block) {
       add(with_small(kept));
     }
   } else {
-    // Drop one family of tensors after another: always the family that saves the least time per
-    // byte.
+    // Drop one family of tensors (the slices of one tensor) after another. Always drop the family
+    // that saves the least time per byte.
     std::vector<Family> kept = large;
     add(with_small(kept));
     while (!kept.empty()) {

@@ -6,11 +6,11 @@
 namespace convoy::partition {
 namespace {
 
-// Copies back begin earlier than their estimated time requires, by this factor, as times may be
-// wrong.
+// The plan allows each copy back this many times its estimated duration, because the estimate may
+// be too short.
 constexpr double kReserve = 1.15;
-// A tensor leaves the device a second time only if it then stays away for at least this many times
-// the time of its copy back.
+// A tensor always leaves the device for the longest time during which no run uses it. It leaves for
+// another such time only if that time is at least kWorthwhile times as long as its copy back.
 constexpr double kWorthwhile = 4;
 
 }  // namespace
@@ -18,7 +18,8 @@ constexpr double kWorthwhile = 4;
 double expected_ms(const StepModel& model, const StepSchedule& schedule, const HostLink& link) {
   const std::size_t tensors = model.tensor_bytes.size();
   std::vector<double> out_end(tensors, 0), back_end(tensors, 0);
-  double now = 0, out = 0, back = 0;  // end of the operations, and of the copies in each direction
+  // The times at which the operations, the copies to the host, and the copies back end so far.
+  double now = 0, out = 0, back = 0;
   for (const StepRun& run : schedule) {
     if (run.computes()) {
       for (const int tensor : model.operations[run.operation].inputs) now = std::max(now, back_end[tensor]);
@@ -131,8 +132,9 @@ StepSchedule HostCopies::hidden(std::int64_t limit) const {
   return with(apart.absences_);
 }
 
-// Extends the time of each copy to the host to what the link needs, as long as the live bytes stay
-// within the limit. A copy that must end earlier delays all later operations.
+// Moves the end of each copy to the host (Absence::gone) to a later run, until the link has had
+// enough time for the copy. The tensor is then live longer. If this would raise the live bytes
+// above the limit, the copy must end earlier, and all later operations wait for it.
 void HostCopies::extend_out(std::vector<std::int64_t>& live, std::int64_t limit) {
   double out = 0, late = 0;
   for (Absence& of : absences_) {

@@ -42,7 +42,7 @@ class HostCopies {
   // this time, and the next run that reads it.
   struct Absence {
     int tensor, written, last, next;
-    bool leaves;  // true: the tensor is copied to the host; false: the host has a copy from before
+    bool leaves;  // true: the tensor is copied to the host; false: an earlier absence did that
     // The device buffer is free after run `gone`. The copy back begins before run `begin`.
     int gone = 0, begin = 0;
   };
@@ -56,8 +56,9 @@ class HostCopies {
   // Returns the schedule with copies as late as possible: for each absence, frees the buffer right
   // after the run `last` and begins the copy back right before the run `next`.
   StepSchedule on_demand() const;
-  // Returns the schedule of on_demand() with earlier copies back. Between the begin of a copy and
-  // its reader there are `ahead` runs of the operations whose flag is set in `operations`.
+  // Returns the schedule of on_demand() with earlier copies back. Between the begin of a copy back
+  // and the run that reads the tensor, there are `ahead` runs of the operations whose flag is set
+  // in `operations`. There are fewer if the tensor leaves the device too late for that.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
   // Returns a schedule in which copies begin and end so that operations need not wait for them.
   // Where this would raise the live bytes above `limit`, operations wait.

@@ -115,8 +115,9 @@ std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> Recomp
 }
 
 // Fills the table of a segment (range of blocks): for every amount of free memory, the least time
-// over all choices. With more memory neither the least time nor the time of one choice grows. So
-// the loop below stops where the table reaches the shortest time of the choice.
+// over all choices. The times in the table do not grow with memory. A choice takes its shortest
+// time with all memory. So the loop below ends at the first time in the table that is at most this
+// shortest time: the choice can improve neither this time nor any later one.
 void RecomputePlanner::fill(int first, int last) {
   Times times(static_cast<std::size_t>(most_ + 1), kNever);
   for_each_choice(first, last, [&](const Choice& choice) {

@@ -30,8 +30,9 @@ void StepBlocks::find_tensors() {
   writer_.assign(tensors, -1);
   last_forward_read_ = first_backward_read_ = last_read_ = writer_;
   droppable_.assign(tensors, 0);
-  // For each tensor: how many operations write it, and how many of these can run again. All but the
-  // first of them must update the result of the earlier ones.
+  // For each tensor: how many operations write it, and how many of these can run again. The first
+  // operation creates the tensor. Any other one counts as able to run again only if it also reads
+  // the tensor, so that it adds to the result of the operations before it.
   std::vector<int> writes(tensors, 0), repeatable(tensors, 0);
   const auto& operations = model_.operations;
   for (int i = 0; i < std::ssize(operations); ++i) {

@@ -77,7 +77,7 @@ class WrittenSlices {
   void write(int tensor, int operation, bool updates) {
     if (count_[tensor] < 2) return;
     const int place = place_.at({operation, tensor});
-    // A tensor with all its slices may be updated again in any order.
+    // Once all slices of the tensor are written, they may be updated again in any order.
     if (updates && written_[tensor] == count_[tensor]) return;
     if (updates && place != written_[tensor])
       throw std::logic_error(fmt::format("operation {} writes tensor {} after a gap", operation, tensor));
@@ -85,7 +85,7 @@ class WrittenSlices {
   }
 
  private:
-  // For each tensor: the number of operations that write it, and how many of them have run.
+  // For each tensor: the number of its slices (operations that write it), and how many are written.
   std::vector<int> count_, written_;
   // For an operation and a tensor: the position of the operation among those that write the tensor.
   std::map<std::pair<int, int>, int> place_;

@@ -120,8 +120,8 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   return tensors;
 }
 
-// Returns the tensors that may be moved to host memory, the largest first, until host memory is
-// full.
+// Chooses tensors to move to host memory: the largest first, without those for which no host memory
+// is left. Returns them in ascending order of their numbers.
 std::vector<int> StepPlanner::all_that_wait() const {
   std::vector<int> tensors;
   for (int tensor = 0; tensor < std::ssize(model_.copyable); ++tensor)
@@ -137,9 +137,9 @@ std::vector<int> StepPlanner::all_that_wait() const {
   return tensors;
 }
 
-// Returns the higher limits to try (step_planner.h). They exceed `limit` by fractions of the
-// missing bytes, or of the bytes that the link can copy during forward. For large steps there are
-// fewer.
+// Returns the higher limits to try (step_planner.h). They exceed `limit` by multiples of one of two
+// numbers of bytes: those that `limit` lacks to keep every tensor, and those that the link can copy
+// during forward. For large steps there are fewer limits.
 std::vector<std::int64_t> StepPlanner::targets(std::int64_t limit) const {
   const double missing = static_cast<double>(most_ - limit);
   const double hidden = std::min(link_.overlaps ? forward_ms_ * link_.out_bytes_ms : 0, missing);

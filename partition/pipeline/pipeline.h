@@ -12,7 +12,7 @@ namespace convoy::partition {
 
 struct PipelineStage {
   NodeIndex first = 0, last = 0;  // positions in the topological order, inclusive
-  DeviceIndex replicas = 1;       // number of devices, which process micro-batches in turn
+  DeviceIndex replicas = 1;       // number of devices; each processes every replicas-th micro-batch
   Nanoseconds work = 0;           // time of one micro-batch on one device
   // Time per micro-batch to exchange weight gradients. The replicas exchange them once for every
   // `replicas` micro-batches.

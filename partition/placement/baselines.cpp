@@ -43,8 +43,9 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
   double done = 0, share = cost.speed(0) / speeds;
   for (const NodeIndex node : graph.topological_order()) {
     const double time = static_cast<double>(graph.time(node));
-    // Every device gets a part of the total time in proportion to its speed. A node belongs to the
-    // part that contains the middle of its own time.
+    // Imagine the times of all nodes laid end to end on a line. Every device gets a section of the
+    // line, in proportion to its speed. A node goes to the device whose section contains the middle
+    // of the node's time.
     while (current + 1 < count && done + time / 2 > share * static_cast<double>(graph.total_time()))
       share += cost.speed(++current) / speeds;
     done += time;

@@ -16,8 +16,9 @@ Placement place_contiguously(const CostModel& cost, const Units& units);
 // Places by HEFT, heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3),
 // 2002). Places the nodes in the order of their upward ranks, which are the longest paths from a
 // node to the end. The first node of a colocation group chooses the device of the group.
-// `transfer_weight` scales the transfers in the upward ranks. The published algorithm has weight 1
-// and insertion.
+// `transfer_weight` scales the transfers in the upward ranks. With `insertion`, a node may run in
+// an idle gap between nodes that are already placed. The published algorithm has weight 1 and
+// insertion.
 Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1,
                         bool insertion = true);
 

@@ -106,7 +106,7 @@ void ContendedTimes::find_head(DeviceIndex index) {
 }
 
 // Starts the device's next node if all its producers have ended. Returns false if the makespan
-// would then exceed the limit.
+// would then exceed the limit, certainly or probably (see replay()).
 bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now) {
   DeviceState& device = device_[index];
   device.dirty = false;

@@ -37,9 +37,12 @@ class ContendedTimes {
   Nanoseconds rest(NodeIndex node) const { return rest_[node]; }
 
   void set_device(NodeIndex node, DeviceIndex device);
-  // Simulates all events at `from` or later again. Returns false as soon as the makespan must
-  // exceed `limit`, or probably will. For this estimate, a node that starts after `unchanged_from`
-  // is assumed to need as much time until the end as before. Call commit() or undo() afterwards.
+  // Simulates all events at `from` or later again. Stops and returns false in three cases:
+  //   - The makespan certainly exceeds `limit`.
+  //   - The makespan probably exceeds `limit`: a node that so far started after `unchanged_from`
+  //     has a new start, and this start plus rest() of the node exceeds the limit.
+  //   - The devices are in a deadlock.
+  // Call commit() or undo() afterwards.
   bool replay(Nanoseconds from, Nanoseconds unchanged_from, Nanoseconds limit);
   // Returns the nodes whose times the last replay() wrote, in the order of their ends.
   std::span<const NodeIndex> replayed() const { return new_sequence_; }

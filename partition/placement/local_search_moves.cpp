@@ -82,8 +82,9 @@ void LocalSearch::try_stretch(std::size_t at) {
   decide(state_->move(moves_, limit()));
 }
 
-// Moves a cluster: nodes of one device that are joined to this node by expensive edges. The least
-// cost of such an edge is a random fraction of the cost of one of this node's edges.
+// Moves a cluster: the node, and nodes of its device that are joined to it by a chain of expensive
+// edges. To decide which edges are expensive, chooses one of the node's edges and a fraction at
+// random. An edge is expensive if its cost is at least this fraction of the chosen edge's cost.
 void LocalSearch::try_cluster(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node);
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);

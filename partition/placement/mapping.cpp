@@ -8,8 +8,8 @@
 namespace convoy::partition {
 namespace {
 
-// The work of one device over time. Time is divided into equal slices. A Fenwick tree adds up
-// slices.
+// The work of one device over time. Time is divided into equal stretches. A Fenwick tree of the
+// work in each stretch gives the sum over consecutive stretches quickly.
 class LoadProfile {
  public:
   explicit LoadProfile(std::size_t stretches) : sums_(stretches + 1, 0) {}

@@ -6,8 +6,9 @@
 
 namespace convoy::partition {
 
-// Called before the node leaves its device. Sets replay_from_ to the time of the first event that
-// can change. This is the node's start, or the end of a producer whose transfers change.
+// Called before the node leaves its device. Lowers replay_from_ to the time of the first event that
+// can change. This is the node's start or the end of one of its producers, whose transfers change,
+// whichever is earliest. Raises replay_until_ to the node's end.
 void ScheduleState::replay_from_inputs_of(NodeIndex node) {
   replay_from_ = std::min(replay_from_, node_[node].start);
   replay_until_ = std::max(replay_until_, node_[node].finish);

@@ -34,8 +34,8 @@ class ScheduleState {
     Move(const Move&) = delete;
     Move& operator=(const Move&) = delete;
     ~Move() { roll_back(); }
-    // Returns false if the makespan must exceed the limit. The schedule's times are then incomplete
-    // until the change is undone.
+    // Returns false if the times were not computed to the end, because the makespan would exceed
+    // the limit. The schedule's times are then incomplete until the change is undone.
     bool finished() const { return finished_; }
     // Keeps the change. Requires finished().
     void commit();
@@ -59,8 +59,9 @@ class ScheduleState {
   // starts.
   ScheduleState(const CostModel& cost, std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
-  // Moves nodes to other devices and computes the times again. Stops early if the makespan must
-  // exceed `limit`.
+  // Moves nodes to other devices and computes the times again. Stops early if it finds that the
+  // makespan would exceed `limit`. If transfers depend on each other, this may be an estimate
+  // (ContendedTimes::replay()).
   Move move(std::span<const Reassignment> nodes, Nanoseconds limit);
   // Moves one node like move(). May also change its position in the order, so that it starts at
   // about the time when its inputs arrive.
@@ -101,7 +102,8 @@ class ScheduleState {
   std::int64_t work() const { return work_; }
 
  private:
-  // The size is one cache line, because a change visits nodes all over the graph.
+  // A change visits nodes all over the graph. A node fills exactly one cache line, so that each
+  // visit costs only one cache miss.
   struct alignas(64) NodeState {
     Key key;
     Nanoseconds start, finish;
@@ -153,8 +155,8 @@ class ScheduleState {
     return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
   }
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
-  // Returns the longest path from the node's end to the end of the schedule that begins with an
-  // out-edge, assuming that the node is on `device`.
+  // Considers the paths from the node's end to the end of the schedule whose first step is an
+  // out-edge of the node. Returns the length of the longest one if the node is on `device`.
   Nanoseconds tail_of_consumers(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
 

@@ -99,8 +99,9 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// Returns a bound from kernels and the copies back after them. Clients that are already admitted
-// count only with their copies back, which come first. Thus no schedule is shorter than the bound.
+// Returns a bound from kernels and the copies back after them. Of the clients that are already
+// admitted, it counts only the copies back, as if these came first and waited for no kernel. This
+// can only lower the result, so it remains a lower bound.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();

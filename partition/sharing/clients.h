@@ -12,7 +12,7 @@
 
 namespace convoy::partition::sharing {
 
-using ClientIndex = std::int32_t;  // 0 … count-1, in the order of the file
+using ClientIndex = std::int32_t;  // 0 … count-1, in the order of the job file
 
 struct Client {
   std::string name;

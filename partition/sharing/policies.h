@@ -15,7 +15,7 @@ namespace convoy::partition::sharing {
 
 enum class Policy {
   kNone,     // first come, first served, without prefetching
-  kFifo,     // first come, first served; ties by the order of the file
+  kFifo,     // first come, first served; of equal arrivals, the lowest index first
   kWeight,   // order_by_weight()
   kJohnson,  // the shorter of orders_by_johnson()
   kGenetic,  // genetic.h

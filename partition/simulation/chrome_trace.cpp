@@ -1,5 +1,5 @@
-// Writes each device as a process of the trace, with complete events for nodes and transfers and
-// with counters for memory.
+// Writes each device as a process of the trace. Each node and each transfer is one event with a
+// start and a duration (called a complete event). Memory is a counter.
 #include "partition/simulation/chrome_trace.h"
 
 #include <fmt/format.h>

@@ -192,9 +192,10 @@ Nanoseconds shortest_critical_path(const CostModel& cost) {
   return longest;
 }
 
-// Returns the total work divided by the sum of speeds, which is a lower bound on the makespan. Run
-// times are rounded to nanoseconds. So the work of a node is the least product of speed and run
-// time over all devices.
+// Returns the total work divided by the sum of speeds, which is a lower bound on the makespan. The
+// work of a node is its run time times the speed of the device. Run times are rounded to
+// nanoseconds, so this product differs between devices, and the least one counts. If the graph has
+// times by kind of device, the work of a node is its least run time, and all speeds count as 1.
 Nanoseconds balanced_work(const CostModel& cost) {
   if (!cost.graph().kinds().empty()) {
     Nanoseconds sum = 0;

@@ -52,7 +52,8 @@ class Sweep {
 void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_of, Simulation& result) {
   const std::size_t devices = result.use.size();
   Sweep sweep(devices);
-  std::vector<Nanoseconds> sent(result.finish);  // for each node, its end or the arrival of its last transfer
+  // For each node, its end or the arrival of its last transfer, whichever is later.
+  std::vector<Nanoseconds> sent(result.finish);
   // A copy stays in memory until it has arrived and its last consumer on that device has ended.
   for (const Transfer& transfer : result.transfers) {
     sent[transfer.producer] = std::max(sent[transfer.producer], transfer.arrival);

@@ -131,8 +131,8 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from
   return arrival;
 }
 
-// Sends the node's output to every device with a consumer. Fills arrival_ for these and for its own
-// device.
+// Sends the node's output to every device with a consumer. Fills arrival_ for these devices and for
+// the node's own device.
 void EventLoop::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {

@@ -93,7 +93,7 @@ TEST(Partition, RandomGraphsWithConstraints) {
     shape.pins = seed % 2 == 0 ? shape.nodes / 4 : 0;
     shape.devices = 2 + static_cast<DeviceIndex>(seed % 3);
     TaskGraph graph = [&] {
-      // Drawing a graph throws if the pins of a group differ. Then draw another one.
+      // random_graph() throws if the pins of a group differ. Then try another seed.
       for (std::uint64_t retry = 0;; ++retry) try {
           return testing::random_graph(seed + 1000 * retry, shape);
         } catch (const std::runtime_error&) {

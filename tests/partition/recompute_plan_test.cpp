@@ -113,7 +113,7 @@ struct Compared {
   double planned = 0;  // ms of repeated operations, summed over all plans
   double best = 0;     // the least sum that is possible
   int plans = 0;       // limits for which the planner found a plan
-  int optimal = 0;     // those plans that repeat no more than necessary
+  int optimal = 0;     // how many of these plans repeat no more than necessary
   int missed = 0;      // limits for which the planner found no plan, although a schedule exists
 
   void add(const Chain& chain, std::uint64_t seed) {

@@ -11,8 +11,8 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// Returns clients (jobs) of which one takes another's memory while that one is idle, so that the
-// schedule has every kind of work.
+// Returns clients (jobs) of which one is evicted while it is idle, because another needs its
+// memory. So the schedule has every kind of work.
 Workload swapping() {
   return testing::workload_of({{2, {4, 4}, {20}, 3, 8}, {1, {5}, {}, 0, 6}, {1, {2}, {}, 1}}, {2, 10});
 }

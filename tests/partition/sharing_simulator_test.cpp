@@ -39,7 +39,8 @@ const std::vector<Case>& cases() {
   static const std::vector<Given> swappers = {{50, {100, 100}, {300}, 50, 10},
                                               {50, {100, 100}, {300}, 50, 10}};
   static const std::vector<Case> all = {
-      // The clients are copied and run in turn: 62.5 + 500 + 5 + 500 + 120 + 500 + 187.5 + 500 µs.
+      // No client is copied before the previous one has ended: 62.5 + 500 + 5 + 500 + 120 + 500 +
+      // 187.5 + 500 µs.
       {"four, one after the other", thesis, {}, kOff, 2375},
       // Copies end at 62.5, 67.5, 187.5 and 375, each before the previous kernel ends. So the four
       // kernels run without a break: 62.5 + 4 × 500 µs.

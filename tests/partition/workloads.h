@@ -43,7 +43,8 @@ struct Mix {
   std::int64_t kernels = 1;  // most kernels of one client
 };
 
-// Draws each time uniformly from 0 to the largest. A client has 1000 bytes per µs of its copy.
+// Chooses each time at random from 0 to the largest of its kind. A client has 1000 bytes per µs of
+// its copy.
 inline Workload random_workload(std::uint64_t seed, const Mix& mix, Device device = {}) {
   Random random(seed);
   const auto draw = [&](std::int64_t most) { return most == 0 ? 0 : 1000 * random.below(most + 1); };
