@@ -121,7 +121,8 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 // code would slow down the plain kernel.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The shares of work in a launch (for_each_share): `blocks` shares for each member.
+// Says how many shares of work a launch has: `blocks` for each member (kernels/device/kernel.h). A
+// share is what one block would compute in a launch for a single member.
 struct Shares {
   int blocks, members;
 };
