@@ -99,9 +99,9 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // This lane's offsets. It reads inputs at `input` in a plane, for each set of 16 patches. It reads
-  // pairs of weights at `entry` in a row of the table. It writes outputs at `output` in a plane, for
-  // two patches of each set; -1 means that there is no such patch.
+  // This lane's offsets. It reads inputs at `input` in a plane, for each set of 16 patches. It
+  // reads pairs of weights at `entry` in a row of the table. It writes outputs at `output` in a
+  // plane, for two patches of each set; -1 means that there is no such patch.
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {

@@ -14,8 +14,9 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape. In names, p stands for ping-pong (sm90_kernel.cuh), t for taps that share pixels,
-// and r for an operand that is read into registers (sm90_mn_major.h).
+// A tile shape. In names, /2 stands for a cluster of two blocks, p for ping-pong (sm90_kernel.cuh),
+// t for taps that share pixels (with or without ping-pong), and r for an operand that is read into
+// registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
