@@ -136,9 +136,10 @@ constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
 
 // Runs forward, or backward_data with a transposed copy of the filters (transposes()).
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
-// Does the same and also writes column sums of y.
+// Run forward and also write column sums of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
+// Does in tf32 what sm90_conv_forward() does in bf16.
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // Runs backward_data with the filters themselves and not with a transposed copy.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
