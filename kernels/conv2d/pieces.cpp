@@ -48,8 +48,8 @@ class Pieces {
   }
 
  private:
-  // Makes the kernel of a piece of `count` samples. Stores the layouts that its maker chose in the
-  // request.
+  // Makes the kernel of a piece of `count` samples. Then copies to `request` the layouts that
+  // `maker` chose.
   static Kernel piece_of(Conv2dMaker* maker, const Conv2dProblem& problem, KernelRequest& request,
                          std::int64_t count) {
     KernelRequest part{{request.inputs[0], request.inputs[1]}, request.outputs};

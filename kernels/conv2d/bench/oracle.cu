@@ -14,7 +14,8 @@ __device__ Index split(std::int64_t index, int height, int width, int channels) 
           index % channels};
 }
 
-// Returns the product with number `i` in the sum of an output element. Products with padding are 0.
+// Returns product number `i` of the products that add up to an output element. Products with
+// padding are 0.
 template <typename T>
 __device__ double product(const Task& task, const Buffers& b, std::int64_t element, std::int64_t i) {
   const Geometry& g = task.geometry;

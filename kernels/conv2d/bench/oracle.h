@@ -8,8 +8,8 @@
 
 namespace convoy::kernels::conv {
 
-// One sampled element of the output: the expected value, the sum of the absolute values of the
-// products in its sum, and the value found.
+// One sampled element of the output. The element is a sum of products. `magnitude` is the sum of
+// their absolute values. `found` is the value that the plan wrote.
 struct Sample {
   std::int64_t index;
   double expected, magnitude;

@@ -51,22 +51,22 @@ struct DepthwiseOperands {
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0
   const StepControl* control = nullptr;  // batch norm's sums run over its `valid` samples
-  // Partial sums: [row_blocks][2][channels] of batch norm, or [row_blocks][taps][channels] of the
-  // gradient of the filters.
+  // The partial sums of each block: batch norm's sums of y and of y squared,
+  // [row_blocks][2][channels], or the gradient of the filters, [row_blocks][taps][channels].
   float* partials = nullptr;
   Members members = {};
 };
 
-// The fields of a launch that all families have. A slab is a range of channels. A block computes
-// one slab. The strips or tiles of a slab are dealt out in turn to row_blocks blocks.
+// The fields of a launch that all families have. A slab is a range of channels. Each slab has
+// row_blocks blocks, to which its strips or tiles are dealt out in turn.
 struct DepthwiseCall : DepthwiseShape {
   DepthwiseOperands operands;
   int slabs, row_blocks;
 
   dim3 grid() const { return dim3(unsigned(slabs * row_blocks), 1, unsigned(operands.members.count)); }
 };
-// Returns among how many blocks, at most `most`, `items` strips or tiles should be divided so that
-// all blocks get nearly the same number.
+// Returns the number of blocks, at most `most`, that should compute `items` strips or tiles. With
+// this number, all blocks get nearly equally many.
 inline int even_blocks(std::int64_t items, std::int64_t most) {
   const std::int64_t turns = (items + std::max<std::int64_t>(most, 1) - 1) / std::max<std::int64_t>(most, 1);
   return int((items + turns - 1) / turns);

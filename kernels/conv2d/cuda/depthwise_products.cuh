@@ -26,7 +26,9 @@ __device__ __forceinline__ void fill_table(const Call& call, int channel, Word* 
   }
 }
 
-// The part of one channel's outputs that a lane holds in registers.
+// The outputs of one channel that a lane holds in registers: [matrix][row of a patch][accumulator
+// of mma.sync]. The two matrices are two sets of 16 patches. In a transposed convolution, they are
+// the two halves of the columns of 16 patches.
 using Results = float[2][kPatchRows][4];
 
 template <class F>
@@ -97,8 +99,9 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   fill_table<F, kSlab>(call, channel, table);
-  // Offsets at which this lane reads its input rows (in a plane) and its pairs of weights (in the
-  // table), and at which it writes its outputs (in a plane; -1 if it has none).
+  // This lane's offsets. It reads inputs at `input` in a plane, for each set of 16 patches. It
+  // reads pairs of weights at `entry` in a row of the table. It writes outputs at `output` in a
+  // plane, for two patches of each set; -1 means that there is no such patch.
   int input[2], entry[F::kInputMatrices][F::kOutputMatrices][2], output[2][2];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
@@ -207,8 +210,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
   const int channel = slab * kSlab;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  // Offsets of this lane's matrix rows in the planes. `there` is a mask that clears the words of dy
-  // that belong to patches outside the tile.
+  // `input` and `dy` are the offsets in the planes from which this lane reads, for each set of 16
+  // patches. `there` is a mask that clears elements of dy whose patches do not exist.
   int input[2], dy[2];
   Word there[2][2];
 #pragma unroll
@@ -246,8 +249,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
                       there, sum[own]);
     }
   }
-  // Each warp overwrites the planes with its sums of products, one channel at a time: [rows of the
-  // filter][input columns][8].
+  // The planes are no longer needed. Each warp has a range of their memory for the sums of one of
+  // its channels at a time: [rows of the filter][input columns][8 output columns].
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * F::kInputColumns * 8;
   __syncthreads();
 #pragma unroll

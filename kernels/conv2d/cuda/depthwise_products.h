@@ -45,7 +45,7 @@ struct Plane {
 
 struct Call : DepthwiseCall {
   DepthwiseTiling tiling;
-  int slab;             // the channels of a slab
+  int slab;             // how many channels a slab (range of channels) has
   Plane input, output;  // in forward and backward_data, outputs overwrite the input planes
   int input_columns;    // the input columns that a tile needs
 

@@ -8,8 +8,8 @@
 namespace convoy::kernels::conv::strips {
 
 // The steps of a strip. A step reads kInputRows input rows and completes kOutputRows output rows.
-// The filter touches kLive output rows at a time, whose sums are in registers. There are kSlots
-// slots for rows. They are used in rotation, and after kCycle steps the rotation starts again.
+// The filter touches kLive output rows at a time. Registers hold these rows in kSlots slots. The
+// slots are used in rotation, and after kCycle steps the rotation starts again.
 template <int filter, int stride, bool transposed, int columns>
 struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kColumns = columns;

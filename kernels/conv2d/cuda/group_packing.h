@@ -17,8 +17,9 @@ struct GroupPacking {
   int c, k;   // a pack's number of channels of x, and of filters
 };
 
-// Packs as many groups as make packs fill whole tiles. A group has `width` filters (in
-// backward_data, channels), and a tile has room for `extent` of them.
+// Merges groups into packs. A group has `width` filters (in backward_data: channels), and a tile
+// has room for `extent` of them. A pack has the fewest groups that fill whole tiles, or all groups
+// if there are fewer.
 inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
   const int merged = std::min(extent / std::gcd(width, extent), g.groups);
   return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};

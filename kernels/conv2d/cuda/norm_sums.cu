@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kChannels* kSlices)
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
-  float values[kRounds][2];  // all these loads run at the same time
+  float values[kRounds][2];  // all loads come before the sums, so that they overlap
 #pragma unroll
   for (int i = 0; i < kRounds; ++i) {
     const int slot = int(threadIdx.y) + i * kSlices;

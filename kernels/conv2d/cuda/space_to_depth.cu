@@ -34,16 +34,16 @@ struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
-// Divides the folded images among blocks. A block writes `lines` lines of folded pixels, or one
-// segment of a long line. It first copies the rows of x that it needs to shared memory, `pitch`
-// elements apart.
+// Divides the folded images among blocks. A block writes `lines` lines of folded pixels. A long
+// line is divided into `segments` segments of `segment` pixels, and a block writes one of them. A
+// block first copies the rows of x that it needs to shared memory, `pitch` elements apart.
 struct FoldGrid {
   int lines, segment, segments, pitch;
   // packs: the number of 16-byte packs in a folded pixel. threads: the number of threads of a
   // block, which is a multiple of `packs`.
   int packs, threads;
-  // For divisions by the pixels of a segment, the 16-byte packs in `pitch`, the rows of a folded
-  // pixel and the lines of an image.
+  // by_pixels divides by the number of pixels of a segment, by_packs by the number of 16-byte packs
+  // in `pitch`, by_rows by the rows of x in a folded pixel, and by_height by the lines of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }

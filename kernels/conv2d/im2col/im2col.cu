@@ -236,7 +236,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace, maps));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  // For the kernel that adds up the splits of k, if there are several.
+  // If k is split, another kernel adds up the splits and applies this epilogue.
   gemm::Epilogue epilogue;
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;

@@ -22,13 +22,14 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
 // Translates a row of the im2col matrix to a pixel, and a block of its columns to a tap and
 // channels. A block of columns is one tap and up to 64 channels (in tf32, 32).
 struct WindowLoad {
-  cuda::Divider across, positions;  // divide by the positions in a row and in an image
-  // For divisions by the blocks of channels in a tap, and by the taps in a row of the filter.
+  // `across` divides by the positions in a row, and `positions` by the positions in an image.
+  cuda::Divider across, positions;
+  // `blocks` divides by the blocks of channels in a tap, and `taps` by the taps in a filter's row.
   cuda::Divider blocks, taps;
   // For height and width: output position i reads, through tap r, the pixel first + step * i +
   // reach * r.
   int first[2], step[2], reach[2];
-  int images, columns;  // images of the tensor, and blocks of columns over all taps
+  int images, columns;  // how many images there are, and how many blocks of columns in all taps
   // True if the windows are simply all pixels, so that TMA reads them by the map of a plain matrix.
   bool matrix;
 
@@ -86,7 +87,7 @@ struct Placement {
     transposed_filters,
   };
   Kind kind = Kind::matrix;
-  // For divisions by the positions in a row and in an image.
+  // `across` divides by the positions in a row, and `positions` by the positions in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels in a tap
   const StepControl* control = nullptr;  // column sums run over its `valid` samples
@@ -135,11 +136,12 @@ constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
 
 // Runs forward, or backward_data with a transposed copy of the filters (transposes()).
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
-// Run forward and write column sums of y.
+// Run forward and also write column sums of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
+// Does in tf32 what sm90_conv_forward() does in bf16.
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Runs backward_data with the filters as they are.
+// Runs backward_data with the filters themselves and not with a transposed copy.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
 // Run backward_data and apply the mask of input_relu (Conv2dProblem).
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);

@@ -42,8 +42,9 @@ class NormStore {
     }
   };
 
-  // The layout of the two operands in the ring of pipeline stages. A stage has some chunks of
-  // columns of one operand, with all rows of the tile. Stages of the two operands alternate.
+  // The layout of the two operands in the ring of pipeline stages. A chunk is 128 bytes of columns.
+  // A stage has some chunks of one operand, with all rows of the tile. Stages of the two operands
+  // alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;

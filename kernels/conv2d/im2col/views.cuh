@@ -27,9 +27,9 @@ struct View {
   }
 };
 
-// Returns the views of a task. All tasks have one view, except backward_data with a stride. Its
-// rows and columns of dx are divided by their residues modulo the stride. Each pair of residues has
-// a view, which is a convolution of dy without stride.
+// Returns the views of a task. All tasks have one view, except backward_data with a stride: there,
+// the pixels of dx whose row and column have the same residues modulo the stride form a view. Each
+// view is a convolution of dy without stride.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

@@ -21,9 +21,9 @@ int operand_sets(double bytes);
 // Allocates `workspace` anew if it has fewer than `bytes` bytes.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
 
-// The permitted errors. The error of an element may be of_products times the sum of the absolute
-// values of its products, plus of_result times the element. The norm of all errors may be of_norm
-// times the norm of the result.
+// The permitted errors. The error of an element may be at most of_products times the sum of the
+// absolute values of its products, plus of_result times the element. The norm of all errors may be
+// at most of_norm times the norm of the result.
 struct Bounds {
   double of_products, of_result, of_norm;
 };

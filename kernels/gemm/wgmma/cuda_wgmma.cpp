@@ -65,7 +65,7 @@ constexpr int kTiles = int(std::size(kSm90Tiles));
 // An operand as the kernels read it. It is a copy (`repacked`) in two cases: if its pitch is no
 // multiple of 16 bytes, so that TMA cannot read the original, and if tf32 needs k contiguous.
 struct Operand {
-  bool mn_major = false;  // in what the kernel reads, m or n is contiguous, and not k
+  bool mn_major = false;  // in the matrix that the kernel reads, m or n is contiguous, not k
   bool repacked = false;
   bool transposed = false;                        // repacking transposes it
   std::int64_t rows = 0, columns = 0, pitch = 0;  // the shape of the matrix that the kernel reads

@@ -9,9 +9,9 @@
 
 namespace convoy::kernels::gemm {
 
-// Returns the expected time. The traffic in shared memory limits a pipeline stage. x and y are the
-// longer and the shorter side of the tile (sm90_mn_major.cuh). The stage is written once, y is read
-// and written back transposed, x is read once, and y is read again for every 64 rows of x.
+// Returns the expected microseconds. The traffic in shared memory limits a pipeline stage. x and y
+// are the longer and the shorter side of the tile (sm90_mn_major.cuh). The stage is written once, y
+// is read and written back transposed, x is read once, and y is read again for every 64 rows of x.
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                               bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];

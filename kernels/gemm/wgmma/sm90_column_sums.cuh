@@ -19,10 +19,11 @@ namespace convoy::kernels::gemm {
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]. Synchronise the
-  // warpgroup before the first add(). Rows of C from `rows` on do not count. One launch may compute
-  // several trainings, its members (Members, kernels/device/kernel.h). `block` is the index of this
-  // thread block among the blocks that compute the same member.
+  // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]: a block has two such
+  // warpgroups, and a slot has two sums for each column. Synchronise the warpgroup before the first
+  // add(). Rows of C from `rows` on do not count. One launch may compute several trainings, its
+  // members (Members, kernels/device/kernel.h). `block` is the index of this thread block among the
+  // blocks that compute the same member.
   __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),

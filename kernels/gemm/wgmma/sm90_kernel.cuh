@@ -109,7 +109,7 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   }
 }
 
-// The ring of pipeline stages. `position` is that of the producer, or of one consumer warpgroup.
+// The ring of pipeline stages. The producer and each consumer warpgroup have their own `position`.
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;

@@ -14,8 +14,9 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape. In names, p stands for ping-pong (sm90_kernel.cuh), t for taps that share pixels,
-// and r for an operand that is read into registers (sm90_mn_major.h).
+// A tile shape. In names, /2 stands for a cluster of two blocks, p for ping-pong (sm90_kernel.cuh),
+// t for taps that share pixels (with or without ping-pong), and r for an operand that is read into
+// registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
@@ -121,7 +122,8 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 // code would slow down the plain kernel.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The shares of work in a launch (for_each_share): `blocks` shares for each member.
+// Says how many shares of work a launch has: `blocks` for each member (kernels/device/kernel.h). A
+// share is what one block would compute in a launch for a single member.
 struct Shares {
   int blocks, members;
 };

@@ -138,8 +138,8 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   release_stage<1>(empty + previous, lane);
 }
 
-// Stores a lane's sums. `x` and `y` are the first positions of the lane along the tile's sides x
-// and y.
+// Stores a lane's sums. `x` and `y` are the position in C of the lane's first sum, along the tile's
+// sides x and y.
 template <class Config, class Target>
 __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Target& target, int x, int y) {
   const auto at = [&](int i, int four, int j) {

@@ -40,7 +40,7 @@ class TileStore {
     std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
     // For Extra::mask, a mask of C's type: C is 0 wherever the mask is not above 0.
     const std::uint8_t* mask;
-    float* sum_slots;  // for Extra::sums: [blocks * 2][2][n]
+    float* sum_slots;  // for Extra::sums, one slot per consumer warpgroup: [blocks * 2][2][n]
     Placement placement;
     std::ptrdiff_t member_stride;
   };
