@@ -16,7 +16,7 @@ struct Rule {
   Hyperparameters numbers;
 };
 
-// Makes the update of a later step. `buffers` are the parameters, gradients and states.
+// Makes the update of a step after the first. `buffers` are the parameters, gradients and states.
 Case update(const Rule& rule, std::vector<Tensor> buffers) {
   const OptimizerProblem& problem = rule.problem;
   Case test{
