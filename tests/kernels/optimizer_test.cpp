@@ -172,8 +172,8 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
   }
 }
 
-// The rate of a segment (the range of one parameter) must multiply the learning rate. A rate that
-// is a power of two must give the same bits as that learning rate.
+// The rate of a segment (the range of one parameter) must multiply the learning rate. A rate of 0.5
+// must give the same bits as a rate of 1 with half the learning rate.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
   for (Rule rule : rules()) {
