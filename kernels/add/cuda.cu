@@ -1,5 +1,5 @@
-// Adds tensors on the device. One launch adds up to eight tensors, and may also compute batch
-// norm's sums of the result.
+// Adds tensors on the device. One launch takes at most eight tensors. It may also compute the sums
+// of the result that batch norm needs.
 #include "kernels/add/add.h"
 #include "kernels/batch_norm/cuda_statistics.cuh"
 

@@ -153,7 +153,9 @@ __device__ __forceinline__ void add_partials(const float* partials, const Column
                                              const Place& place, double* shared) {
   constexpr int kWide = V % 4 == 0 ? 4 : 1;
   const int quads = place.columns / kWide, both = 2 * quads;
-  const int lanes = threads / both;  // how many threads add up the row blocks of a column
+  // A job is kWide neighbouring columns of one kind of values. `lanes` threads divide the row
+  // blocks of a job among themselves.
+  const int lanes = threads / both;
   const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
   if (lane < lanes) {
     const int which = job / quads, quad = job % quads;

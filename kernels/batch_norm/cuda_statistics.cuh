@@ -1,5 +1,6 @@
-// Computes the sums that batch norm needs (of each column of a matrix, and of its squares) in one
-// launch. The same launch may also compute the matrix, if it is not in memory yet.
+// Computes the sums that batch norm needs in one launch: for each column of a matrix, the sum of
+// its values and the sum of their squares. The same launch may also compute the matrix, if it is
+// not in memory yet.
 #pragma once
 
 #include "kernels/batch_norm/cuda.cuh"
@@ -44,7 +45,7 @@ __device__ __forceinline__ void finish_sums(float (&sum)[N], const ColumnGrid& g
   }
 }
 
-// Adds up the values and their squares of each column over the valid rows. A Source supplies the
+// For each column, adds up the values and their squares over the valid rows. A Source supplies the
 // matrix:
 //   moved(stride)         returns the Source of the member (kernel.h) that the block computes
 //   load(offset)          starts reading kWidth elements; a thread starts kRows loads at once

@@ -27,8 +27,8 @@ enum class Repeat : std::uint8_t { over_all, over_pixels, none };
 // Returns how a factor of this shape is repeated over x. Throws std::invalid_argument unless it is
 // one of the three shapes at the head of this file.
 Repeat repeat_of(const char* operation, const Shape& factor, const Shape& x);
-// Throws unless the factor has the right layout and, if it has one value per channel, the right
-// type.
+// Requires a factor with one value per channel to be row_major f32, and any other factor to have
+// the layout and the type of x. Sets the factor's layout if it is open.
 void require_factor(const char* operation, Repeat repeat, TensorDesc& factor, const TensorDesc& x);
 // Returns how a term of broadcast_add is repeated over x. Throws std::invalid_argument like
 // repeat_of(), and also if the term has x's own shape.

@@ -35,8 +35,8 @@ struct ChannelMap {
     return groups > 1 ? c % groups * (in / groups) + c / groups : c + shift;
   }
 };
-// Return the ChannelMap of a request. Throw std::invalid_argument if the channels of its operands
-// do not fit.
+// Both functions return the ChannelMap of a request. They throw std::invalid_argument if the
+// channels of its operands do not fit.
 ChannelMap map_of_slice(const char* operation, bool backward, const SliceProblem& problem,
                         const KernelRequest& request);
 ChannelMap map_of_shuffle(const ShuffleProblem& problem, const KernelRequest& request);

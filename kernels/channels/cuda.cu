@@ -1,5 +1,5 @@
-// Copies channels on the device. A thread writes 16 bytes. It reads them in words as wide as the
-// number of channels that stay next to each other allows.
+// Copies channels on the device. A thread writes 16 bytes. If channels are neighbours in the input
+// and in the output, one read (a word) loads several of them.
 #include <numeric>
 
 #include "kernels/channels/channels.h"

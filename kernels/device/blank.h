@@ -1,4 +1,4 @@
-// Tells which pixels of a transformed sample are 0 (the mean colour) for every image.
+// Tells which pixels of a transformed sample are 0 (the mean colour), whatever the image shows.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace convoy::kernels {
 
 // Returns whether an output pixel is in an area that the transform erases, or in padding. If the
-// transform has image operations, which could move padding, no padding counts. `width` is the width
-// of the output image.
+// transform has image operations, padding does not count, because they may have moved it. `width`
+// is the width of the output image.
 CONVOY_HOST_DEVICE inline bool is_blank(const SampleTransform& transform, std::int32_t y, std::int32_t x,
                                         std::int32_t width) {
   for (const ErasedRectangle& erased : transform.erased)

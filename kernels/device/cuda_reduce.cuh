@@ -18,8 +18,8 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// block_sums() returns the sums of `count` values over the block's threads. Only thread 0 gets the
-// right sums. `shared` has one Values per warp.
+// Values are the summands of one thread. block_sums() adds them up over the block's threads. Only
+// thread 0 gets the right sums. `shared` has one Values per warp.
 template <int count, typename T>
 struct Values {
   T value[count];

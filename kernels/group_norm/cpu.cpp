@@ -54,8 +54,8 @@ CONVOY_VECTORISED void sum_powers(const float* x, const float* mean, std::int64_
       sums);
 }
 
-// Computes to = x scale + shift or, if dy is not null, to = dy by + x scale + shift. `by`, `scale`
-// and `shift` have one value per lane.
+// Computes to = x * scale + shift or, if dy is not null, to = dy * by + x * scale + shift. `by`,
+// `scale` and `shift` have one value per lane.
 template <int kLanes>
 CONVOY_VECTORISED void scale_plane(const float* x, const float* scale, const float* shift, const float* dy,
                                    const float* by, float* to, std::int64_t pixels) {
@@ -138,7 +138,7 @@ void backward(const Groups& g, const BoundOperands& b) {
   }
   add_samples(g.planes, with_xhat, b.out(1));
   add_samples(g.planes, alone, b.out(2));
-  // Computes dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)), as dy by + x scale + shift.
+  // Computes dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)) as dy * by + x * scale + shift.
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
     const auto by =

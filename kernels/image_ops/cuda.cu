@@ -9,8 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-// A histogram is counted in so many copies. The warps are spread over the copies, so that fewer
-// warps add to the same counter at the same time.
+// Each histogram has this many copies. The warps are spread over the copies, so that fewer warps
+// add to the same counter at the same time.
 constexpr int kCopies = 4;
 
 struct Image {
@@ -251,8 +251,8 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        // Column by column, sums over three rows: of the 12 bytes of this word and its two
-        // neighbours.
+        // The bytes of the left word, of this word and of the right word are 12 columns. sums[b] is
+        // the sum of column b over three rows.
         int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll

@@ -42,8 +42,8 @@ template <typename Visit>
   }
 }
 
-// Sets sums[c], for each channel c, to the sum of the `size` values of the line that begin at
-// channel c - before.
+// For each channel c, sets sums[c] to the sum of `size` neighbouring values of the line. The first
+// of them is at channel c - before.
 [[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
                                                float* sums) {
   std::fill_n(sums, g.padded, 0.0f);

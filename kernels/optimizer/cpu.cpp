@@ -1,5 +1,6 @@
-// Updates pieces of the flat buffers in parallel. Squares are summed over each piece, and these
-// sums are added in the order of the pieces. So norms do not depend on the number of threads.
+// Updates all parameters, which lie in one flat buffer. A segment is the range of one parameter
+// tensor. Threads update pieces of segments in parallel. Squares are summed over each piece, and
+// these sums are added in the order of the pieces. So norms do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 

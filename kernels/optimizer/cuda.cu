@@ -1,6 +1,6 @@
-// Optimizers on the device. Segments are divided into chunks. A block updates one chunk, so one
-// launch updates all segments. For LARS, an earlier launch computes the trust ratio of every
-// segment.
+// Optimizers on the device. All parameters lie in one flat buffer, and a segment is the range of
+// one parameter tensor. Segments are divided into chunks. A block updates one chunk, so one launch
+// updates all segments. For LARS, an earlier launch computes the trust ratio of every segment.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/optimizer/optimizer.h"

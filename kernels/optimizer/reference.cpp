@@ -7,7 +7,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// A segment's parts of the buffers, and the constants of its update in this step.
+// The elements of one segment (the range of one parameter tensor) in each buffer, and the constants
+// of its update in this step.
 struct Slice {
   float *parameters, *first, *second;  // first, second: the optimizer's states, or null
   const float* gradients;

@@ -30,7 +30,7 @@ __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
   return window;
 }
 
-// The outputs whose windows cover an input position, along one axis.
+// The outputs [first, last] whose windows cover an input position, along one axis.
 struct Range {
   int first, last;
 };

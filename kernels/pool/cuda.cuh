@@ -18,9 +18,10 @@ struct Geometry {
   // The number of items. An item is the work of one thread: a pack of channels of one pixel or, in
   // some kernels, of a block of pixels.
   std::int64_t items;
-  // For divisions by the packs in a pixel, and by the items across and down an image.
+  // `packs` divides by the number of packs in a pixel. `columns` and `rows` divide by the number of
+  // items across and down an image.
   Divider packs, columns, rows;
-  Divider strides[2];
+  Divider strides[2];  // strides[axis] divides by stride[axis]
 };
 
 struct Position {

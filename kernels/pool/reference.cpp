@@ -14,8 +14,7 @@ struct Extents {
   std::int64_t planes, h, w, oh, ow;
 };
 
-// The window of an output: the rows and columns of it that are inside the image, and the divisor of
-// an average.
+// The part of an output's window that is inside the image, and the divisor of an average.
 struct Window {
   std::int64_t top, bottom, left, right;
   double divisor;

@@ -22,7 +22,8 @@ constexpr int kTapsAtOnce = 4;      // taps whose loads run at the same time
 
 struct Images {
   int channels, height, width;
-  // For divisions by the tiles of an image, and by the tiles in a row of tiles.
+  // `tiles` divides by the number of tiles of an image. `column_tiles` divides by the number of
+  // tiles across an image.
   Divider tiles, column_tiles;
   std::uint8_t fill[kMostImageChannels];
 };
@@ -69,7 +70,7 @@ struct Sums {
   }
 };
 
-// Computes the output column of one thread, for `lanes` channels at a time.
+// Computes the output column of one thread, for at most kLanes channels at a time.
 template <int kLanes>
 class Column {
  public:

@@ -13,7 +13,7 @@ inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t wi
 }
 
 // Returns the metrics of the main output if this output is auxiliary, else null. An auxiliary
-// output adds its loss to the metrics of the main output.
+// output is a second classifier of a network. It adds its loss to the metrics of the main output.
 inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
   return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
 }

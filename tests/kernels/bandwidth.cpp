@@ -263,8 +263,8 @@ void add_image_input(std::vector<Measured>& rows, DType type) {
                     transforms_to_224(224)});
 }
 
-// The operations that TrivialAugment draws (half of them affine), and hue. Each is also timed
-// alone, to show its cost.
+// Operations among which TrivialAugment chooses at random (three of them affine), no operation, and
+// hue. Each is also timed alone, to show its cost.
 const std::vector<std::pair<const char*, ImageOp>> kImageOps = {
     {"no operation", {}},
     {"shear", {ImageOpKind::affine, 0, {65536, 30000, -3000000, 0, 65536, 0}}},
@@ -292,7 +292,7 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
                     {},
                     transforms});
   };
-  // Draws any operation but the first (none) and the last (hue).
+  // Chooses one operation at random, but neither the first (no operation) nor the last (hue).
   const auto drawn = [](int n, int i) {
     return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
   };

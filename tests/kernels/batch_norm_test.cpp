@@ -238,8 +238,8 @@ TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
       }
 }
 
-// Backward may read the mask that forward wrote instead of y. The gradient must then have the same
-// bits, and so must the sums, unless several blocks add them in another order.
+// Instead of y, backward may read the mask that forward wrote. The gradient must have the same bits
+// in both cases, and so must the sums, unless several blocks add them in another order.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})

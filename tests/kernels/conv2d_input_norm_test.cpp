@@ -16,8 +16,8 @@ struct Shapes {
   Shape x, weights;
 };
 
-// These shapes fill blocks of channels in whole or in part. No kernel fuses the stride, groups or
-// channel count of the last three, so they test the separate pass.
+// These shapes fill blocks of channels in whole or in part. The last three have a stride, groups
+// and a channel count for which no kernel fuses the two operations, so they test the separate pass.
 const std::vector<Shapes>& shapes() {
   static const std::vector<Shapes> all = {
       {{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},

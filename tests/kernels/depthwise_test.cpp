@@ -20,8 +20,8 @@ struct Layer {
   Shape y() const { return conv2d_output_shape(problem(), x, weights()); }
 };
 
-// The layers differ in the number of tiles, in parts of tiles, in channels that do not fill a block
-// or an access of 16 or 8 bytes, and in the padding.
+// The layers differ in the filter, the stride, the padding and the number of tiles. Some fill tiles
+// only in part. Some have channels that do not fill a block, or an access of 16 or 8 bytes.
 const std::vector<Layer> kLayers = {
     {{2, 32, 7, 7}, 3},       {{3, 40, 14, 14}, 3},     {{2, 32, 30, 31}, 3},    {{1, 8, 9, 60}, 3},
     {{2, 58, 5, 6}, 3},       {{1, 36, 8, 8}, 3},       {{9, 16, 4, 4}, 3},      {{2, 34, 6, 9}, 3, 1, 0},

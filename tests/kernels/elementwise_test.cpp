@@ -202,8 +202,8 @@ TEST(Dropout, KeepsTheRightShareAndTheMean) {
   EXPECT_NEAR(sum / count, 1, 5 * 0.0017 / 0.75);
 }
 
-// Two ranks with two samples each must draw the mask that one rank with all four draws. Another
-// step, layer or seed must draw another mask.
+// Two ranks with two samples each must get the same mask as one rank with all four samples. Another
+// step, layer or seed must give another mask.
 TEST(Dropout, MaskFollowsTheSampleNotTheRank) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     const Tensor x = Random(8).uniform({4, 64}, 1, 2);

@@ -16,7 +16,7 @@ struct Rule {
   Hyperparameters numbers;
 };
 
-// Makes the update of a later step. `buffers` are the parameters, gradients and states.
+// Makes the update of a step after the first. `buffers` are the parameters, gradients and states.
 Case update(const Rule& rule, std::vector<Tensor> buffers) {
   const OptimizerProblem& problem = rule.problem;
   Case test{
@@ -172,8 +172,8 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
   }
 }
 
-// The rate of a segment (the range of one parameter) must multiply the learning rate. A rate that
-// is a power of two must give the same bits as that learning rate.
+// The rate of a segment (the range of one parameter) must multiply the learning rate. A rate of 0.5
+// must give the same bits as a rate of 1 with half the learning rate.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
   for (Rule rule : rules()) {

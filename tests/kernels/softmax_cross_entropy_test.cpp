@@ -177,16 +177,14 @@ TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
 
 TEST(SoftmaxCrossEntropy, CountsHits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // How the label's logit compares in each of these eight rows: largest; smallest; second; equal to
-  // all others (class 0); equal to all others (class 5); no label (-1); NaN; another logit is NaN.
-  const Tensor logits = floats({8, 6}, {9,   1,   2, 3, 4, 5,  //
-                                        0,   1,   2, 3, 4, 5,  //
-                                        0,   9,   8, 0, 0, 0,  //
-                                        1,   1,   1, 1, 1, 1,  //
-                                        1,   1,   1, 1, 1, 1,  //
-                                        9,   0,   0, 0, 0, 0,  //
-                                        nan, 0,   0, 0, 0, 0,  //
-                                        9,   nan, 0, 0, 0, 0});
+  const Tensor logits = floats({8, 6}, {9,   1,   2, 3, 4, 5,    // the label's logit is the largest
+                                        0,   1,   2, 3, 4, 5,    // it is the smallest
+                                        0,   9,   8, 0, 0, 0,    // it is the second largest
+                                        1,   1,   1, 1, 1, 1,    // all are equal; the label is 0
+                                        1,   1,   1, 1, 1, 1,    // all are equal; the label is 5
+                                        9,   0,   0, 0, 0, 0,    // there is no label
+                                        nan, 0,   0, 0, 0, 0,    // the label's logit is NaN
+                                        9,   nan, 0, 0, 0, 0});  // another logit is NaN
   const Tensor label = labels({0, 0, 2, 0, 5, -1, 0, 0});
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const std::vector<double> metrics = run(b, Layout::row_major, loss({0}, logits, label)).outputs[1].values;

@@ -1,6 +1,6 @@
-// Compares every plan of every engine (a family of kernels, engines.h) with sums in double
-// precision. The layers test the edges of tiles, channel blocks, images and TMA windows. Outputs
-// and workspaces start as NaN.
+// Compares every plan (a kernel with its tile sizes) of every engine (a family of kernels,
+// engines.h) with sums in double precision. The layers test the edges of tiles, channel blocks,
+// images and TMA windows. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,8 +94,9 @@ std::vector<Layer> layers() {
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
       {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles per thread block
       {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
-      // backward_data applies a mask: in whole tiles, in parts of tiles, with many tiles per thread
-      // block, and with k split.
+      // In these layers the convolution reads the result of a ReLU, whose mask backward_data
+      // applies: in whole tiles, in parts of tiles, with many tiles per thread block, and with sums
+      // that are split over several thread blocks.
       {{3, 64, 14, 14}, {128, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
@@ -103,8 +104,8 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channel counts that are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // In these layers, a tile may load a pixel once for all taps of a filter's row. Some rows are
-      // longer than a TMA box.
+      // In these layers, a tile may load a pixel once for all taps of a filter's row. Some image
+      // rows are longer than a TMA box.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -178,7 +179,8 @@ std::vector<Layer> layers_of_joined_pixels() {
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
                                      Direction::backward_weights};
 
-// The directions are separate tests, so that ctest can run them in parallel under slow tools.
+// All directions in one test would take long under compute-sanitizer. So each direction is a test
+// of its own, and the tests can run in parallel.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
 // Returns 0 if no tile can load a pixel once for all taps of a filter's row. Otherwise returns the
@@ -190,7 +192,7 @@ int by_length(const Task& task) {
   return g.r != 3 ? 1 : g.padding[0] != 1 ? 2 : g.q == 1 ? 3 : g.q < 64 ? 4 : 5;
 }
 
-// Names the code path of a plan in its kernel. A brief run tests one plan for each name.
+// Names the code path that a plan takes in its kernel. A brief run tests one plan for each name.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -372,8 +374,9 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// Plans that join neighbouring pixels must come first if they save a copy of unaligned rows. They
-// must not if the pixels of an image do not divide, or if the zeros between weights cost more.
+// A plan that joins neighbouring pixels must be the first candidate if it saves a copy of unaligned
+// rows. There must be no such plan if the number of pixels of an image is odd, or if multiplying by
+// the zeros between the weights costs more than the copy.
 TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   for (const Direction direction : kDirections)
@@ -394,8 +397,8 @@ TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
     }
 }
 
-// A 3x3 layer of 64 filters is limited by its loads. So a tile that loads a pixel once for all taps
-// of a filter's row must come first.
+// A 3x3 layer of 64 filters is limited by its loads. So the first candidate must have a tile that
+// loads a pixel once for all taps of a filter's row ("t" in its name).
 TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer layer{{128, 64, 56, 56}, {64, 64, 3, 3}, kSame};
@@ -441,8 +444,8 @@ class Conv2dChoice : public ::testing::Test {
   }
 };
 
-// A run with the tuning file of another run must use the plans in it, even if it would measure
-// others as faster.
+// A run with the tuning file of another run must use the plans in this file, even if it measures
+// other plans as faster.
 TEST_F(Conv2dChoice, IsKeptInTheTuningFile) {
   const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
   // This plan is not expected to be the fastest, so it can only come from the file.

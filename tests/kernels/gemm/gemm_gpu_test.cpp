@@ -29,8 +29,8 @@ float through_bf16(float value) {
   return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
 }
 
-// A matrix on the host and its copy on the device. Rows are `pitch` elements apart. The gaps
-// between rows and the end hold kCanary, so that a write there is found.
+// A matrix on the host and its copy on the device. Rows begin `pitch` elements apart. The gap after
+// each row, and 64 elements after the last row, hold kCanary, so that a write there is found.
 class Matrix {
  public:
   Matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t pitch)
@@ -413,8 +413,8 @@ TEST_P(GemmOnGpu, CanBeCaptured) {
   EXPECT_NO_THROW(stream.synchronize());
 }
 
-// Returns whether the plan expected to be fastest reads both operands without a transposed copy.
-// The names of such tiles contain "r".
+// Returns whether the plan that is expected to be the fastest reads both operands without a
+// transposed copy. The name of its tile then contains an "r".
 bool reads_as_they_are(const Problem& problem) {
   const Plan best = plan(problem);
   return best.rung == Rung::wgmma && best.to_string().find("r", 5) != std::string::npos;
@@ -432,8 +432,8 @@ TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::bf16, true, false, 256, 2304, 50176)));
 }
 
-// A measured choice must be kept in the file, and the choice in the file must be run, even if it is
-// cuBLAS.
+// The plan that is measured to be the fastest must be kept in the tuning file. A run that reads the
+// file must use the plan in it, even if this plan is cuBLAS.
 TEST(GemmChoice, IsKeptInTheTuningFile) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";
   const auto file = std::filesystem::temp_directory_path() / "convoy_gemm_tuning.json";

@@ -1,4 +1,5 @@
-// Tests the schedule of the wgmma rung and the divisions in it, on the host.
+// Tests on the host how the wgmma kernels of the GEMM divide their tiles among thread blocks
+// (Schedule), and the Divider that they use for this.
 #include <gtest/gtest.h>
 
 #include <cstdint>
