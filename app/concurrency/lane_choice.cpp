@@ -64,18 +64,18 @@ std::vector<Candidate> candidates_of(const Program& program, const StepLoad& loa
     const auto same = [&](const Candidate& other) { return other.lanes == one.lanes; };
     if (std::ranges::none_of(all, same)) all.push_back(std::move(one));
   };
-  const auto add = [&](std::string name, LaneOrder lanes) {
+  const auto named = [&](std::string name, LaneOrder lanes) {
     Prediction prediction = predict(load, side_by_side, lanes, event_ms);
-    add_new({std::move(name), std::move(lanes), std::move(prediction)});
+    return Candidate{std::move(name), std::move(lanes), std::move(prediction)};
   };
   const std::vector<std::vector<int>> dependences = dependences_of(program);
   const auto fixed = [&](int lanes) {
-    add(fmt::format("fixed, {} lanes", lanes), fixed_lanes(program, dependences, lanes));
+    return named(fmt::format("fixed, {} lanes", lanes), fixed_lanes(program, dependences, lanes));
   };
-  fixed(std::min(kDefaultLanes, most_lanes));
-  add("one lane", one_lane(load));
+  // Callers expect these two even if they are equal, as in a chain of operations.
+  all = {fixed(std::min(kDefaultLanes, most_lanes)), named("one lane", one_lane(load))};
   for (const int lanes : {2, 4, 6, 8, 16})
-    if (lanes <= most_lanes) fixed(lanes);
+    if (lanes <= most_lanes) add_new(fixed(lanes));
   for (const double caution : {1.0, 0.5, 0.0, 2.0})
     for (const int lanes : {2, 3, 4, 6, 8})
       if (lanes <= most_lanes) add_new(list_candidate(load, side_by_side, {lanes, event_ms, caution, 0}));

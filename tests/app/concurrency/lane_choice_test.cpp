@@ -126,6 +126,17 @@ TEST(LaneChoice, OneLaneIfNothingIsGained) {
   EXPECT_LE(choice.predicted_ms, choice.predicted_before_ms);
 }
 
+TEST(LaneChoice, AChainHasOneLane) {
+  Program chain;
+  for (int at = 0; at < 5; ++at)
+    chain.add(instruction(at > 0 ? std::vector{at - 1} : std::vector<int>{}, at, "op"));
+  for (const int blocks : {30, 100}) {
+    MadeUpDevice device(chain, 1);
+    EXPECT_EQ(choose(chain, blocks, device).lane_count, 1);
+    EXPECT_EQ(choose_by_model(chain, resources_of(chain, blocks), {1e12, 1e12}, 8).lane_count, 1);
+  }
+}
+
 // By the model each branch fills the device, so two at once gain nothing. The measured time of two
 // branches is that of one, and this must count.
 TEST(LaneChoice, MeasuredPairsCountMoreThanTheModel) {

@@ -179,7 +179,7 @@ NETWORKS = {
     "local_response_norm": (lambda: net(conv(3, 8), nn.LocalResponseNorm(5, 0.5, 0.6, 2.0), nn.ReLU(), conv(8, 6), nn.LocalResponseNorm(3, 0.1), head(6)), 12, 13),
     "unequal_pads": (lambda: net(Lambda(unequal_pads, conv(3, 6, 3, stride=2, padding=0), conv(6, 6)), head(6)), 17, 13),
     "groups": (lambda: net(conv(3, 8, dilation=2, padding=2), nn.ReLU(), conv(8, 8, 5, groups=8), conv(8, 12, groups=2, stride=(1, 2)), nn.ReLU(), head(12)), 12, 13),
-    "numbers": (lambda: net(conv(3, 6), nn.ReLU(), Lambda(lambda x: 1 - (0.5 * x + 0.25) / 3), conv(6, 6), Lambda(lambda x: -x - 0.1), nn.BatchNorm2d(6),
+    "numbers": (lambda: net(conv(3, 6), nn.ReLU(), Lambda(lambda x: 1 - (0.5 * x + 0.25) / 3), conv(6, 6), Lambda(lambda x: -x - 0.1), nn.ReLU(),
                             Lambda(lambda x, a: x + 0.17 * a(x), conv(6, 6)), head(6)), 12, 13),
     "softmax": (lambda: net(conv(3, 6), nn.ReLU(), head(6), nn.Softmax(1)), 12, 13),
     "matmul": (lambda: net(conv(3, 6), nn.ReLU(), nn.Flatten(), Lambda(lambda x, a: x @ a.weight.t() + a.bias, nn.Linear(6 * 36, 5))), 6, 13),
