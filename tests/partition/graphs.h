@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "partition/graph/task_graph.h"
@@ -27,16 +28,20 @@ struct Shape {
 inline TaskGraph random_graph(std::uint64_t seed, const Shape& shape) {
   Random random(seed);
   TaskGraphBuilder builder;
+  std::map<std::int32_t, std::int32_t> pin_of_group;
   for (NodeIndex node = 0; node < shape.nodes; ++node) {
     TaskNode task;
     task.id = node;
     task.time = random.below(8) == 0 ? 0 : random.below(shape.longest);
     task.output_bytes = random.below(8) == 0 ? 0 : random.below(shape.largest);
     task.resident_bytes = random.below(2) == 0 ? 0 : random.below(shape.largest);
-    if (random.below(shape.nodes) < shape.groups)
-      task.colocate = static_cast<std::int32_t>(random.below(3));
-    else if (random.below(shape.nodes) < shape.pins)
+    const bool grouped = random.below(shape.nodes) < shape.groups;
+    if (grouped) task.colocate = static_cast<std::int32_t>(random.below(3));
+    if ((!grouped || shape.pins > 0) && random.below(shape.nodes) < shape.pins) {
       task.pin = static_cast<std::int32_t>(random.below(shape.devices));
+      // All pins of a group must be equal.
+      if (grouped) task.pin = pin_of_group.emplace(task.colocate, task.pin).first->second;
+    }
     if (shape.kinds) task.times = {{"a", task.time}, {"b", random.below(shape.longest)}};
     builder.add_node(task);
   }
