@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks that files include only files of lower layers:
-# app -> comm, data, partition, kernels; comm and data -> kernels/device
-# commands -> sharing -> training -> model_parallel; commands -> prediction -> model_parallel
-# model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model -> files of app
-# itself
-# Each layer may also include those further down. Prints every include that breaks this, and then
-# ends with status 1.
+# Checks that files include only files of their own layer and of lower layers. An arrow points to
+# the layers that a layer may include:
+#   app -> comm, data, partition, kernels; comm and data -> kernels/device
+#   commands -> sharing -> training -> model_parallel; commands -> prediction -> model_parallel
+#   model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model -> files of app
+#     itself
+# In these chains a layer may also include the layers further to the right. Prints every include
+# that breaks this, and then ends with status 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

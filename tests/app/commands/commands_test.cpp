@@ -1,4 +1,4 @@
-// Tests the contract of the command line with scripts: exit statuses, one line per error,
+// Tests what scripts rely on when they call the program: its exit statuses, one line per error, and
 // suggestions of similar names.
 #include "app/commands/commands.h"
 
@@ -107,8 +107,8 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   EXPECT_EQ(run({"fly", "--height"}).status, 2);
 }
 
-// Without checks of our own the parser would accept '--crash' as a value and '3' as true, and its
-// messages would not have the form of ours.
+// These errors need checks of our own. The parser library would accept '--crash' as the value of
+// --height and '3' as true, and its messages would have another form.
 TEST(Commands, ValuesTooFewTooManyOrMissing) {
   expect_failure({"fly", "--height", "--crash"}, 2,
                  "--height: found the flag '--crash', expected a value (in metres)");
@@ -173,8 +173,9 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-// Under a launcher, if all processes of a host have the same error, only one of them prints it.
-// This process has local rank 1, but no other process exists, so it must print the error itself.
+// If all processes that a launcher (such as mpirun) starts on a host have the same error, only one
+// of them prints it. This process claims local rank 1, but no other process exists, so it must
+// print the error itself.
 TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);

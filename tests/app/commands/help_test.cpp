@@ -40,7 +40,8 @@ void expect_form(const std::string& line) {
   EXPECT_TRUE(!sentence || text.starts_with("Chrome ") || text.starts_with("Nesterov ")) << line;
 }
 
-// Checks the flags of a verb and of all verbs below it. Returns the number of these verbs.
+// Checks the help of a verb, such as `train` in `convoy train`, and of all verbs below it. Returns
+// how many verbs these are.
 int check_help(const std::vector<std::string>& path) {
   int verbs = 1;
   bool flags = true;

@@ -8,8 +8,8 @@
 namespace convoy::app {
 namespace {
 
-// Returns a number of bytes that grows as memory does: about as number^power, in steps, and from a
-// constant.
+// Returns made-up bytes of memory for a batch of `number` samples or an image with the side
+// `number`: a constant plus a part that grows about as number^power, partly in steps.
 std::int64_t bytes_of(std::int64_t number, int power) {
   const std::int64_t grown = power == 1 ? number : number * number;
   return 500'000 + 3'000 * grown + grown / 700 * 1'000;
@@ -58,7 +58,8 @@ TEST(LargestWithin, SaysWhatMakesLargerNumbersImpossible) {
   EXPECT_EQ(found.bound, "too large");
 }
 
-// As for VGG, only multiples of 224 are possible. More memory must never give a smaller number.
+// Only image sizes that are multiples of 224 are possible here, as for VGG. A higher memory limit
+// must never give a smaller size.
 TEST(LargestWithin, SkipsNumbersThatAreImpossible) {
   LargestWithin search([](std::int64_t number) { return bytes_of(number, 2); },
                        {.step = 32, .most = 1 << 13, .power = 2, .possible = [](std::int64_t number) {

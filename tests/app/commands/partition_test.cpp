@@ -1,5 +1,5 @@
-// Tests that `convoy partition` and `convoy simulate` print one line that names the flag or the
-// file if something cannot be placed.
+// Tests the commands `convoy partition` and `convoy simulate`. If a flag or a file is wrong, they
+// must print one line that names it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

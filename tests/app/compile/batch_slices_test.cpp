@@ -109,7 +109,9 @@ TEST(BatchSlices, EvaluationHasTheSameBitsInLessMemory) {
   EXPECT_EQ(GraphRunner(sliced->step).run(), GraphRunner(step).run());
 }
 
-// Plans of a step in slices must have the same bits, and take little more than the planned bytes.
+// A plan says which operations of a step in slices run again, so that the step keeps to a memory
+// limit. With every plan the step must have the bits of the step without slices, and take little
+// more memory than planned.
 TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
   for (const Network& network : {plain(8), branches()})
     for (const auto& [backend, fused] : kConfigurations) {
@@ -121,7 +123,8 @@ TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
       const partition::RecomputePlanner planner(model_of(sliced->step));
       const std::int64_t whole = partition::RecomputePlanner(model_of(step)).least().live_bytes,
                          least = planner.least().live_bytes;
-      // Buffers of unlike sizes leave gaps between them. On the CPU backend the sizes of buffers and of
+      // Buffers of different sizes leave gaps between them, so the step takes more bytes than
+      // planned. The CPU backend has a larger tolerance, because the sizes of its buffers and
       // scratch memory depend on the processor and on the number of threads.
       const bool repeats = backend == kernels::Backend::reference;
       const int most_percent = repeats ? 108 : 125;
@@ -138,8 +141,8 @@ TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
     }
 }
 
-// The pass must divide the weight gradients of all convolutions from the first large one to the
-// last.
+// A convolution counts as large if x and dy together take at least `least_bytes`. The pass must
+// divide the weight gradients of all large convolutions and of all convolutions between them.
 TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   const Network network = plain(8, 32);
   // Returns how many convolutions are divided, and how many samples a piece has.

@@ -1,4 +1,5 @@
-// A fixture that trains a network within memory limits, to compare the bits.
+// A fixture that trains a network within memory limits, so that tests can compare the bits of the
+// results.
 #pragma once
 
 #include <gtest/gtest.h>

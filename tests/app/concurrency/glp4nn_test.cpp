@@ -56,9 +56,9 @@ TEST(Glp4nn, TheOriginalForgetsRegistersAndBlocks) {
   EXPECT_EQ(instances({kernel(32, 0, 16)}, Glp4nnLimits::all), std::vector{8});
 }
 
-// 35 blocks on ten multiprocessors are up to four blocks on each, of 128 threads, so two instances
-// fit. If a multiprocessor can hold only two blocks of a grid, an instance takes only two, and four
-// fit.
+// A grid of 35 blocks puts up to four blocks on each of ten multiprocessors. Four blocks have 512
+// of the 1024 threads, so two instances fit. If a multiprocessor can hold only two blocks of the
+// grid, an instance has 256 threads there, so four instances fit.
 TEST(Glp4nn, AnInstanceHasItsGridsShareOfBlocks) {
   LayerKernel large = kernel(128, 0, 16);
   large.use.blocks = 35;

@@ -105,8 +105,8 @@ TEST(LaneChoice, FixedLanesStayUnlessOthersAreClearlyFaster) {
   EXPECT_NE(choose(program, 30, device).schedule, "fixed, 3 lanes");
 }
 
-// By the model, each of the 19 operations takes 40 ms. The time for measurements is too short for
-// such a step, so the default, fixed lanes, must stay.
+// The predicted time of each of the 19 operations is 40 ms. A step this long cannot be measured
+// within the time budget, so the default, fixed lanes, must stay.
 TEST(LaneChoice, LongStepsKeepTheFixedLanes) {
   const Program program = branches();
   MadeUpDevice device(program, 1);

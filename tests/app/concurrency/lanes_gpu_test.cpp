@@ -38,8 +38,8 @@ class LanesOnGpu : public testing::Test {
     return made;
   }
 
-  // Chooses and sets the lanes of the session's program. This is what choose_lanes() does, which
-  // needs a communicator.
+  // Chooses and sets the lanes of the session's program. choose_lanes() does the same, but needs a
+  // communicator.
   static LaneChoice chosen(Session& session) {
     const Program& program = session.train_program();
     const ResourceTable resources = track_resources(program);

@@ -42,9 +42,10 @@ std::vector<float> mixed_images(const std::vector<float>& images, const Shape& s
   return mixed;
 }
 
-// Compares a step that mixes with two plain steps on images that were mixed beforehand: one with
-// the labels of the images, one with those of their partners. Loss and gradients must be the mean
-// of the plain steps', weighted by the share of each label.
+// Compares a step that mixes images with two plain steps, whose images were mixed beforehand. One
+// plain step has the labels of the images themselves, and the other has the labels of the images
+// that were mixed into them. Loss and gradients must be the mean of those of the plain steps,
+// weighted by the share of each label.
 void expect_shares(const Network& network, Backend backend, const MixParameters& mix, std::int32_t valid) {
   GraphRunner mixed(network, {.mixing = true}, backend);
   GraphRunner plain(network, {}, backend);

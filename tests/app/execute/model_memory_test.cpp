@@ -47,8 +47,8 @@ TEST(ModelMemory, CountsTheScratchOnlyIfGradientsAreShared) {
   EXPECT_THROW(bytes(), std::runtime_error);
 }
 
-// The sizes of the regions, which the configuration table and summary.json show, must add up to the
-// arena.
+// The regions, whose sizes the configuration table and summary.json show, must follow each other
+// without gaps and fill the whole arena.
 TEST(MemoryPlan, RegionsFollowEachOther) {
   const CompiledSteps steps(step(true), step(false), {});
   const MemoryPlan plan(steps, {}, {});

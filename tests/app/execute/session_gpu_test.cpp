@@ -226,7 +226,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
     EXPECT_EQ(found, expected) << lanes << " lanes";
     const auto steps = traced.traced_steps();
     ASSERT_EQ(steps.size(), 2u);
-    // The largest difference of the two clocks in nanoseconds.
+    // The clocks of the host and of the GPU may differ by at most this many nanoseconds.
     constexpr std::int64_t kClocks = 200'000;
     for (std::size_t step = 0; step < 2; ++step) {
       ASSERT_GT(steps[step].size(), 10u);
@@ -316,7 +316,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
       }
 }
 
-// Copies every tensor to host memory for which that is possible, even if it makes the step slower.
+// Copies all tensors that can be copied to host memory there, even if it makes the step slower.
 TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const Network network = residual();
   const StepOptions all = options(Backend::cuda, Precision::bf16);

@@ -256,8 +256,8 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   EXPECT_EQ(calls.named("cuda"), kCounted) << calls.text();
 }
 
-// The update's thread blocks fill the device. Its time stamps, and those of the buckets' ends, must
-// not wait for these blocks.
+// The thread blocks of the parameter update fill the GPU. The time stamps of the update's begin and
+// of the sums over the ranks before it must not be delayed until these blocks end.
 TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   if (GetParam() != Backend::cuda) GTEST_SKIP() << "only a device traces steps by stamps";
   const std::int64_t batch = kGlobalBatch / world().size();

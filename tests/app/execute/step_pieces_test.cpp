@@ -1,5 +1,5 @@
-// Tests the pieces into which a step is divided (step_pieces.h). A piece names the parts of the
-// state that no earlier piece has used. No other memory may change the results.
+// Tests the pieces into which a step is divided (step_pieces.h). Each piece names the parts of the
+// state that it is the first to use. No piece may need a part of the state before it is named.
 #include "app/execute/step_pieces.h"
 
 #include <gtest/gtest.h>

@@ -105,7 +105,7 @@ TEST_F(TrainAverage, AveragesFollowWeightsAndStatistics) {
   }
 }
 
-// A test must report the plain cross-entropy, even if the training smooths its labels.
+// The test loss must be the plain cross-entropy, even if the training smooths its labels.
 TEST_F(TrainAverage, TheAverageIsTestedReportedAndChosen) {
   const Outcome job =
       run(command(2, train("tested", "--ema 0.9 --epochs 3 --learning-rate 0.05 --label-smoothing 0.1")));

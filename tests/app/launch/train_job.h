@@ -1,5 +1,5 @@
-// Starts training jobs as separate processes, with or without mpirun. Their data are drawn once per
-// test program.
+// Starts training jobs as separate processes, with or without mpirun. `convoy data synth` makes
+// their data once per test program.
 #pragma once
 
 #include <gtest/gtest.h>

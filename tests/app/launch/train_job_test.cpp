@@ -1,5 +1,5 @@
 // Tests whole training jobs under mpirun: results that must not depend on the number of ranks, and
-// the messages of jobs that fail. `convoy data synth` draws the data.
+// the messages of jobs that fail. `convoy data synth` makes the data.
 #include "tests/app/launch/train_job.h"
 
 #include <algorithm>

@@ -54,7 +54,8 @@ TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
   EXPECT_NEAR(two_stages(hosts, 1.5), 30, 1e-6);
-  // Now each host also runs the same stage of another replica, all the time that the stage runs.
+  // Now each host also runs a stage of a second replica, all the time that it runs the stage of the
+  // first.
   hosts.replicas = {2, 2};
   EXPECT_NEAR(two_stages(hosts, 1.5), 45, 1e-6);
 }
@@ -72,8 +73,8 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
-// Cores that no stage can use must not count as idle processors. Two stages on four cores can use
-// only two, so when both run they must be slowed down fully.
+// Cores that no stage can use must not count as idle processors. Two stages can use only two of
+// four cores. So if both stages run, each must be slowed down by the full factor of 2.
 TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
   EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
   // A stage that gets less than one core runs at its share of the core, and not faster.

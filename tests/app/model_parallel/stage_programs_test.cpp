@@ -206,7 +206,8 @@ StepPlacement random_placement(const StepGraph& graph, const StepDependences& de
   for (int group = 0; group < dependences.groups; ++group)
     of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(stages)));
   for (const int group : dependences.group) placement.stage_of.push_back(of_group[at(group)]);
-  // Programs must be valid whatever the times, so use times that have nothing to do with the graph.
+  // The programs must be valid whatever the times of the nodes are. So in two of three cases the
+  // times are random and do not fit the graph.
   placement.times = sequential_times(graph);
   const std::size_t stir = random() % 3;
   for (std::size_t node = 0; node < graph.nodes.size() && stir > 0; ++node) {

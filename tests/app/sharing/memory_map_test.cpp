@@ -87,7 +87,8 @@ TEST(MemoryMap, APlacedJobStaysWhereItIs) {
 }
 
 // For random jobs and memory, the parts of a job must not overlap, nothing may overlap inputs, and
-// all must lie within the memory. A refusal is right only if one job and all inputs are too large.
+// all must lie within the memory. place_jobs() may refuse the jobs only if the inputs of all jobs
+// and the other parts of the largest job do not fit together.
 TEST(MemoryMap, RandomJobsKeepTheRules) {
   std::mt19937 random(7);
   const auto number = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };

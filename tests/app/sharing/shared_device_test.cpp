@@ -218,8 +218,8 @@ TEST(SharedDevice, ATrainingWaitsForAService) {
   thread.join();
 }
 
-// The step of a service may be divided into pieces, but finished() comes once a step. After that, a
-// training must be admitted.
+// The step of a service may be divided into pieces, but finished() is called only once per step.
+// After that call a training must be admitted.
 TEST(SharedDevice, TrainingsGoOnAfterADividedStepOfAService) {
   SharedDevice device({});
   device.add({"service", 0, true}, false);

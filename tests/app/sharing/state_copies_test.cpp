@@ -171,9 +171,9 @@ TEST(SharedDeviceCopies, APieceWaitsForWhatItUsesOnly) {
   EXPECT_EQ(order, expected) << "the last layer in memory is used first";
 }
 
-// Services that do not fit side by side share memory. A service does not change its state. So the
-// state must be copied out only once, and in before every step that follows a step of another
-// service.
+// Services that do not fit side by side share memory. A service does not change its state, so its
+// state must be copied to the host only once. It must be copied to the device before every step
+// that follows a step of another service.
 TEST(SharedDeviceCopies, AServiceIsCopiedInOnly) {
   SharingOptions options;
   options.memory_limit = (2 + kStatePages + kScratchPages) * kPage;

@@ -41,8 +41,9 @@ struct Factors {
   double deviation, sgd, adamw;
 };
 
-// The factors are those of table 3 of the paper for a network that is four times as wide as the
-// base. The first convolution and the first norm of wide residual networks always have 16 channels.
+// The factors are those of table 3 of the µP paper (parametrisation.h) for a network that is four
+// times as wide as the base. The first convolution and the first norm of wide residual networks
+// always have 16 channels.
 TEST(Parametrisation, HasTheFactorsOfThePaper) {
   const auto base = specs_of(network_of("wrn10_2"));
   const auto sgd = specs_of(network_of("wrn10_8", Parametrisation::mup, OptimizerKind::sgd, 2));

@@ -49,7 +49,9 @@ TEST(Arrangement, TellsWhichChannelsAPartHas) {
   EXPECT_EQ(group->begin, 4);
   EXPECT_EQ(group->count, 4);
   EXPECT_TRUE(group->view.reshaped({2, 4, 5, 7})->is_plain());
-  // These ranges would be two channels of every group, which are not consecutive in the image.
+  // None of these is a range of channels. The first has two channels of every group, which are not
+  // consecutive in the image. The second has two rows of pixels. The third goes beyond the 12
+  // channels of the image.
   EXPECT_FALSE(kImage.reshaped({2, 3, 4, 5, 7})->channel_range(2, 0, 2));
   EXPECT_FALSE(kImage.channel_range(2, 0, 2));
   EXPECT_FALSE(kImage.channel_range(1, 10, 4));

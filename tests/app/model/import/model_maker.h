@@ -43,7 +43,7 @@ class ModelMaker {
     std::map<std::string, std::string> texts = {};
   };
 
-  // Add a node and return the name of its output.
+  // Both functions add a node and return the name of its output.
   std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
                    const Attributes& attributes) {
     onnx::NodeProto* node = graph().add_node();

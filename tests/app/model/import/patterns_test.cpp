@@ -1,5 +1,5 @@
-// Files write some operations as several nodes. Tests that such patterns become one layer, and that
-// nodes which only look like a pattern do not.
+// Model files write some operations as several nodes. Tests that such patterns of nodes become one
+// layer, and that nodes which only look like a pattern do not.
 #include <gtest/gtest.h>
 
 #include "tests/app/model/import/model_maker.h"

@@ -202,7 +202,8 @@ TEST_F(FolderWatcherOf, AFullFolderFillsTheQueueOnlyToItsLimit) {
   EXPECT_GT(most_waiting_, 5u);
 }
 
-// The system keeps 16,384 events and drops more. Then the watcher must read the folder again.
+// The system keeps at most 16,384 events of a folder that were not read, and drops further ones.
+// After that the watcher must read the whole folder again.
 TEST_F(FolderWatcherOf, NoFileIsLostInAFlood) {
   start();
   constexpr int kFiles = 18'000;

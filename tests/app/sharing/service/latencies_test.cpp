@@ -15,7 +15,7 @@ using Duration = Latencies::Duration;
 
 TEST(Latencies, PercentilesAreThoseOfAllValues) {
   std::mt19937_64 random(7);
-  std::lognormal_distribution<double> draw(15, 3);  // nanoseconds, from microseconds to minutes
+  std::lognormal_distribution<double> draw(15, 3);  // in nanoseconds; the median is about 3 ms
   Latencies latencies;
   std::vector<std::int64_t> all;
   for (int i = 0; i < 20'000; ++i) {

@@ -19,8 +19,8 @@ class Checkpoint : public FolderTest {
   std::string load_error() {
     return error_of([&] { load_checkpoint(path_); });
   }
-  // Changes the content with HDF5 and seals the file again, as a faulty program would: the seal is
-  // right, but the content is wrong.
+  // Changes the content of a checkpoint with HDF5 and then renews its seal (a checksum), as a
+  // faulty program would: the seal is right, but the content is wrong.
   template <typename Edit>
   void edit(const Edit& edit) {
     save_checkpoint(path_, example_state());

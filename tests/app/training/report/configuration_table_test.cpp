@@ -1,5 +1,5 @@
-// Tests that the configuration table shows what the training will do: for example the scaled rate,
-// and not the rate of the flag.
+// Tests that the configuration table shows what the training will do: for example the scaled
+// learning rate, and not the value of --learning-rate.
 #include "app/training/report/configuration_table.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests the contents of manifest.json and summary.json, the statistics of step times, and the end
-// of bad runs.
+// Tests the contents of manifest.json and summary.json, the statistics of step times and memory,
+// the error of a training that diverges, and the handling of stop signals.
 #include "app/training/report/report.h"
 
 #include <unistd.h>
@@ -153,7 +153,8 @@ TEST(StepTimes, ShortRunsCountEveryStep) {
 TEST(PeakMemory, IsThatOfTouchedPages) {
   const std::int64_t before = peak_resident_bytes();
   ASSERT_GT(before, 1 << 20);
-  // A sanitizer uses an eighth of reserved memory for its own data, so use more than that.
+  // A sanitizer uses an eighth of the reserved bytes for its own data, which counts in the peak.
+  // `more` is larger than this eighth.
   const std::int64_t more = std::max<std::int64_t>(64 << 20, before / 4);
   const auto bytes = static_cast<std::size_t>(before + more);
   const auto reserved = std::make_unique_for_overwrite<char[]>(bytes);
@@ -228,7 +229,8 @@ TEST(StopSignals, ALongStartUpEndsSoonAfterASignal) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
-// Runs in a separate process, because StopSignals handles signals to the end of the process.
+// StopSignals keeps its signal handlers until the process ends. So this test runs in a separate
+// process.
 TEST(StopSignals, SetTheFlagAndNeverEndTheProcess) {
   EXPECT_EXIT(std::exit(come_to_an_end_after_signals() ? 75 : 1), testing::ExitedWithCode(75), "");
 }
