@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=jobs/packaging/completion.bash
 . jobs/packaging/completion.bash
 failures=0
-expect() { # WORDS… -- WORD…: checks that the line of WORDS is completed with WORD…
+expect() { # WORDS… -- OFFERS…: checks that completion of the line WORDS offers exactly OFFERS
   local line expected
   line=("$1")  # the first word is a verb or the beginning of one
   shift

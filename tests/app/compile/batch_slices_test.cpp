@@ -55,8 +55,8 @@ int cut_convolutions(const StepGraph& graph) {
   }));
 }
 
-// Returns the most samples in a piece. A convolution computes its weight gradient piece by piece
-// and adds up the results (weight_gradient_pieces.h).
+// Returns the number of samples in the largest piece. A piece is a part of the batch: a convolution
+// computes its weight gradient piece by piece and adds up the results (weight_gradient_pieces.h).
 std::int64_t piece_of(const StepGraph& graph) {
   std::int64_t piece = 0;
   for (const Node& node : graph.nodes)

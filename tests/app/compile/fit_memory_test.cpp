@@ -115,8 +115,8 @@ TEST(WithSchedule, PlansChangeNoBit) {
     }
 }
 
-// Copies all tensors that can be copied to host memory there and back. Does so in a step that runs
-// every operation once, and in a step that runs some operations a second time.
+// Copies every copyable tensor to host memory and back. Does so in a step that runs every operation
+// once, and in a step that runs some operations a second time.
 TEST(WithSchedule, CopiesToHostMemoryChangeNoBit) {
   const partition::HostLink link{1e3, 1e3, std::int64_t{1} << 30};
   for (const Network& network :

@@ -316,7 +316,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
       }
 }
 
-// Copies all tensors that can be copied to host memory there, even if it makes the step slower.
+// Copies every copyable tensor to host memory and back, even if this makes the step slower.
 TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const Network network = residual();
   const StepOptions all = options(Backend::cuda, Precision::bf16);

@@ -54,8 +54,7 @@ TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
   EXPECT_NEAR(two_stages(hosts, 1.5), 30, 1e-6);
-  // Now each host also runs a stage of a second replica, all the time that it runs the stage of the
-  // first.
+  // Now, while a host runs a stage, it also runs the same stage of a second replica.
   hosts.replicas = {2, 2};
   EXPECT_NEAR(two_stages(hosts, 1.5), 45, 1e-6);
 }

@@ -229,8 +229,7 @@ TEST(StopSignals, ALongStartUpEndsSoonAfterASignal) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
-// StopSignals keeps its signal handlers until the process ends. So this test runs in a separate
-// process.
+// StopSignals handles signals until the process ends. So this test has a process of its own.
 TEST(StopSignals, SetTheFlagAndNeverEndTheProcess) {
   EXPECT_EXIT(std::exit(come_to_an_end_after_signals() ? 75 : 1), testing::ExitedWithCode(75), "");
 }
