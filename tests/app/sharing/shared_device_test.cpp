@@ -122,7 +122,7 @@ TEST(SharedDevice, NobodyEntersWhileAJobIsAlone) {
   EXPECT_GT(together, 0) << "jobs without common memory may be inside together";
 }
 
-// The job of low priority must run only when the other does not.
+// Until the job of high priority has ended, the job of low priority must run hardly any step.
 TEST(SharedDevice, AJobOfHigherPriorityGoesFirst) {
   SharingOptions patient;
   patient.idle = std::chrono::milliseconds(500);
