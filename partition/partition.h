@@ -59,8 +59,8 @@ struct PartitionResult {
   // A lower bound on memory. If every device has less than this, no placement fits. If every device
   // has this much, there may still be none that fits.
   Bytes memory_floor = 0;
-  // The candidates that were made. No more are begun after one that fits and is as short as the lower
-  // bound.
+  // The candidates that were made. No more are begun after one that fits and is as short as the
+  // lower bound.
   std::vector<Candidate> candidates;
   ImprovementCounts improvement;
 };

@@ -1,6 +1,6 @@
 // Declares NodeOp, the operation of a node of the step graph. NodeOp is a variant of two kinds of
-// structs: those that every layer of app/model/op_table.h lists in its type `Nodes`, and the structs
-// below, which belong to no layer.
+// structs: those that every layer of app/model/op_table.h lists in its type `Nodes`, and the
+// structs below, which belong to no layer.
 #pragma once
 
 #include <string_view>

@@ -83,8 +83,8 @@ class WaitRegistry {
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
-  // Call this for a channel whose operations a device runs. From then on, `operations` tells how far
-  // the device has come. `operations` must live until detach().
+  // Call this for a channel whose operations a device runs. From then on, `operations` tells how
+  // far the device has come. `operations` must live until detach().
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 

@@ -42,7 +42,8 @@ class Png final : public Codec {
     std::snprintf(self->message_.data(), self->message_.size(), "%s", message);
     png_longjmp(png, 1);
   }
-  // Ignores warnings. The pixels can be read in spite of them; otherwise libpng also reports an error.
+  // Ignores warnings. The pixels can be read in spite of them; otherwise libpng also reports an
+  // error.
   static void on_warning(png_structp, png_const_charp) {}
   static void take(png_structp png, png_bytep to, std::size_t count) {
     auto* self = static_cast<Png*>(png_get_io_ptr(png));

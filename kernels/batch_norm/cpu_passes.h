@@ -1,6 +1,6 @@
 // Declares the inner loops of batch norm on the host (cpu_passes.cpp), which cpu.cpp calls for one
-// channel block of one sample at a time. The compiler makes a version of each function for every set
-// of vector instructions (CONVOY_VECTORISED, parallel.h).
+// channel block of one sample at a time. The compiler makes a version of each function for every
+// set of vector instructions (CONVOY_VECTORISED, parallel.h).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Multiplies an image by a tensor, or adds a tensor to it, and computes the gradients. The tensor is
-// repeated over samples and pixels, over pixels only, or not at all (Repeat). Works on
-// row_major and blocked tensors, one plane at a time.
+// Multiplies an image by a tensor, or adds a tensor to it, and computes the gradients. The tensor
+// is repeated over samples and pixels, over pixels only, or not at all (Repeat). Works on row_major
+// and blocked tensors, one plane at a time.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/planes.h"
 

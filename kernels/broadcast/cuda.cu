@@ -1,5 +1,6 @@
-// Multiplies an image by a tensor, or adds a tensor to it, and computes the gradients. The tensor is
-// repeated over samples and pixels, over pixels only, or not at all (Repeat). Works on the device.
+// Multiplies an image by a tensor, or adds a tensor to it, and computes the gradients. The tensor
+// is repeated over samples and pixels, over pixels only, or not at all (Repeat). Works on the
+// device.
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/device/divider.h"

@@ -1,5 +1,6 @@
-// Multiplies an image by a tensor, or adds a tensor to it, and computes the gradients. The tensor is
-// repeated over samples and pixels, over pixels only, or not at all (Repeat). Works in plain loops.
+// Multiplies an image by a tensor, or adds a tensor to it, and computes the gradients. The tensor
+// is repeated over samples and pixels, over pixels only, or not at all (Repeat). Works in plain
+// loops.
 #include <vector>
 
 #include "kernels/broadcast/broadcast.h"

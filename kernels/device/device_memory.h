@@ -32,9 +32,10 @@ void release_gpu_memory(std::byte* data) noexcept;
 // Returns how many bytes of the current GPU's memory are free.
 std::int64_t free_gpu_memory();
 
-// Copy between host memory and a backend's memory, and return when the copy is done. So use them for
-// set-up and results, not in steps. On CUDA a copy waits for all earlier work of the device, or with
-// After::nothing for no work: then the caller must know that no work in progress uses these bytes.
+// Copy between host memory and a backend's memory, and return when the copy is done. So use them
+// for set-up and results, not in steps. On CUDA a copy waits for all earlier work of the device, or
+// with After::nothing for no work: then the caller must know that no work in progress uses these
+// bytes.
 enum class After : std::uint8_t { all_work, nothing };
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes, After after = After::all_work);
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes, After after = After::all_work);

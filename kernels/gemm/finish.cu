@@ -140,8 +140,8 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
 }
 
 // Copies rows of 2-byte elements to rows whose pitch is a multiple of 8 elements, which TMA
-// requires, and fills the rest of each row with zeros. Threads read aligned words, except near the end
-// of a row. If a row starts inside a word, they shift the words.
+// requires, and fills the rest of each row with zeros. Threads read aligned words, except near the
+// end of a row. If a row starts inside a word, they shift the words.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
                                   std::int64_t out_pitch, std::int64_t rows, std::int64_t columns,
                                   std::ptrdiff_t member_stride) {

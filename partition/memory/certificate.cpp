@@ -107,9 +107,9 @@ class Prover {
     return std::nullopt;
   }
 
-  // A unit is a node or a colocation group, which stays on one device. On K devices, at least two of
-  // any K + 1 units share a device. So if no two of the K + 1 largest units fit on one device, no
-  // placement fits.
+  // A unit is a node or a colocation group, which stays on one device. On K devices, at least two
+  // of any K + 1 units share a device. So if no two of the K + 1 largest units fit on one device,
+  // no placement fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());
     if (static_cast<std::size_t>(units_.count()) <= devices) return std::nullopt;

@@ -78,8 +78,8 @@ std::vector<int> StepPlanner::relieving(const StepSchedule& schedule, std::int64
   std::vector<const HostCopies::Absence*> left, chosen;
   for (const HostCopies::Absence& absence : copies.absences())
     if (absence.leaves) left.push_back(&absence);
-  // Returns a range of runs during which the tensor of this absence is not in device memory: from the
-  // first number up to but not including the second. The range may be empty.
+  // Returns a range of runs during which the tensor of this absence is not in device memory: from
+  // the first number up to but not including the second. The range may be empty.
   const auto window = [&](const HostCopies::Absence& of) {
     if (!link_.overlaps) return std::pair(of.last + 1, of.next);
     double out = 0;

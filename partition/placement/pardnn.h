@@ -19,8 +19,8 @@ Slices slice(const CostModel& cost);
 
 // Puts primary cluster k on device k. Then places the secondary clusters, those with most work
 // first. Each goes to the device where the sum of two times is least: the work that the device has
-// during the time in which the cluster can run, and the time by which the cluster's transfers exceed
-// the slack of their edges. In the result, Placement::order is empty.
+// during the time in which the cluster can run, and the time by which the cluster's transfers
+// exceed the slack of their edges. In the result, Placement::order is empty.
 Placement map_clusters(const CostModel& cost, const Units& units, const Slices& slices);
 
 // Shortens a placement along the critical path of its schedule. Gives single nodes other devices,

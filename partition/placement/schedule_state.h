@@ -97,8 +97,9 @@ class ScheduleState {
   // over edges and over the orders of devices and links. A tentative Move does not change it.
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
-  // Returns how much computation this object has done so far, as a sum of the costs in work.h. One is
-  // about a nanosecond. Searches are limited by it and not by time, so that their results repeat.
+  // Returns how much computation this object has done so far, as a sum of the costs in work.h. One
+  // is about a nanosecond. Searches are limited by it and not by time, so that their results
+  // repeat.
   std::int64_t work() const { return work_; }
 
  private:

@@ -25,8 +25,8 @@ Conv2d depthwise(std::int64_t channels, int kernel, int stride);
 void add_squeeze_excitation(Builder& net, const std::string& prefix, std::int64_t squeezed,
                             const LayerOp& activation, const LayerOp& gate);
 
-// Rounds a number of channels to the nearest multiple of `divisor`, but at least to `divisor`. If the
-// result is more than a tenth below `channels`, takes the next multiple.
+// Rounds a number of channels to the nearest multiple of `divisor`, but at least to `divisor`. If
+// the result is more than a tenth below `channels`, takes the next multiple.
 std::int64_t rounded_channels(double channels, std::int64_t divisor = 8);
 
 }  // namespace convoy::app::zoo

@@ -79,11 +79,11 @@ struct Placement {
   enum class Kind : int {
     matrix,     // rows of a plain matrix; each split of k has a separate matrix
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
-    // For backward_weights: filters [K][taps][C] in memory. A row of the tile is a filter. The columns
-    // of a tap are its channels, padded to blocks of 64.
+    // For backward_weights: filters [K][taps][C] in memory. A row of the tile is a filter. The
+    // columns of a tap are its channels, padded to blocks of 64.
     filters,
-    // For backward_weights by narrow tiles: [taps][C][K] in memory. A column of the tile is a filter.
-    // The rows of a tap are its channels, padded to blocks of 64.
+    // For backward_weights by narrow tiles: [taps][C][K] in memory. A column of the tile is a
+    // filter. The rows of a tap are its channels, padded to blocks of 64.
     transposed_filters,
   };
   Kind kind = Kind::matrix;

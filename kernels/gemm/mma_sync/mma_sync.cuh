@@ -2,9 +2,9 @@
 // filter (convolution). Each operand type names a Carrier, a class that copies the operand to
 // shared memory, one pipeline stage after the other. Device code.
 //
-// A stage of an operand holds `extent` rows of A (or columns of B) and `depth` values of k. In shared
-// memory it is [extent][depth] if k is contiguous in the operand, else [depth][extent]. Rows are
-// padded to avoid bank conflicts.
+// A stage of an operand holds `extent` rows of A (or columns of B) and `depth` values of k. In
+// shared memory it is [extent][depth] if k is contiguous in the operand, else [depth][extent]. Rows
+// are padded to avoid bank conflicts.
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"

@@ -161,8 +161,8 @@ class TileStore {
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // This buffer is free: before the last barrier all threads had finished with it, and thread 0
-        // had waited until TMA had read it.
+        // This buffer is free: before the last barrier all threads had finished with it, and thread
+        // 0 had waited until TMA had read it.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)

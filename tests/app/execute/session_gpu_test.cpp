@@ -35,8 +35,8 @@ Network wide() {
   return net;
 }
 
-// Returns a network that adds a convolution to the convolution's own input. So one tensor is both the
-// gradient that backward_data reads and the gradient that it adds to its result.
+// Returns a network that adds a convolution to the convolution's own input. So one tensor is both
+// the gradient that backward_data reads and the gradient that it adds to its result.
 Network skips() {
   Network net("skips", {8, 16, 9, 9});
   LayerId last = net.add("relu0", Relu{}, net.add("bn0", BatchNorm{}, net.input()));

@@ -159,8 +159,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
 TEST_F(TrainSafety, ALongerRunSaysThatItsRateJumps) {
   const std::string cosine = "--schedule cosine --learning-rate 0.05 --eval-every 0 ";
   ASSERT_EQ(run(command(1, train("cosine", cosine + "--epochs 1", "lenet"))).status, 0);
-  // An epoch has 12 steps. So the first run ended at the rate 0.05 (1 + cos(11 pi / 12)) / 2. In the
-  // longer run the 13th of 24 steps has the rate 0.05 / 2.
+  // An epoch has 12 steps. So the first run ended at the rate 0.05 (1 + cos(11 pi / 12)) / 2. In
+  // the longer run the 13th of 24 steps has the rate 0.05 / 2.
   expect_line(run(command(2, train("cosine", cosine + "--steps 24 --resume", "lenet"))), 0,
               "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends "
               "on that: the "

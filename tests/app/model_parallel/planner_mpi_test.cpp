@@ -1,6 +1,7 @@
 // Tests the planner, and the measurement of the links between ranks. The planner either divides a
 // step into stages, one per rank, or leaves the whole step on one rank. It
-//   - must leave the step on one rank if it fits there, and stages would be slower or hardly faster;
+//   - must leave the step on one rank if it fits there, and stages would be slower or hardly
+//     faster;
 //   - must choose stages if the step does not fit on one rank, or is clearly slower there;
 //   - must not plan more memory for any rank than the whole step needs on one rank.
 #include <gtest/gtest.h>

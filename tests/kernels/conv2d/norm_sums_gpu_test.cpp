@@ -1,8 +1,8 @@
 // Tests convolutions that also compute sums for a batch norm while they write their result. For
 // every plan (a kernel with its tile sizes):
 // - y of forward must have the bits that the plan gives without sums.
-// - backward_data must give the plan's dx plus dy2, the gradient from a second operation, with zeros
-//   where the mask of the ReLU is 0.
+// - backward_data must give the plan's dx plus dy2, the gradient from a second operation, with
+//   zeros where the mask of the ReLU is 0.
 // - The sums must be those of the values as they were written.
 #include <gtest/gtest.h>
 
