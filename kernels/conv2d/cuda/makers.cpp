@@ -49,15 +49,14 @@ conv::Plan plan_of(const Task& task, std::int64_t batch) {
   if (batch == 0 || batch == task.geometry.n) return conv::chosen(task);
   Task whole = task;
   whole.geometry.n = int(batch);
-  conv::Plan plan = conv::chosen(whole);
+  const conv::Plan plan = conv::chosen(whole);
   if (!conv::supports(plan.engine, task) ||
       conv::with_joined_pixels(task).joined != conv::with_joined_pixels(whole).joined)
     throw std::invalid_argument("conv2d: the kernel of the whole batch does not suit a slice of it");
-  // The slice may need less workspace than the batch. If its own candidates lack the plan, keep the
-  // larger size.
+  // The slice's own candidate of this name has the sizes of workspace for the slice, which may be
+  // smaller. If there is none, the sizes for the whole batch are large enough.
   for (const conv::Plan& own : conv::candidates(plan.engine, task))
-    if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra)
-      plan.workspace_bytes = std::min(plan.workspace_bytes, own.workspace_bytes);
+    if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra) return own;
   return plan;
 }
 
