@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
+#include "app/model/weights/metadata.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/checkpoint/session_state.h"
 #include "app/training/initial_weights.h"
@@ -74,14 +74,9 @@ void Evaluation::describe_file() {
   state_.classes = file_->classes();
   state_.input_shape = file_->image();
   const auto take = [&](const char* key, auto& values, std::int64_t count) {
-    const auto found = file_->metadata().find(key);
-    if (found == file_->metadata().end()) return;
-    try {
-      nlohmann::json::parse(found->second).get_to(values);
-    } catch (const nlohmann::json::exception&) {
-      throw std::runtime_error(fmt::format("{}: its metadata '{}' are no list in JSON", path, key));
-    }
-    if (std::ssize(values) != count)
+    values = metadata_list<typename std::remove_reference_t<decltype(values)>::value_type>(file_->metadata(),
+                                                                                           key, path);
+    if (!values.empty() && std::ssize(values) != count)
       throw std::runtime_error(
           fmt::format("{}: its metadata '{}' have {} values, expected {}", path, key, values.size(), count));
   };

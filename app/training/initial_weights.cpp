@@ -8,6 +8,8 @@
 
 #include "app/errors.h"
 #include "app/model/import/model_file.h"
+#include "app/model/weights/metadata.h"
+#include "app/model/weights/safetensors.h"
 #include "app/training/checkpoint/checkpoint.h"
 #include "app/training/checkpoint/sha256.h"
 
@@ -28,8 +30,7 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
 
 // Reads the weights of an ONNX file. The file may store weights transposed, so it is imported as a
 // network, which brings the weights into the order of Convoy's layers.
-std::vector<Weight> weights_of_onnx(const std::string& path) {
-  const ModelFile file(path);
+std::vector<Weight> weights_of_onnx(const ModelFile& file) {
   file.require_trainable();
   const Shape image = file.image();
   const auto network =
@@ -48,8 +49,9 @@ std::vector<Weight> weights_of_onnx(const std::string& path) {
   return weights;
 }
 
-// Finds by name which rows of the checkpoint's last layer (head) belong to the classes of the data.
-// Checkpoints of older versions have no names; their classes are assumed to have the same order.
+// Finds by name which rows of the file's last layer (head) belong to the classes of the data. Files
+// of other programs and of older versions have no names; their classes are assumed to have the same
+// order.
 void match_head(WeightOptions& options, const std::vector<std::string>& saved,
                 const std::vector<std::string>& classes) {
   if (saved.empty() || saved == classes) return;
@@ -71,14 +73,33 @@ FitRows set_initial_weights(Network& network, const std::string& file,
                             const std::vector<std::string>& classes) {
   WeightOptions options{file, {}, false};
   const std::string kind = std::filesystem::path(file).extension().string();
-  if (kind == ".safetensors") return take_weights(network, read_safetensors_weights(file), options);
-  if (kind == ".onnx") return take_weights(network, weights_of_onnx(file), options);
+  if (kind == ".safetensors") {
+    match_head(options, metadata_list<std::string>(SafetensorsFile(file).metadata(), "classes", file),
+               classes);
+    return take_weights(network, read_safetensors_weights(file), options);
+  }
+  if (kind == ".onnx") {
+    const ModelFile model(file);
+    match_head(options, metadata_list<std::string>(model.metadata(), "classes", file), classes);
+    return take_weights(network, weights_of_onnx(model), options);
+  }
   if (kind != ".h5")
     throw UsageError(
         fmt::format("--init: found '{}', expected a file that ends in .safetensors, .onnx or .h5", file));
   const auto state = std::make_shared<const CheckpointState>(load_checkpoint(file));
   match_head(options, state->class_names, classes);
   return take_weights(network, weights_of(state), options);
+}
+
+FitRows match_classes_of_model(Network& network, const std::string& file,
+                               const std::vector<std::string>& classes) {
+  const ModelFile model(file);
+  const auto names = metadata_list<std::string>(model.metadata(), "classes", file);
+  if (names.empty() || names == classes || names.size() != classes.size()) return {};
+  network.reinitialise();
+  WeightOptions options{file, {}, false};
+  match_head(options, names, classes);
+  return take_weights(network, weights_of_onnx(model), options);
 }
 
 std::string initial_weights_sha256(const Network& network) {

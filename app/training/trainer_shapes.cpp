@@ -9,6 +9,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/drop_path.h"
 #include "app/model/flops.h"
+#include "app/model/import/model_file.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/parameter_rates.h"
 #include "app/training/rank_facts.h"
@@ -43,6 +44,9 @@ void Trainer::prepare(Shape& shape) {
     if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
   if (!shape.options.init.empty())
     shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
+  else if (is_model_file(shape.options.model) && !shape.options.reinitialise)
+    shape.initial_weights =
+        match_classes_of_model(*shape.network, shape.options.model, dataset_->info().classes);
 }
 
 // Ends the sessions in reverse order. The first session stores the images on the device, and the

@@ -37,16 +37,20 @@ void give_with_constant(Importer& importer, const FileNode& node, std::size_t wh
   FileNode turned = node;
   std::swap(turned.inputs[0], turned.inputs[1 - which]);
   const Value input = importer.activation(turned, 0);
-  const bool is_weight = !constant.name.empty() &&
+  const bool is_weight = (node.op == "Add" || node.op == "Mul") && !constant.name.empty() &&
+                         !is_computed_number(constant) &&
                          is_per_channel(constant, input.dims(), input.view.place_of(1)) &&
                          input.view.place_of(1) >= 0 && constant.size() == input.view.layer()[1];
   if (constant.size() == 1 && constant.dims.size() <= input.dims().size() && !is_weight) {
     const kernels::ActivationProblem affine = affine_of(node, which, constant.at(0));
+    if (!is_computed_number(constant))
+      importer.note(fmt::format("{} is one number for all channels: it stays {:g} and is not trained",
+                                constant.name, constant.at(0)));
     if (affine.slope == 1 && affine.offset == 0) return importer.give(node, input);
     importer.give_elementwise(turned, Activation{affine});
     return;
   }
-  if (!is_weight || (node.op != "Add" && node.op != "Mul"))
+  if (!is_weight)
     node.fail(
         fmt::format("has a constant of the shape {} with an image of {}; expected a number, or for Add "
                     "and Mul an initialiser with one value for each channel. Normalisation of the "

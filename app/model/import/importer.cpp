@@ -311,7 +311,8 @@ const Constant* Importer::take_bias(const FileNode& node, int place, int rank, s
   const Constant& bias = *found->second.constant;
   Dims dims(static_cast<std::size_t>(rank), 0);
   dims[static_cast<std::size_t>(place)] = channels;
-  if (bias.size() != channels || !is_per_channel(bias, dims, place)) return nullptr;
+  if (bias.size() != channels || !is_per_channel(bias, dims, place) || is_computed_number(bias))
+    return nullptr;
   bias_of_[&node] = add;
   done_.insert(add);
   return &bias;
@@ -330,6 +331,11 @@ bool Importer::is_last(const FileNode& node) const {
     if (at != nullptr && !changes_shape_only(*at)) return false;
   }
   return at != nullptr;
+}
+
+bool is_computed_number(const Constant& constant) {
+  return constant.size() == 1 &&
+         (constant.name.empty() || constant.name.find_first_of("/:") != std::string::npos);
 }
 
 bool is_per_channel(const Constant& constant, const Dims& dims, int place) {

@@ -96,14 +96,18 @@ class Recogniser {
     return true;
   }
 
-  // The factors of a product. All constant numbers are multiplied into `number`.
+  // The factors of a product. All constant numbers are multiplied into `number`. A factor named
+  // `whole` is not divided, even if it is a product itself.
   struct Product {
+    std::string whole;
     double number = 1;
     std::vector<std::string> values;
   };
   void collect(const std::string& value, Product& product, int depth = 0) const {
     if (product.values.size() > kMostFactors || depth > kDeepest) {
       product.number = NAN;
+    } else if (value == product.whole) {
+      product.values.push_back(value);
     } else if (const auto found = number(value)) {
       product.number *= *found;
     } else if (const FileNode* mul = binary(value, "Mul"); mul != nullptr) {
@@ -113,15 +117,15 @@ class Recogniser {
       product.number /= *number(div->inputs[1]);
       collect(div->inputs[0], product, depth + 1);
     } else if (const FileNode* pow = binary(value, "Pow"); pow != nullptr && number(pow->inputs[1]) == 3) {
-      for (int i = 0; i < 3; ++i) product.values.push_back(pow->inputs[0]);
+      for (int i = 0; i < 3; ++i) collect(pow->inputs[0], product, depth + 1);
     } else {
       product.values.push_back(value);
     }
   }
   // Returns the factors of a node, or nothing if the node is neither a product nor a division by a
   // number.
-  std::optional<Product> product_of(const FileNode& node) const {
-    Product product;
+  std::optional<Product> product_of(const FileNode& node, const std::string& whole = {}) const {
+    Product product{whole};
     if (is_binary(node, "Mul")) {
       for (const std::string& input : node.inputs) collect(input, product);
     } else if (const auto divisor = is_binary(node, "Div") ? number(node.inputs[1]) : std::nullopt) {
@@ -196,29 +200,68 @@ class Recogniser {
   // Recognises x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
   // The factors may be in any order.
   Match gelu(const FileNode& node) const {
-    const auto product = product_of(node);
-    if (!product || !near(product->number, 0.5) || product->values.size() != 2) return std::nullopt;
-    for (const std::size_t gate : {0u, 1u}) {
-      std::string inner;
-      const std::string& x = product->values[1 - gate];
-      if (!is_sum(product->values[gate], 1, inner)) continue;
-      if (const FileNode* erf = maker(inner, "Erf");
-          erf != nullptr && is_scaled(erf->inputs[0], x, std::numbers::sqrt2 / 2))
-        return make("Gelu", {x}, {{"approximate", std::string("none")}});
-      if (const FileNode* tanh = maker(inner, "Tanh"); tanh != nullptr && is_cubic(tanh->inputs[0], x))
-        return make("Gelu", {x}, {{"approximate", std::string("tanh")}});
+    if (!is_binary(node, "Mul") && !is_binary(node, "Div")) return std::nullopt;
+    for (const std::string& x : possible_gelu_inputs(node)) {
+      const auto product = product_of(node, x);
+      if (!product || !near(product->number, 0.5) || product->values.size() != 2) continue;
+      for (const std::size_t gate : {0u, 1u}) {
+        std::string inner;
+        if (product->values[1 - gate] != x || !is_sum(product->values[gate], 1, inner)) continue;
+        if (const FileNode* erf = maker(inner, "Erf");
+            erf != nullptr && is_scaled(erf->inputs[0], x, std::numbers::sqrt2 / 2))
+          return make("Gelu", {x}, {{"approximate", std::string("none")}});
+        if (const FileNode* tanh = maker(inner, "Tanh"); tanh != nullptr && is_cubic(tanh->inputs[0], x))
+          return make("Gelu", {x}, {{"approximate", std::string("tanh")}});
+      }
     }
     return std::nullopt;
   }
+  // Returns the values from which an Erf or a Tanh among the factors of `node` is computed. If the
+  // node is a GELU, one of them is its input.
+  std::vector<std::string> possible_gelu_inputs(const FileNode& node) const {
+    std::vector<std::string> values;
+    std::string inner;
+    for (const std::string& factor : factors_of(node, 0)) {
+      if (!is_sum(factor, 1, inner)) continue;
+      const FileNode* curve = maker(inner, "Erf");
+      if (curve == nullptr) curve = maker(inner, "Tanh");
+      if (curve != nullptr) add_values_before(curve->inputs[0], values, 0);
+    }
+    return values;
+  }
+  // Returns the factors of a product, and those of its factors, a few levels deep.
+  std::vector<std::string> factors_of(const FileNode& node, int depth) const {
+    constexpr int kLevels = 3;
+    std::vector<std::string> factors;
+    for (const std::string& input : node.inputs) {
+      const FileNode* product = binary(input, "Mul");
+      if (product == nullptr) product = binary(input, "Div");
+      factors.push_back(input);
+      if (product == nullptr || depth == kLevels) continue;
+      for (std::string& factor : factors_of(*product, depth + 1)) factors.push_back(std::move(factor));
+    }
+    return factors;
+  }
+  // Appends the inputs of the nodes that compute `value`, up to three nodes back.
+  void add_values_before(const std::string& value, std::vector<std::string>& values, int depth) const {
+    constexpr int kNodesBack = 3;
+    const auto made = maker_.find(value);
+    if (made == maker_.end() || depth == kNodesBack) return;
+    for (const std::string& input : graph_.nodes[made->second].inputs) {
+      if (number(input)) continue;
+      if (std::ranges::find(values, input) == values.end()) values.push_back(input);
+      add_values_before(input, values, depth + 1);
+    }
+  }
   bool is_scaled(const std::string& value, const std::string& x, double number) const {
-    Product product;
+    Product product{x};
     collect(value, product);
     return near(product.number, number) && all_are(product.values, x, 1);
   }
   // Returns whether the value is sqrt(2 / pi) (x + 0.044715 x^3), also in the form sqrt(2 / pi) x
   // (1 + 0.044715 x^2).
   bool is_cubic(const std::string& value, const std::string& x) const {
-    Product outer;
+    Product outer{x};
     collect(value, outer);
     if (!near(outer.number, std::sqrt(2 / std::numbers::pi)) || outer.values.empty()) return false;
     const bool outside = outer.values.size() == 2;
@@ -226,7 +269,7 @@ class Recogniser {
       const FileNode* add = binary(outer.values[i], "Add");
       if (add == nullptr || (outside && outer.values[1 - i] != x)) continue;
       for (const std::size_t which : {0u, 1u}) {
-        Product cube;
+        Product cube{x};
         collect(add->inputs[which], cube);
         const std::string& rest = add->inputs[1 - which];
         const bool fits = outside ? number(rest) == 1 : rest == x;

@@ -175,7 +175,8 @@ std::vector<float> FileTensor::values() const {
   fail(fmt::format("tensor '{}': found dtype {}, expected F32, F16, BF16, F64 or I64", name, type));
 }
 
-std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file) {
+std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file,
+                                          std::map<std::string, std::string>* metadata) {
   if (file.size() < kLengthBytes)
     fail(fmt::format("found {} bytes, expected a safetensors file", file.size()));
   std::uint64_t length = 0;
@@ -195,6 +196,9 @@ std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file) {
     return std::pair(tensor.bytes.data(), tensor.bytes.size());
   });
   check_places(tensors, data);
+  if (const auto found = header.find("__metadata__"); metadata != nullptr && found != header.end())
+    for (const auto& [key, value] : found->items())
+      if (value.is_string()) metadata->emplace(key, value.get<std::string>());
   return tensors;
 }
 
@@ -202,7 +206,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) {
   try {
     std::size_t bytes = 0;
     mapping_ = map_file(path, bytes);
-    tensors_ = parse_safetensors({mapping_.get(), bytes});
+    tensors_ = parse_safetensors({mapping_.get(), bytes}, &metadata_);
   } catch (const std::runtime_error& error) {
     fail(fmt::format("{}: {}", path.string(), error.what()));
   }

@@ -33,7 +33,8 @@ struct FileTensor {
 // Returns the tensors in the order of the file, as references into `file`. Throws
 // std::runtime_error if the header is invalid or exceeds 16 MiB, or if the tensors do not fill the
 // rest of the file without gap or overlap. The message is one line that names what is wrong.
-std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file);
+std::vector<FileTensor> parse_safetensors(std::span<const std::byte> file,
+                                          std::map<std::string, std::string>* metadata = nullptr);
 
 // A safetensors file that is mapped into memory.
 class SafetensorsFile {
@@ -42,10 +43,12 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::vector<FileTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   std::shared_ptr<const std::byte> mapping_;
   std::vector<FileTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
 };
 
 // A tensor to write: float values, which get the type "F32", or one integer, which gets "I64".

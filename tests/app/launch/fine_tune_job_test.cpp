@@ -121,27 +121,41 @@ TEST_F(FineTuning, AHeadFollowsTheNamesOfItsClasses) {
   rename_classes(data(), out("turned.h5"), names);
   names[0] = "other";
   rename_classes(data(), out("renamed.h5"), names);
-  for (const char* name : {"turned", "renamed"}) {
-    const Outcome job =
-        run(command(1, "train --model wrn10_1 --global-batch 51 --threads 1 --steps 1 --data " + out(name) +
-                           ".h5 --init " + checkpoint("base", 4) +
-                           " --freeze '*' --rate fc.bias=1e-30 --out " + out(name)));
-    ASSERT_EQ(job.status, 0) << job.text;
-    EXPECT_EQ(job.text.find("fc is drawn: the file's classes are others") != std::string::npos,
-              std::string(name) == "renamed")
-        << job.text;
-    EXPECT_EQ(job.text.find("fc is reordered: the file's classes have another order") != std::string::npos,
-              std::string(name) == "turned")
-        << job.text;
-  }
-  const auto base = read("base", "parameters/fc.weight"), turned = read("turned", "parameters/fc.weight", 1);
+  const std::string saved = checkpoint("base", 4), tensors = out("base.safetensors"),
+                    model = out("base.onnx");
+  for (const std::string& file : {tensors, model})
+    ASSERT_EQ(run(command(1, "export --checkpoint " + saved + " --out " + file)).status, 0);
+  const auto base = read("base", "parameters/fc.weight");
   const std::size_t row = base.size() / names.size();
-  for (std::size_t i = 0; i < names.size(); ++i)
-    EXPECT_TRUE(std::equal(base.begin() + i * row, base.begin() + (i + 1) * row,
-                           turned.begin() + (names.size() - 1 - i) * row))
-        << i;
-  EXPECT_NE(read("renamed", "parameters/fc.weight", 1), base);
-  EXPECT_EQ(read("renamed", "parameters/conv1.weight", 1), read("base", "parameters/conv1.weight"));
+  const std::vector<std::pair<std::string, std::string>> ways{
+      {"h5", "--model wrn10_1 --init " + saved},
+      {"safetensors", "--model wrn10_1 --init " + tensors},
+      {"onnx", "--model wrn10_1 --init " + model},
+      {"model", "--model " + model}};
+  for (const auto& [way, flags] : ways) {
+    SCOPED_TRACE(way);
+    const std::string turned = "turned_" + way, renamed = "renamed_" + way;
+    for (const std::string& name : {turned, renamed}) {
+      const Outcome job = run(command(1, "train --global-batch 51 --threads 1 --steps 1 --data " +
+                                             out(name == turned ? "turned" : "renamed") + ".h5 " + flags +
+                                             " --freeze '*' --rate fc.bias=1e-30 --out " + out(name)));
+      ASSERT_EQ(job.status, 0) << job.text;
+      EXPECT_EQ(job.text.find("fc is drawn: the file's classes are others") != std::string::npos,
+                name == renamed)
+          << job.text;
+      EXPECT_EQ(job.text.find("fc is reordered: the file's classes have another order") != std::string::npos,
+                name == turned)
+          << job.text;
+    }
+    const auto rows = read(turned, "parameters/fc.weight", 1);
+    ASSERT_EQ(rows.size(), base.size());
+    for (std::size_t i = 0; i < names.size(); ++i)
+      EXPECT_TRUE(std::equal(base.begin() + i * row, base.begin() + (i + 1) * row,
+                             rows.begin() + (names.size() - 1 - i) * row))
+          << i;
+    EXPECT_NE(read(renamed, "parameters/fc.weight", 1), base);
+    EXPECT_EQ(read(renamed, "parameters/conv1.weight", 1), read("base", "parameters/conv1.weight"));
+  }
 }
 
 TEST_F(FineTuning, MistakesAreSaidInOneLine) {

@@ -421,6 +421,20 @@ TEST_F(ImportedModel, ArithmeticWithANumberIsAffine) {
   EXPECT_EQ(function_of("Sub", false), std::pair(1.0f, -4.0f));
   EXPECT_EQ(function_of("Sub", true), std::pair(-1.0f, 4.0f));
   EXPECT_EQ(function_of("Div", false), std::pair(0.25f, 0.0f));
+  EXPECT_EQ(maker.network().notes(),
+            std::vector<std::string>{"k is one number for all channels: it stays 4 and is not trained"});
+}
+
+// With one channel, a number could also be a weight with a value for each channel.
+TEST_F(ImportedModel, AComputedNumberIsNoWeightOfOneChannel) {
+  for (const std::string name : {"/Constant_output_0", "onnx::Mul_3", "scale"}) {
+    maker = ModelMaker({2, 1, 8, 8});
+    maker.node("Mul", {"x", maker.number(name, 4)}, "z");
+    maker.classify("z", 1);
+    const Network network = maker.network();
+    EXPECT_EQ(std::holds_alternative<Scale>(network.layers()[1].op), name == "scale") << name;
+    EXPECT_TRUE(network.notes().empty()) << name;
+  }
 }
 
 TEST_F(ImportedModel, RefusesConstantsThatAreNoWeights) {

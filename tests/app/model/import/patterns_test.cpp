@@ -83,6 +83,29 @@ TEST_F(Patterns, GeluWithErfIsFoundWhateverTheOrderOfItsFactors) {
   }
 }
 
+// The input of a GELU may be a product itself. Its factors are not factors of the GELU.
+TEST_F(Patterns, AGeluOfAProductIsFound) {
+  for (const char* const op : {"Mul", "Div"})
+    for (const bool tanh : {false, true}) {
+      maker = ModelMaker({2, 6, 8, 8});
+      maker.number("two", 2), maker.number("one", 1), maker.number("half", 0.5f), maker.number("three", 3);
+      maker.number("root", 1.41421356f), maker.number("k", 0.044715f), maker.number("s", 0.7978845608f);
+      maker.node(op, {"x", "two"}, "v");
+      if (tanh) {
+        maker.node("Pow", {"v", "three"}, "cube");
+        mul("s", add("v", mul("k", "cube", "kc"), "inner"), "d");
+      } else {
+        maker.node("Div", {"v", "root"}, "d");
+      }
+      maker.node(tanh ? "Tanh" : "Erf", {"d"}, "e");
+      maker.classify(mul(mul("v", add("e", "one", "sum"), "p"), "half", "g"), 6);
+      const Network network = maker.network();
+      EXPECT_EQ(this->op<Activation>(network, 1).function.slope, op == std::string("Mul") ? 2.0f : 0.5f);
+      EXPECT_EQ(this->op<Activation>(network, 2).function.kind,
+                tanh ? ActivationKind::gelu_tanh : ActivationKind::gelu);
+    }
+}
+
 TEST_F(Patterns, ErfAloneIsRefused) {
   maker.node("Erf", {"x"}, "e");
   maker.classify("e", 6);
