@@ -2,6 +2,7 @@
 // whole batch. A weight gradient that is summed over pieces of the batch must have the same bits if
 // it is computed slice by slice.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 
@@ -98,7 +99,24 @@ void expect_samples_keep_their_bits(const Layer& of, Operation operation, const 
   });
 }
 
-TEST(Conv2dSlices, EverySampleOfForwardKeepsItsBits) {
+class Conv2dSlices : public testing::Test {
+ protected:
+  Conv2dSlices() { omp_set_num_threads(2); }  // with more threads the CPU backend takes no slices
+};
+
+TEST_F(Conv2dSlices, ManyThreadsOfACpuAreRefused) {
+  omp_set_num_threads(3);
+  const Conv2dProblem problem{.padding = {1, 1}, .batch = 8};
+  for (const std::int64_t samples : {2, 8}) {
+    KernelRequest request{{f32({samples, 3, 8, 8}), f32({4, 3, 3, 3})}, {f32({samples, 4, 8, 8})}};
+    if (samples == 8)
+      EXPECT_NO_THROW(conv2d_forward(Backend::cpu, problem, request));
+    else
+      EXPECT_THROW(conv2d_forward(Backend::cpu, problem, request), std::invalid_argument);
+  }
+}
+
+TEST_F(Conv2dSlices, EverySampleOfForwardKeepsItsBits) {
   Random random(3);
   for (const Layer& layer : layers()) {
     std::vector<Tensor> others{random.uniform(layer.weights)};
@@ -112,7 +130,7 @@ TEST(Conv2dSlices, EverySampleOfForwardKeepsItsBits) {
   }
 }
 
-TEST(Conv2dSlices, EverySampleOfBackwardDataKeepsItsBits) {
+TEST_F(Conv2dSlices, EverySampleOfBackwardDataKeepsItsBits) {
   Random random(4);
   for (const Layer& layer : layers())
     expect_samples_keep_their_bits(
@@ -138,7 +156,7 @@ Case weights_case(const Layer& layer, const std::vector<Tensor>& inputs) {
   return test;
 }
 
-TEST(Conv2dSlices, PiecesAddUpToTheGradientOfTheWeights) {
+TEST_F(Conv2dSlices, PiecesAddUpToTheGradientOfTheWeights) {
   Random random(5);
   for (Layer layer : layers()) {
     const Tensor x = random.uniform(layer.x),
@@ -154,7 +172,7 @@ TEST(Conv2dSlices, PiecesAddUpToTheGradientOfTheWeights) {
 }
 
 // Computes a weight gradient slice by slice. Each slice after the first adds to the sum so far.
-TEST(Conv2dSlices, SlicesHaveTheBitsOfTheWholeGradient) {
+TEST_F(Conv2dSlices, SlicesHaveTheBitsOfTheWholeGradient) {
   Random random(6);
   for (const Layer& of : layers()) {
     const Tensor x = random.uniform(of.x),

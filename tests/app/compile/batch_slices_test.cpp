@@ -3,6 +3,7 @@
 #include "app/compile/batch_slices.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <string>
@@ -81,7 +82,12 @@ constexpr Configuration kConfigurations[] = {{kernels::Backend::reference, false
                                              {kernels::Backend::reference, true},
                                              {kernels::Backend::cpu, false}};
 
-TEST(BatchSlices, ChangeNoBit) {
+class BatchSlices : public testing::Test {
+ protected:
+  BatchSlices() { omp_set_num_threads(2); }  // with more threads the CPU backend takes no slices
+};
+
+TEST_F(BatchSlices, ChangeNoBit) {
   for (const Network& network : {plain(4), plain(5), branches(), every_op()})
     for (const auto& [backend, fused] : kConfigurations) {
       // A slice must start at a multiple of 16 bytes. In every_op, one sample is no multiple, but
@@ -99,7 +105,7 @@ TEST(BatchSlices, ChangeNoBit) {
     }
 }
 
-TEST(BatchSlices, EvaluationHasTheSameBitsInLessMemory) {
+TEST_F(BatchSlices, EvaluationHasTheSameBitsInLessMemory) {
   const Network network = plain(8);
   const SlicedLayers layers = layers_to_slice(compile_graph(graph_of(network, 4), kernels::Backend::cpu));
   const CompiledGraph step = compile_graph(graph_of(network, 4, false, false), kernels::Backend::cpu);
@@ -112,7 +118,7 @@ TEST(BatchSlices, EvaluationHasTheSameBitsInLessMemory) {
 // A plan says which operations of a step in slices run again, so that the step keeps to a memory
 // limit. With every plan the step must have the bits of the step without slices, and take little
 // more memory than planned.
-TEST(BatchSlices, PlansChangeNoBitAndReachLess) {
+TEST_F(BatchSlices, PlansChangeNoBitAndReachLess) {
   for (const Network& network : {plain(8), branches()})
     for (const auto& [backend, fused] : kConfigurations) {
       const CompiledGraph step = compile_graph(graph_of(network, 4, fused), backend);
