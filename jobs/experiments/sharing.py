@@ -152,6 +152,8 @@ def main():
         serial, shas = runs.alone(mix, jobs)
         rows.append((mix, "one by one", serial, None))
         print(f"| {mix} | one by one | {serial:.2f} | 1.000 | | | | | |", flush=True)
+        if arguments.backend == "cuda":  # jobs that share a device choose their lanes anew the first time
+            runs.share(mix, [(name, flags, 3) for name, flags, _ in jobs], shas, "first")
         memory = 0
         for way in arguments.ways.split(","):
             if way == "processes":
