@@ -99,7 +99,7 @@ void expect_samples_keep_their_bits(const Layer& of, Operation operation, const 
   });
 }
 
-class Conv2dSlices : public testing::Test {
+class Conv2dSlices : public ::testing::Test {
  protected:
   Conv2dSlices() { omp_set_num_threads(2); }  // with more threads the CPU backend takes no slices
 };
