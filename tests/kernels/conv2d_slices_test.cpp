@@ -106,14 +106,8 @@ class Conv2dSlices : public ::testing::Test {
 
 TEST_F(Conv2dSlices, ManyThreadsOfACpuAreRefused) {
   omp_set_num_threads(3);
-  const Conv2dProblem problem{.padding = {1, 1}, .batch = 8};
-  for (const std::int64_t samples : {2, 8}) {
-    KernelRequest request{{f32({samples, 3, 8, 8}), f32({4, 3, 3, 3})}, {f32({samples, 4, 8, 8})}};
-    if (samples == 8)
-      EXPECT_NO_THROW(conv2d_forward(Backend::cpu, problem, request));
-    else
-      EXPECT_THROW(conv2d_forward(Backend::cpu, problem, request), std::invalid_argument);
-  }
+  KernelRequest request{{f32({2, 3, 8, 8}), f32({4, 3, 3, 3})}, {f32({2, 4, 8, 8})}};
+  EXPECT_THROW(conv2d_forward(Backend::cpu, {.padding = {1, 1}, .batch = 8}, request), std::invalid_argument);
 }
 
 TEST_F(Conv2dSlices, EverySampleOfForwardKeepsItsBits) {
