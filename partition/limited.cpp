@@ -89,23 +89,29 @@ std::vector<double> Partitioner::tighter_limits() const {
   return limits;
 }
 
-// Takes the placements of three algorithms and tries to fit each into each of the tighter limits,
-// for at most the time `most` per attempt. Returns the first placement that fits.
+// Takes the placements of three algorithms and tries to fit each into memory_floor() and then into
+// each of the tighter limits, for at most the time `most` per attempt, or twice that for the floor.
+// Returns the first placement that fits. The floor comes first because it does not depend on the machine's
+// limit: if a placement for it is found, then it is found for every looser limit, too.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
-  const std::vector<double> tighter = tighter_limits();
-  for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
-    Entry start;
-    start.placement = place(algorithm);
-    choose_order(start);
-    for (const double share : tighter) {
-      if (left().count() == 0) return {};
-      const Machine machine = with_limits(share);
-      const CostModel cost(cost_.graph(), machine);
-      OverflowResult repaired =
-          fit_memory(cost, units_, start.placement, Effort::kQuick, std::min(most, left()), deadline());
-      if (repaired.placement) return std::move(repaired.placement);
-    }
-  }
+  std::vector<Placement> starts;
+  for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn})
+    starts.push_back(ordered(place(algorithm)));
+  const auto repaired = [&](const Placement& start, double share,
+                            std::chrono::nanoseconds time) -> std::optional<Placement> {
+    if (left().count() == 0) return {};
+    const Machine machine = with_limits(share);
+    const CostModel cost(cost_.graph(), machine);
+    return fit_memory(cost, units_, start, Effort::kQuick, std::min(time, left()), deadline()).placement;
+  };
+  const double floor = static_cast<double>(memory_floor(cost_, units_)) /
+                       static_cast<double>(std::max<Bytes>(1, largest_limit()));
+  if (floor <= 1)
+    for (const Placement& start : starts)
+      if (std::optional<Placement> found = repaired(start, floor, 2 * most)) return found;
+  for (const Placement& start : starts)
+    for (const double share : tighter_limits())
+      if (std::optional<Placement> found = repaired(start, share, most)) return found;
   return {};
 }
 
