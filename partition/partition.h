@@ -60,7 +60,10 @@ struct PartitionResult {
   bool optimal = false;                         // whether no shorter placement exists
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
-  Nanoseconds lower_bound = 0, one_device = 0;
+  Nanoseconds lower_bound = 0;
+  // The makespan on one device, even if its memory limit forbids that. Empty if nodes are pinned to
+  // several devices.
+  std::optional<Nanoseconds> one_device;
   // A lower bound on memory. If every device has less than this, no placement fits. If every device
   // has this much, there may still be none that fits.
   Bytes memory_floor = 0;

@@ -64,7 +64,7 @@ class Partitioner {
   static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
   void improve_until_deadline(const Candidate& best, const std::function<void(int)>& search) const;
   void search_again(Entry& best, int round, ImprovementCounts& counts) const;
-  Nanoseconds one_device(const std::vector<Entry>& entries) const;
+  std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
