@@ -1,6 +1,7 @@
 // Improves the best candidate. Chooses the placement to start from, and runs the local search until
 // its limits are reached. For a tiny graph it then tries every placement.
 #include <algorithm>
+#include <array>
 #include <future>
 #include <memory>
 
@@ -84,22 +85,26 @@ class FewerDevices {
 
 }  // namespace
 
-// Returns the limits of a local search that begins now. Without a time limit, they limit its work
-// or its number of moves, so that results are reproducible.
-ImprovementLimits Partitioner::search_limits() const {
+// Returns the limits of a local search that begins now. They limit its work or its number of moves,
+// so that results are reproducible as long as the deadline is far away. Each later round of searches
+// (improve_until_deadline()) has twice the work of the one before, and other seeds.
+ImprovementLimits Partitioner::search_limits(int round) const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
   limits.deadline = deadline();
   // Stop when the makespan is within 1/100,000 of the lower bound, because little can be gained
   // then.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
-  limits.seed = options_.seed;
+  constexpr std::uint64_t kSeedsPerRound = 2;
+  limits.seed = options_.seed + kSeedsPerRound * static_cast<std::uint64_t>(round);
   // Under contention (machine.h), one move delays many transfers, so schedules become much longer
   // before they become shorter. A higher temperature (improvement.h) makes the search accept them.
   if (cost_.machine().contention()) limits.temperature = 0.1;
-  if (options_.time_limit || options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
-  constexpr std::int64_t kSmallWork = 500'000'000, kWorkPerSize = 250, kMostWork = 1'200'000'000;
-  limits.work = small() ? kSmallWork : std::min(kWorkPerSize * size(), kMostWork);
+  if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return limits;
+  constexpr std::int64_t kWorkPerSize = 250, kMostWork = 1'200'000'000;
+  limits.work = small() ? options_.search_work : std::min(kWorkPerSize * size(), kMostWork);
+  constexpr int kMostDoublings = 30;
+  limits.work <<= std::min(round, kMostDoublings);
   return limits;
 }
 
@@ -175,12 +180,70 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// Returns the limits for one of `parts` searches that share work and remaining time equally.
-ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
-  if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
-  if (limits.deadline != Clock::time_point::max())
-    limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / parts;
+// Returns the limits of a local search that ignores memory. Under contention a move takes ten times
+// the work, because it delays many transfers. Therefore allows more work, although only kContention
+// times as much.
+ImprovementLimits Partitioner::limits_without_memory(int round) const {
+  constexpr std::int64_t kContention = 3;
+  ImprovementLimits limits = search_limits(round);
+  if (cost_.machine().contention() && small() && limits.work < std::numeric_limits<std::int64_t>::max())
+    limits.work *= kContention;
   return limits;
+}
+
+// Returns whether the time until the deadline is enough for the work of so many searches, one after
+// the other, even if a unit of work (work.h) takes much longer than a nanosecond.
+bool Partitioner::ample_time(const ImprovementLimits& limits, std::int64_t searches) {
+  constexpr std::int64_t kMostPerUnit = 2;
+  return limits.deadline == Clock::time_point::max() ||
+         (limits.deadline - Clock::now()) / (kMostPerUnit * searches) > std::chrono::nanoseconds(limits.work);
+}
+
+// Returns when the first of `parts` searches must end that share the remaining time equally.
+Clock::time_point Partitioner::share_of_time(Clock::time_point deadline, std::int64_t parts) {
+  if (deadline == Clock::time_point::max()) return deadline;
+  return Clock::now() + (deadline - Clock::now()) / parts;
+}
+
+// Returns the limits for one of `parts` searches that share work and remaining time equally. If
+// there is ample time for all the work, its deadline stays as it is.
+ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t parts) {
+  if (!ample_time(limits, 1)) limits.deadline = share_of_time(limits.deadline, parts);
+  if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
+  return limits;
+}
+
+// With a time limit, runs search(1), search(2), … until the deadline or until `best` is nearly as
+// short as the lower bound. The work of each round is twice that of the one before.
+void Partitioner::improve_until_deadline(const Candidate& best,
+                                         const std::function<void(int)>& search) const {
+  const bool movable = cost_.device_count() > 1 && cost_.graph().node_count() > 0;
+  const bool by_moves = options_.move_limit != std::numeric_limits<std::int64_t>::max();
+  if (!rounds_ || !movable || by_moves || deadline() == Clock::time_point::max()) return;
+  for (int round = 1; left().count() > 0 && best.makespan > search_limits().good_enough; ++round)
+    search(round);
+}
+
+// Searches twice from the best placement so far: once widely, and once with a low temperature, near
+// to it.
+void Partitioner::search_again(Entry& best, int round, ImprovementCounts& counts) const {
+  const Placement start = best.placement;
+  std::array<ImprovementCounts, 2> its;
+  std::vector<std::function<Placement()>> tasks;
+  for (int search = 0; search < 2; ++search)
+    tasks.push_back([&, search] {
+      ImprovementLimits limits = limits_without_memory(round);
+      if (options_.threads == 1 && search == 0 && !ample_time(limits, 2))
+        limits.deadline = share_of_time(limits.deadline, 2);
+      limits.seed += search;
+      if (search == 1) limits.temperature /= 10;
+      return improve(cost_, units_, start, limits, &its[search]);
+    });
+  run_tasks(tasks, [&](const Placement& placement) {
+    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
+    if (makespan < best.candidate.makespan) best.placement = placement, best.candidate.makespan = makespan;
+  });
+  for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
 }
 
 // Searches on all devices, and also on the first 2, 4, … devices if the schedule on them is not
@@ -233,23 +296,19 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
   const bool second = cost_.device_count() > 1 && small();
-  ImprovementLimits limits = search_limits();
-  // Under contention a move takes ten times the work, because it delays many transfers. Therefore
-  // allow more work, although only kContention times as much.
-  constexpr std::int64_t kContention = 3;
-  if (cost_.machine().contention() && small() && limits.work < std::numeric_limits<std::int64_t>::max())
-    limits.work *= kContention;
+  const ImprovementLimits limits = limits_without_memory();
   if (second && options_.threads > 1) {
     auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
   } else {
     ImprovementLimits first = limits;
-    if (second && options_.time_limit) first.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
+    if (second && !ample_time(limits, 2)) first.deadline = share_of_time(limits.deadline, 2);
     consider(improve(cost_, units_, start.placement, first, &counts));
     if (second) consider(second_search(start, limits));
   }
   try_all_placements(entry);
+  improve_until_deadline(entry.candidate, [&](int round) { search_again(entry, round, counts); });
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }

@@ -13,6 +13,12 @@
 #include "partition/placement/baselines.h"
 
 namespace convoy::partition {
+namespace {
+
+// A climb up the ladder takes at most the work of this many searches.
+constexpr std::int64_t kClimb = 9;
+
+}  // namespace
 
 Machine Partitioner::with_limits(double share) const {
   Machine machine = cost_.machine();
@@ -42,15 +48,18 @@ Bytes Partitioner::largest_peak(const Simulation& simulation) const {
   return std::llround(share * static_cast<double>(largest_limit()));
 }
 
-// Places the graph on the same machine without memory limits.
+// Places the graph on the same machine without memory limits. If time is short, takes a quarter of
+// it. Otherwise the placement takes less than half of the time of all searches.
 PartitionResult Partitioner::without_limits() const {
   Machine machine = cost_.machine();
   for (DeviceIndex device = 0; device < machine.device_count(); ++device)
     machine.device(device).memory_limit = kUnlimited;
   const CostModel cost(cost_.graph(), machine);
   PartitionOptions options = options_;
-  if (options.time_limit) options.time_limit = std::chrono::duration<double>(left()) / 4;
-  return partition_graph(cost, options);
+  if (options.time_limit)
+    options.time_limit =
+        std::chrono::duration<double>(left()) / (ample_time(search_limits(), kClimb) ? 2 : 4);
+  return Partitioner(cost, options).run_without_rounds();
 }
 
 // Returns the placement with its own order or with that of list scheduling, whichever gives the
@@ -80,23 +89,29 @@ std::vector<double> Partitioner::tighter_limits() const {
   return limits;
 }
 
-// Takes the placements of three algorithms and tries to fit each into each of the tighter limits,
-// for at most the time `most` per attempt. Returns the first placement that fits.
+// Takes the placements of three algorithms and tries to fit each into memory_floor() and then into
+// each of the tighter limits, for at most the time `most` per attempt, or twice that for the floor.
+// Returns the first placement that fits. The floor comes first because it does not depend on the machine's
+// limit: if a placement for it is found, then it is found for every looser limit, too.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
-  const std::vector<double> tighter = tighter_limits();
-  for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn}) {
-    Entry start;
-    start.placement = place(algorithm);
-    choose_order(start);
-    for (const double share : tighter) {
-      if (left().count() == 0) return {};
-      const Machine machine = with_limits(share);
-      const CostModel cost(cost_.graph(), machine);
-      OverflowResult repaired =
-          fit_memory(cost, units_, start.placement, Effort::kQuick, std::min(most, left()), deadline());
-      if (repaired.placement) return std::move(repaired.placement);
-    }
-  }
+  std::vector<Placement> starts;
+  for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn})
+    starts.push_back(ordered(place(algorithm)));
+  const auto repaired = [&](const Placement& start, double share,
+                            std::chrono::nanoseconds time) -> std::optional<Placement> {
+    if (left().count() == 0) return {};
+    const Machine machine = with_limits(share);
+    const CostModel cost(cost_.graph(), machine);
+    return fit_memory(cost, units_, start, Effort::kQuick, std::min(time, left()), deadline()).placement;
+  };
+  const double floor = static_cast<double>(memory_floor(cost_, units_)) /
+                       static_cast<double>(std::max<Bytes>(1, largest_limit()));
+  if (floor <= 1)
+    for (const Placement& start : starts)
+      if (std::optional<Placement> found = repaired(start, floor, 2 * most)) return found;
+  for (const Placement& start : starts)
+    for (const double share : tighter_limits())
+      if (std::optional<Placement> found = repaired(start, share, most)) return found;
   return {};
 }
 
@@ -150,16 +165,19 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
   // tightest rungs, which are hard, it gets the whole.
   constexpr std::int64_t kPartsToFit = 4, kParts = 6;
   constexpr std::size_t kTight = 3;
-  // The number of searches that share the remaining time: at most two per rung. A single thread
-  // runs both climbs, one after the other, so it has twice as many.
-  std::int64_t searches = (options_.threads == 1 ? 4 : 2) * std::ssize(shares);
+  // If time is short, the searches of the ladder share about half of the remaining time equally.
+  // There are at most two per rung. A single thread runs both climbs, one after the other.
+  const std::int64_t climbs = options_.threads == 1 && first == 0 ? 2 : 1;
+  const bool ample = ample_time(search_limits(), kClimb * climbs);
+  std::int64_t searches = 2 * climbs * std::ssize(shares);
   Placement best;
   for (std::size_t rung = 0; rung < shares.size() && shares[rung] <= 1; ++rung) {
     const Machine machine = with_limits(shares[rung]);
     const CostModel cost(cost_.graph(), machine);
     const auto search = [&](const Placement& from, std::int64_t parts) {
-      // All searches of the ladder together take about half of the remaining time.
-      ImprovementLimits limits = share_of(search_limits(), options_.time_limit ? 2 * searches-- : parts);
+      ImprovementLimits limits = search_limits();
+      if (!ample) limits.deadline = share_of_time(limits.deadline, 2 * searches--);
+      if (limits.work != std::numeric_limits<std::int64_t>::max()) limits.work /= parts;
       limits.fit_at_any_cost = true;
       ImprovementCounts its;
       Placement found = improve(cost, units_, from, limits, &its);
@@ -182,8 +200,8 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
 // Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()). The
 // first climb fits METIS's placement into the limits. The second fits ParDNN's placement into the
 // tighter limits, and the placement of the search without limits into the looser ones. Then
-// continues under the machine's own limits if there is a time limit or if the ladder has found no
-// placement.
+// continues under the machine's own limits if the ladder has found no placement, and in rounds until
+// the deadline if there is a time limit.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
@@ -226,15 +244,18 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
     run_tasks(tasks, consider);
     for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
   }
-  if (!found || options_.time_limit) search_own_limits(entry, consider, counts);
+  if (!found) search_own_limits(entry, 0, consider, counts);
   try_all_placements(entry);
+  improve_until_deadline(entry.candidate,
+                         [&](int round) { search_own_limits(entry, round, consider, counts); });
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }
 
 // Searches under the machine's own limits from several placements, and then again from the best
-// one.
-void Partitioner::search_own_limits(const Entry& best, const std::function<void(const Placement&)>& take,
+// one. A later round has more work (search_limits()).
+void Partitioner::search_own_limits(const Entry& best, int round,
+                                    const std::function<void(const Placement&)>& take,
                                     ImprovementCounts& counts) const {
   const std::array<Placement, 3> starts = {best.placement, ordered(place(Algorithm::kMetis)),
                                            ordered(place(Algorithm::kParDnn))};
@@ -242,7 +263,7 @@ void Partitioner::search_own_limits(const Entry& best, const std::function<void(
   for (const Placement& start : starts)
     tasks.push_back([&] {
       constexpr std::int64_t kParts = 4;
-      ImprovementLimits limits = share_of(search_limits(), kParts);
+      ImprovementLimits limits = share_of(search_limits(round), kParts);
       limits.fit_at_any_cost = true;
       return improve(cost_, units_, start, limits);
     });
@@ -252,8 +273,9 @@ void Partitioner::search_own_limits(const Entry& best, const std::function<void(
   const Placement start = best.placement;
   for (int search = 0; search < (small() ? 2 : 1); ++search)
     tasks.push_back([&, search] {
-      ImprovementLimits limits = search_limits();
-      if (options_.time_limit && options_.threads == 1 && small()) limits = share_of(limits, 2 - search);
+      ImprovementLimits limits = search_limits(round);
+      if (options_.threads == 1 && small() && !ample_time(limits, 2))
+        limits.deadline = share_of_time(limits.deadline, 2 - search);
       limits.seed += search;
       if (search == 1) limits.temperature /= 10;
       return improve(cost_, units_, start, limits, search == 0 ? &its : nullptr);

@@ -24,12 +24,14 @@ constexpr std::array<std::pair<Algorithm, const char*>, 7> kNames = {{{Algorithm
 
 }  // namespace
 
-// Returns the makespan if one device runs all nodes, even if its memory limit forbids that.
-Nanoseconds Partitioner::one_device(const std::vector<Entry>& entries) const {
+// Returns the makespan if one device runs all nodes, even if its memory limit forbids that. Returns
+// nothing if nodes are pinned to several devices.
+std::optional<Nanoseconds> Partitioner::one_device(const std::vector<Entry>& entries) const {
   for (const Entry& entry : entries)
-    if (entry.candidate.algorithm == Algorithm::kOneDevice && entry.overflow == 0)
+    if (entry.candidate.algorithm == Algorithm::kOneDevice && entry.overflow == 0 &&
+        is_on_one_device(entry.placement))
       return entry.candidate.makespan;
-  return simulate(cost_, place_on_one_device(cost_, units_), Detail::kTimes).makespan;
+  return one_device_time(cost_, units_);
 }
 
 PartitionResult Partitioner::run() {

@@ -27,7 +27,12 @@ struct PartitionOptions {
   // not set, only the local search is limited, in units of work (work.h), so that results are
   // reproducible. The units amount to about half a second for graphs of up to 20,000 nodes and
   // edges. For larger ones they are 0.25 µs per node and edge, at most 1.2 s.
+  //
+  // With a time limit, the same searches come first, and then rounds of further searches from the
+  // best result. So a limit with enough time for the first searches never lengthens the schedule.
   std::optional<std::chrono::duration<double>> time_limit;
+  // The units of work of one local search in a graph of up to 20,000 nodes and edges.
+  std::int64_t search_work = 500'000'000;
   std::int64_t move_limit =
       // The most moves that each local search tries. Unlike with a time limit, results are
       // reproducible.
@@ -55,7 +60,10 @@ struct PartitionResult {
   bool optimal = false;                         // whether no shorter placement exists
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
-  Nanoseconds lower_bound = 0, one_device = 0;
+  Nanoseconds lower_bound = 0;
+  // The makespan on one device, even if its memory limit forbids that. Empty if nodes are pinned to
+  // several devices.
+  std::optional<Nanoseconds> one_device;
   // A lower bound on memory. If every device has less than this, no placement fits. If every device
   // has this much, there may still be none that fits.
   Bytes memory_floor = 0;

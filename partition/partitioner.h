@@ -23,6 +23,11 @@ class Partitioner {
         lower_bound_(makespan_lower_bound(cost)) {}
 
   PartitionResult run();
+  // Does the same without the search that goes on until the time limit (improve_until_deadline()).
+  PartitionResult run_without_rounds() {
+    rounds_ = false;
+    return run();
+  }
 
  private:
   struct Entry {
@@ -52,9 +57,14 @@ class Partitioner {
     return size() <= kMostNodesAndEdges;
   }
   std::int64_t size() const { return std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count(); }
-  ImprovementLimits search_limits() const;
+  ImprovementLimits search_limits(int round = 0) const;
+  ImprovementLimits limits_without_memory(int round = 0) const;
+  static bool ample_time(const ImprovementLimits& limits, std::int64_t searches);
+  static Clock::time_point share_of_time(Clock::time_point deadline, std::int64_t parts);
   static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
-  Nanoseconds one_device(const std::vector<Entry>& entries) const;
+  void improve_until_deadline(const Candidate& best, const std::function<void(int)>& search) const;
+  void search_again(Entry& best, int round, ImprovementCounts& counts) const;
+  std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Machine with_limits(double share) const;
@@ -67,7 +77,7 @@ class Partitioner {
   Placement climb(const std::vector<double>& shares, std::size_t first,
                   const std::function<const Placement&(std::size_t)>& start_of,
                   ImprovementCounts& counts) const;
-  void search_own_limits(const Entry& best, const std::function<void(const Placement&)>& take,
+  void search_own_limits(const Entry& best, int round, const std::function<void(const Placement&)>& take,
                          ImprovementCounts& counts) const;
   void run_tasks(const std::vector<std::function<Placement()>>& tasks,
                  const std::function<void(const Placement&)>& take) const;
@@ -86,6 +96,7 @@ class Partitioner {
   const Units units_;
   const Nanoseconds lower_bound_;
   const Clock::time_point begin_ = Clock::now();
+  bool rounds_ = true;  // whether to search in rounds until the deadline
 };
 
 inline double seconds_since(Clock::time_point begin) {

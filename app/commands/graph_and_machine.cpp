@@ -39,7 +39,7 @@ TaskGraph generated(const std::string& text) {
   constexpr std::int64_t kBytesPerNode = 600;
   const std::int64_t free = std::int64_t{::sysconf(_SC_AVPHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   if (options.nodes > free / kBytesPerNode)
-    throw UsageError(fmt::format("--graph: {} takes about {} MiB, and {} are free", text,
+    throw UsageError(fmt::format("--graph: {} takes about {} MiB, and {} are free", brief(text),
                                  options.nodes * kBytesPerNode >> 20, free >> 20));
   try {
     return generate_task_graph(text.substr(kGenerated.size(), colon - kGenerated.size()), options);

@@ -145,8 +145,8 @@ void OutputFlags::write_files(const std::string& title, const ReportRows& rows, 
   if (!trace.empty()) data::write_file_atomically(trace, chrome_trace(cost.graph(), simulation));
 }
 
-ReportRows placement_rows(const CostModel& cost, const Simulation& simulation, Nanoseconds one_device,
-                          double seconds) {
+ReportRows placement_rows(const CostModel& cost, const Simulation& simulation,
+                          std::optional<Nanoseconds> one_device, double seconds) {
   const Nanoseconds bound = makespan_lower_bound(cost);
   const auto ratio = [](Nanoseconds a, Nanoseconds b) {
     return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0;
@@ -156,7 +156,8 @@ ReportRows placement_rows(const CostModel& cost, const Simulation& simulation, N
       {"makespan", fmt::format("{:.1f} µs", micros(simulation.makespan))},
       {"lower bound", fmt::format("{:.1f} µs", micros(bound))},
       {"ratio", fmt::format("{:.4f}", ratio(simulation.makespan, bound))},
-      {"speed-up over one device", fmt::format("{:.3f}", ratio(one_device, simulation.makespan))},
+      {"speed-up over one device", one_device ? fmt::format("{:.3f}", ratio(*one_device, simulation.makespan))
+                                              : "none: nodes are pinned to several devices"},
       {"cut bytes", fmt::format("{}", simulation.cut_bytes)}};
   rows.emplace_back("seconds", fmt::format("{:.3f}", seconds));
   return rows;
@@ -177,8 +178,8 @@ void print_rows(ReportRows rows, const CostModel& cost, const Simulation& simula
   for (const auto& [name, value] : rows) fmt::print("{:<26} {}\n", name, value);
 }
 
-nlohmann::json placement_summary(const CostModel& cost, const Simulation& simulation, Nanoseconds one_device,
-                                 double seconds) {
+nlohmann::json placement_summary(const CostModel& cost, const Simulation& simulation,
+                                 std::optional<Nanoseconds> one_device, double seconds) {
   const Nanoseconds bound = makespan_lower_bound(cost);
   nlohmann::json devices = nlohmann::json::array();
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
@@ -192,16 +193,19 @@ nlohmann::json placement_summary(const CostModel& cost, const Simulation& simula
                        {"peak_bytes", use.peak_bytes},
                        {"limit_bytes", limit == kUnlimited ? nlohmann::json() : nlohmann::json(limit)}});
   }
+  nlohmann::json speedup;  // null if nodes are pinned to several devices
+  if (one_device)
+    speedup = simulation.makespan > 0
+                  ? static_cast<double>(*one_device) / static_cast<double>(simulation.makespan)
+                  : 1.0;
   return {{"nodes", cost.graph().node_count()},
           {"edges", cost.graph().edge_count()},
           {"devices", std::move(devices)},
           {"makespan_us", micros(simulation.makespan)},
           {"lower_bound_us", micros(bound)},
-          {"one_device_us", micros(one_device)},
+          {"one_device_us", one_device ? nlohmann::json(micros(*one_device)) : nlohmann::json()},
           {"ratio", bound > 0 ? static_cast<double>(simulation.makespan) / static_cast<double>(bound) : 1.0},
-          {"speedup", simulation.makespan > 0
-                          ? static_cast<double>(one_device) / static_cast<double>(simulation.makespan)
-                          : 1.0},
+          {"speedup", std::move(speedup)},
           {"cut_bytes", simulation.cut_bytes},
           {"seconds", seconds}};
 }

@@ -62,8 +62,7 @@ void run_simulate(const GraphAndMachineFlags& input, const std::string& placemen
   const Machine machine = input.machine(graph, placement.devices);
   const CostModel cost(graph, machine);
   const Simulation simulation = simulate(cost, placement);
-  const Nanoseconds one_device =
-      simulate(cost, place_on_one_device(cost, Units(graph, placement.devices)), Detail::kTimes).makespan;
+  const std::optional<Nanoseconds> one_device = one_device_time(cost, Units(graph, placement.devices));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   const ReportRows rows = placement_rows(cost, simulation, one_device, seconds);
   output.write_files("Simulation of " + placement_file, rows, cost, simulation);

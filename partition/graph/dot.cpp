@@ -78,10 +78,23 @@ class DotReader {
     if (now_.kind != Kind::kName || now_.text.empty())
       fail(fmt::format("expected a node's name, found {}",
                        now_.kind == Kind::kEnd ? "the end" : "\"" + brief(now_.text) + "\""));
-    const std::string_view text = now_.text;
+    const Token token = now_;
     line_of_name_ = line_;
     take();
-    return text;
+    const std::size_t end = token.quoted ? token.text.size() : token.text.find(':');
+    skip_ports(!token.quoted && token.text.ends_with(':'));
+    if (end == 0) fail(fmt::format("expected a node's name, found \"{}\"", brief(token.text)));
+    return token.text.substr(0, end);
+  }
+
+  // Skips ports after a node's name, for example :p1 or :"p1":n. `open` tells that a colon was read
+  // and its port was not.
+  void skip_ports(bool open) {
+    while (open || (now_.kind == Kind::kName && !now_.quoted && now_.text.starts_with(':'))) {
+      if (now_.kind != Kind::kName) fail("expected a port after \":\"");
+      open = !now_.quoted && now_.text.ends_with(':');
+      take();
+    }
   }
 
   void attributes() {

@@ -18,11 +18,11 @@ struct DotVisitor {
 };
 
 // Calls the visitor in the order of the text. Several statements may be on one line, and `a -> b ->
-// c` is two edges. Attributes and comments are skipped. A name without quotes may contain anything
-// except blanks, quotes, arrows and the characters ; , = [ ] { }.
+// c` is two edges. Attributes, ports (`a:p1`) and comments are skipped. A name without quotes may
+// contain anything except blanks, quotes, arrows and the characters : ; , = [ ] { }.
 //
-// Throws a std::runtime_error of one line, `where:LINE: …`, for undirected edges, subgraphs, ports,
-// and text before or after the graph.
+// Throws a std::runtime_error of one line, `where:LINE: …`, for undirected edges, subgraphs, and
+// text before or after the graph.
 void read_dot(std::string_view text, const std::string& where, const DotVisitor& visitor);
 
 }  // namespace convoy::partition

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "partition/graph/brief.h"
+#include "partition/graph/parse_json.h"
 
 namespace convoy::partition {
 namespace {
@@ -15,8 +16,8 @@ using Json = nlohmann::json;
 class PiperReader {
  public:
   PiperReader(std::string_view text, const std::string& where) : builder_(where) {
-    document_ = Json::parse(text, nullptr, false);
-    if (document_.is_discarded() || !document_.is_object()) fail("not JSON of Piper's");
+    document_ = parse_json(text, [&](const std::string& what) { fail(what); });
+    if (!document_.is_object()) fail("expected an object of Piper's");
   }
 
   TaskGraph read() {

@@ -34,6 +34,8 @@ class Reader {
                     CountingIterator(text_.data() + text_.size(), &reached_), this);
     if (!seen_nodes_) fail("field nodes is missing");
     if (!seen_edges_) fail("field edges is missing");
+    if (format_ != Format::kMicrosoft && unknown_at_ != kNone)
+      builder_.fail(unknown_at_, fmt::format("unknown field {}", brief(unknown_of_file_)));
     return builder_.build();
   }
 
@@ -118,7 +120,9 @@ class Reader {
   bool seen_nodes_ = false, seen_edges_ = false;
   Field field_ = kUnknown;
   std::string key_, name_, unknown_;
-  bool in_times_ = false;  // whether the parser is inside an object with times by kind of device
+  std::string unknown_of_file_;      // first unknown field next to "nodes" and "edges"
+  std::int64_t unknown_at_ = kNone;  // its position
+  bool in_times_ = false;            // whether the parser is inside an object with times by kind of device
   std::vector<std::pair<std::string, Nanoseconds>> times_;
   std::uint32_t present_ = 0;
   std::array<Value, kFieldCount> values_;
@@ -189,6 +193,8 @@ bool Reader::key(std::string& given) {
   if (in_times_) return true;
   if (depth_ == 1) {
     section_ = given == "nodes" ? Section::kNodes : given == "edges" ? Section::kEdges : Section::kOther;
+    if (section_ == Section::kOther && unknown_at_ == kNone)
+      unknown_of_file_ = given, unknown_at_ = std::max<std::int64_t>(position(), 0);
     bool* seen = section_ == Section::kNodes   ? &seen_nodes_
                  : section_ == Section::kEdges ? &seen_edges_
                                                : nullptr;

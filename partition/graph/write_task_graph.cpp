@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "partition/graph/task_graph_json.h"
 
@@ -27,6 +28,8 @@ std::string times(const TaskGraph& graph, NodeIndex node) {
 }  // namespace
 
 std::string task_graph_json(const TaskGraph& graph) {
+  if (graph.has_transfer_times())
+    throw std::runtime_error("the edges have times (cost), which our format cannot hold");
   fmt::memory_buffer out;
   const auto at = std::back_inserter(out);
   fmt::format_to(at, "{{\"nodes\": [");

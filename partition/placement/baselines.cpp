@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
+
+#include "partition/simulation/simulator.h"
 
 namespace convoy::partition {
 namespace {
@@ -24,13 +27,29 @@ Placement from_units(const CostModel& cost, const UnitDevices& devices) {
 }  // namespace
 
 Placement place_on_one_device(const CostModel& cost, const Units& units) {
-  DeviceIndex fastest = 0;
+  DeviceIndex chosen = 0;
   for (DeviceIndex device = 1; device < cost.device_count(); ++device)
-    if (cost.speed(device) > cost.speed(fastest)) fastest = device;
+    if (cost.speed(device) > cost.speed(chosen)) chosen = device;
   UnitDevices devices(units);
   for (NodeIndex node = 0; node < cost.graph().node_count(); ++node)
-    if (devices.of_node(node) == kNone) devices.set_node(node, fastest);
+    if (const DeviceIndex pin = devices.of_node(node); pin != kNone) {
+      chosen = pin;
+      break;
+    }
+  for (NodeIndex node = 0; node < cost.graph().node_count(); ++node)
+    if (devices.of_node(node) == kNone) devices.set_node(node, chosen);
   return from_units(cost, devices);
+}
+
+bool is_on_one_device(const Placement& placement) {
+  const auto& devices = placement.device_of;
+  return std::adjacent_find(devices.begin(), devices.end(), std::not_equal_to<>()) == devices.end();
+}
+
+std::optional<Nanoseconds> one_device_time(const CostModel& cost, const Units& units) {
+  const Placement placement = place_on_one_device(cost, units);
+  if (!is_on_one_device(placement)) return {};
+  return simulate(cost, placement, Detail::kTimes).makespan;
 }
 
 Placement place_contiguously(const CostModel& cost, const Units& units) {

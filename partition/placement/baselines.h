@@ -2,13 +2,19 @@
 // groups and ignore memory limits. A placement has an order only if its algorithm makes one.
 #pragma once
 
+#include <optional>
+
 #include "partition/placement/units.h"
 #include "partition/simulation/placement.h"
 
 namespace convoy::partition {
 
-// Puts all nodes on the fastest device, except pinned ones.
+// Puts all nodes on the device of the first pin, except those with other pins. Without pins, puts
+// them on the fastest device.
 Placement place_on_one_device(const CostModel& cost, const Units& units);
+bool is_on_one_device(const Placement& placement);
+// Returns the makespan of place_on_one_device(), or nothing if nodes are pinned to several devices.
+std::optional<Nanoseconds> one_device_time(const CostModel& cost, const Units& units);
 
 // Divides a topological order into K ranges of consecutive nodes with equal work, one per device.
 Placement place_contiguously(const CostModel& cost, const Units& units);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "partition/graph/brief.h"
+#include "partition/graph/parse_json.h"
 
 namespace convoy::partition {
 namespace {
@@ -103,7 +104,6 @@ void PlacementReader::read_order(const Json& order) {
 }
 
 Placement PlacementReader::read(std::string_view text) {
-  Json document;
   // The keys that were read so far. Repeated keys are refused here, because nlohmann::json accepts
   // them.
   std::set<std::pair<int, std::string>> keys;
@@ -118,11 +118,8 @@ Placement PlacementReader::read(std::string_view text) {
                        brief(key.get<std::string>())));
     return true;
   };
-  try {
-    document = Json::parse(text, each_key_once);
-  } catch (const Json::parse_error& error) {
-    fail(fmt::format("not JSON at byte {}", error.byte));
-  }
+  const Json document = parse_json(
+      text, [&](const std::string& what) { fail(what); }, each_key_once);
   if (!document.is_object()) fail("expected an object with devices and device_of");
   for (const auto& [key, value] : document.items())
     if (key != "devices" && key != "device_of" && key != "order" && key != "names")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "partition/graph/brief.h"
+#include "partition/graph/parse_json.h"
 
 namespace convoy::partition {
 namespace {
@@ -19,8 +20,7 @@ class TopologyReader {
  public:
   TopologyReader(std::string_view text, const std::string& where, DeviceIndex devices)
       : where_(where), devices_(devices) {
-    document_ = Json::parse(text, nullptr, false);
-    if (document_.is_discarded()) fail("not JSON");
+    document_ = parse_json(text, [&](const std::string& what) { fail(what); });
     if (!document_.is_object()) fail("expected an object");
   }
 

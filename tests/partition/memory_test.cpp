@@ -263,6 +263,23 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   }
 }
 
+// The repair fits METIS's placement of this graph into the floor (524,288,000 bytes) within 20 ms,
+// but takes much longer under some looser limits.
+TEST(Memory, LittleTimeIsEnoughAboveTheFloorToo) {
+  GeneratorOptions generator;
+  generator.nodes = 1500;
+  const TaskGraph graph = generate_task_graph("transformer", generator);
+  PartitionOptions options;
+  options.algorithm = Algorithm::kMetis;
+  options.time_limit = std::chrono::seconds(1);
+  for (const Bytes limit : {524'288'000, 530'000'000, 540'000'000}) {
+    SCOPED_TRACE(limit);
+    const Machine machine = Machine::uniform(4, {25'000, 130}, limit);
+    const PartitionResult result = partition_graph(CostModel(graph, machine), options);
+    EXPECT_TRUE(result.placement) << result.reason;
+  }
+}
+
 // A placement must still be found close to the lowest feasible limit. The partitioner also repairs
 // placements to tighter limits than the machine's. This sometimes succeeds where repairing to the
 // machine's limit fails.

@@ -167,6 +167,26 @@ TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   EXPECT_EQ(tried.candidates.size(), 7u);
 }
 
+// If nodes are pinned to several devices, no schedule uses one device alone. If all pins name one
+// device, that is the one.
+TEST(Partition, OneDeviceIsThatOfThePins) {
+  for (const DeviceIndex second : {1, 2}) {
+    TaskGraphBuilder builder;
+    for (std::int64_t id = 0; id < 3; ++id) {
+      TaskNode node;
+      node.id = id, node.time = 1000, node.output_bytes = 1000;
+      if (id < 2) node.pin = id == 0 ? 1 : second;
+      builder.add_node(node);
+    }
+    const TaskGraph graph = builder.build();
+    const Machine machine = Machine::uniform(3, {1000, 1});
+    for (const Algorithm algorithm : {Algorithm::kOneDevice, Algorithm::kHeft}) {
+      const PartitionResult result = partition_graph(CostModel(graph, machine), few_moves(algorithm));
+      EXPECT_EQ(result.one_device, second == 1 ? std::optional<Nanoseconds>(3000) : std::nullopt);
+    }
+  }
+}
+
 TEST(Partition, MovesInsteadOfTimeRepeat) {
   GeneratorOptions size;
   size.nodes = 800;
@@ -351,7 +371,7 @@ class SharedGraphs : public ::testing::Test {
     // The published bounds round each time to whole microseconds, at least to one.
     EXPECT_NEAR(static_cast<double>(graph.lower_bound(4)) / 1e3, bound_us, 0.001 * bound_us);
     EXPECT_GE(result.lower_bound, graph.lower_bound(4));
-    EXPECT_NEAR(static_cast<double>(result.one_device) / 1e3, one_device_us, 0.003 * one_device_us);
+    EXPECT_NEAR(static_cast<double>(result.one_device.value()) / 1e3, one_device_us, 0.003 * one_device_us);
     EXPECT_LE(static_cast<double>(result.simulation.makespan) / 1e3, published_best);
     for (const Candidate& candidate : result.candidates)
       EXPECT_LE(result.simulation.makespan, candidate.makespan);

@@ -159,7 +159,9 @@ TEST(Piper, ReadsInputs) {
     }
     return "";
   };
-  EXPECT_EQ(error_of("{"), "p.json: not JSON of Piper's");
+  EXPECT_EQ(error_of("{"), "p.json: not JSON at byte 2");
+  EXPECT_EQ(error_of("[]"), "p.json: expected an object of Piper's");
+  EXPECT_EQ(error_of(R"({"maxDevices": 1e400})"), "p.json: maxDevices is too large");
   EXPECT_EQ(error_of(piper_input("2e-6", "-1")),
             "p.json: node 4: timePerSample is -1, expected 0 or more and below 104 days");
   EXPECT_EQ(error_of(piper_input("2e-6", "true")),

@@ -77,6 +77,8 @@ TEST(ReadTaskGraph, ErrorsNameLineNodeAndField) {
   expect(with(kValid, "\"from\": 5, \"to\": 7", "\"from\": 7, \"to\": 7"), "g.json:5: edge 7 -> 7", "itself");
   expect(with(kValid, "\"pin\": 1", "\"pin\": -1"), "g.json:2: node 5", "pin is -1");
   expect(with(kValid, "\"edges\"", "\"arcs\""), "g.json:", "edges is missing");
+  expect(with(kValid, "\"edges\"", "\"extra\": [{}], \"edges\""), "g.json:", "unknown field extra");
+  expect(R"({"maxFPGAs": 2, "nodes": [], "edges": []})", "g.json:1:", "unknown field maxFPGAs");
   expect("[1, 2]", "g.json:1:", "expected an object");
   expect("{\"nodes\": [", "g.json:1:", "not JSON");
   expect("", "g.json:1:", "not JSON");
@@ -198,6 +200,21 @@ TEST_F(PardnnFolder, ReadsDotAsItIs) {
   }
 }
 
+TEST_F(PardnnFolder, SkipsPorts) {
+  write("graph.dot", "digraph { a:p1 -> b:p2:n -> \"c:d\":\"p\":s; a:\"p\" -> \"c:d\"; b:p3 }\n");
+  const TaskGraph graph = read_pardnn_folder(folder_);
+  ASSERT_EQ(graph.node_count(), 3);
+  EXPECT_EQ(graph.edge_count(), 3);
+  EXPECT_EQ(graph.name(0), "a");
+  EXPECT_EQ(graph.name(1), "b");
+  EXPECT_EQ(graph.name(2), "c:d");
+  EXPECT_EQ(graph.time(0), 5000);
+  for (const char* wrong : {"digraph { :p -> b }", "digraph { a: -> b }", "digraph { a -> b: }"}) {
+    write("graph.dot", wrong);
+    EXPECT_NE(error().find("graph.dot:1: expected a "), std::string::npos) << wrong << ": " << error();
+  }
+}
+
 TEST_F(PardnnFolder, TakesThePublicProgramsNames) {
   for (const char* name : {"graph.dot", "durations.txt", "tensor_bytes.txt"})
     std::filesystem::remove(folder_ / name);
@@ -241,6 +258,15 @@ TEST(ReadTaskGraph, NamesWhatIsNoNumberAndWhatIsTooLarge) {
        {"{\"id\": 0, \"" + lengthy + "\": 1, \"time_us\": 1}", "{\"id\": 0, \"time_us\": " + lengthy + "}",
         "{\"id\": 0, \"time_us\": 1" + std::string(4000, '0') + "}", "{\"id\": \"" + lengthy + "\"}"})
     EXPECT_LT(error_of(node).size(), 250u) << error_of(node);
+}
+
+// Our format has no field for the time of a transfer.
+TEST(ReadTaskGraph, RefusesToWriteTransferTimes) {
+  const TaskGraph graph = parse_task_graph_json(
+      R"({"nodes": [{"id": 1, "fpgaLatency": 1, "size": 1}, {"id": 2, "fpgaLatency": 1, "size": 1}],
+          "edges": [{"sourceId": 1, "destId": 2, "cost": 3}]})",
+      "f");
+  EXPECT_THROW(task_graph_json(graph), std::runtime_error);
 }
 
 TEST(ReadTaskGraph, KeepsMicrosoftsLimits) {

@@ -326,6 +326,8 @@ TEST(Placement, ReadsWhatItWritesAndNamesDefects) {
     return "no error";
   };
   EXPECT_EQ(error("{"), "p.json: not JSON at byte 2");
+  EXPECT_EQ(error(R"({"devices": 1e400})"), "p.json: devices is too large");
+  EXPECT_EQ(error(R"({"devices": )" + std::string(3000, '9') + "}"), "p.json: devices is too large");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1}})"), "p.json: node 2 is not placed");
   EXPECT_EQ(error(R"({"devices": 5000, "device_of": {"0": 0, "1": 1, "2": 1}})"),
             "p.json: devices is 5000, expected 1 to 4096");

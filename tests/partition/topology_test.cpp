@@ -76,7 +76,9 @@ TEST(Topology, KindsHaveTheirOwnTimes) {
 TEST(Topology, ErrorsNameFileAndField) {
   EXPECT_EQ(error_of(R"({"devices": [{"name": 1}], "latency_us": 1, "gbytes_per_second": 1})"),
             "t.json: name is 1, expected text");
-  EXPECT_EQ(error_of("{"), "t.json: not JSON");
+  EXPECT_EQ(error_of("{"), "t.json: not JSON at byte 2");
+  EXPECT_EQ(error_of(R"({"devices": [{}], "latency_us": 1e400, "gbytes_per_second": 1})"),
+            "t.json: latency_us is too large");
   EXPECT_EQ(error_of(R"({"devices": [{}], "latency_us": 1, "gbytes_per_second": 1, "x": 1})"),
             "t.json: unknown field x");
   EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": -1, "gbytes_per_second": 1})"),

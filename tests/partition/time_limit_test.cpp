@@ -1,0 +1,70 @@
+// Tests that more time for the search never gives a longer schedule than the search without a time
+// limit, which is limited in work.
+#include <gtest/gtest.h>
+
+#include "partition/memory/overflow.h"
+#include "partition/partition.h"
+#include "tests/partition/graphs.h"
+
+namespace convoy::partition {
+namespace {
+
+PartitionOptions little_work() {
+  PartitionOptions options;
+  options.search_work = 10'000'000;
+  return options;
+}
+
+// Sets a time limit of several times what the search without one has taken.
+void expect_no_longer(const CostModel& cost) {
+  PartitionOptions options = little_work();
+  const auto begin = std::chrono::steady_clock::now();
+  const PartitionResult without = partition_graph(cost, options);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  options.time_limit = 3 * taken + std::chrono::milliseconds(50);
+  const PartitionResult with = partition_graph(cost, options);
+  ASSERT_TRUE(without.placement);
+  ASSERT_TRUE(with.placement);
+  EXPECT_LE(with.simulation.makespan, without.simulation.makespan);
+  EXPECT_GT(with.improvement.tried, without.improvement.tried) << "the rest of the time is not used";
+  EXPECT_EQ(memory_overflow(cost.machine(), simulate(cost, *with.placement)), 0);
+}
+
+TaskGraph graph_of_seed(std::uint64_t seed) {
+  return testing::random_graph(seed, {.nodes = 200, .edge_share = 0.02});
+}
+
+TEST(TimeLimit, NeverLengthensTheSchedule) {
+  for (const std::uint64_t seed : {6, 9, 10, 11}) {
+    SCOPED_TRACE(seed);
+    const TaskGraph graph = graph_of_seed(seed);
+    Machine machine = Machine::uniform(4, {100'000, 5});
+    machine.set_contention(seed % 2 == 0);
+    expect_no_longer(CostModel(graph, machine));
+  }
+}
+
+TEST(TimeLimit, NeverLengthensTheScheduleUnderMemoryLimits) {
+  for (const std::uint64_t seed : {2, 8, 12}) {
+    SCOPED_TRACE(seed);
+    const TaskGraph graph = graph_of_seed(seed);
+    Machine machine = Machine::uniform(4, {100'000, 5});
+    const Bytes floor = memory_floor(CostModel(graph, machine), Units(graph, 4));
+    for (DeviceIndex device = 0; device < 4; ++device) machine.device(device).memory_limit = 4 * floor;
+    machine.set_contention(seed % 2 == 0);
+    expect_no_longer(CostModel(graph, machine));
+  }
+}
+
+// One device leaves nothing to search for, so the partitioner must not wait for the deadline.
+TEST(TimeLimit, IsNotWaitedForWithoutASearch) {
+  const TaskGraph graph = graph_of_seed(1);
+  PartitionOptions options = little_work();
+  options.time_limit = std::chrono::seconds(100);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(partition_graph(CostModel(graph, Machine::uniform(1, {100'000, 5})), options).placement);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
+}
+
+}  // namespace
+}  // namespace convoy::partition
