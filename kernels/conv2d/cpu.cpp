@@ -61,8 +61,8 @@ Kernel rectified(Kernel kernel, std::int64_t count) {
 }
 
 // Throws std::invalid_argument for a slice of the batch if many threads share the work. oneDNN then
-// divides it by other rules than for the whole batch, and may add in another order: with 16 threads,
-// some samples got other bits. With one or two threads none did.
+// divides it by other rules than for the whole batch, and may add in another order: with 16
+// threads, some samples got other bits. With one or two threads none did.
 void require_bits_of_whole_batch(const Conv2dProblem& problem, std::int64_t samples) {
   constexpr int kMostThreads = 2;
   if (problem.batch > samples && omp_get_max_threads() > kMostThreads)

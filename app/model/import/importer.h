@@ -111,7 +111,8 @@ class Importer {
 // `place` of a value with the shape `dims`.
 bool is_per_channel(const Constant& constant, const Dims& dims, int place);
 // Returns whether the constant is one number that an exporter has computed, and not a weight with
-// one value. Exporters give such numbers no name, or one with '/' or ':', which weights do not have.
+// one value. Exporters give such numbers no name, or one with '/' or ':', which weights do not
+// have.
 bool is_computed_number(const Constant& constant);
 
 }  // namespace convoy::app::onnx_import
