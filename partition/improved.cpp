@@ -86,8 +86,8 @@ class FewerDevices {
 }  // namespace
 
 // Returns the limits of a local search that begins now. They limit its work or its number of moves,
-// so that results are reproducible as long as the deadline is far away. Each later round of searches
-// (improve_until_deadline()) has twice the work of the one before, and other seeds.
+// so that results are reproducible as long as the deadline is far away. Each later round of
+// searches (improve_until_deadline()) has twice the work of the one before, and other seeds.
 ImprovementLimits Partitioner::search_limits(int round) const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
@@ -157,7 +157,7 @@ Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   entry.proven = complete;
   entry.reason = live_certificate(cost_, find_live_cut(cost_))
                      .value_or("no placement fits in any order: all of them were tried");
-  if (!complete) entry.reason = "no placement that fits was found";
+  if (!complete) entry.reason = "not all orders were tried";
   return entry;
 }
 
