@@ -91,8 +91,8 @@ std::vector<double> Partitioner::tighter_limits() const {
 
 // Takes the placements of three algorithms and tries to fit each into memory_floor() and then into
 // each of the tighter limits, for at most the time `most` per attempt, or twice that for the floor.
-// Returns the first placement that fits. The floor comes first because it does not depend on the machine's
-// limit: if a placement for it is found, then it is found for every looser limit, too.
+// Returns the first placement that fits. The floor comes first because it does not depend on the
+// machine's limit: if a placement for it is found, then it is found for every looser limit, too.
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   std::vector<Placement> starts;
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn})
@@ -200,8 +200,8 @@ Placement Partitioner::climb(const std::vector<double>& shares, std::size_t firs
 // Keeps the placement of a search without limits if it fits. Climbs the ladder twice (climb()). The
 // first climb fits METIS's placement into the limits. The second fits ParDNN's placement into the
 // tighter limits, and the placement of the search without limits into the looser ones. Then
-// continues under the machine's own limits if the ladder has found no placement, and in rounds until
-// the deadline if there is a time limit.
+// continues under the machine's own limits if the ladder has found no placement, and in rounds
+// until the deadline if there is a time limit.
 Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& entries,
                                                       ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();

@@ -46,8 +46,8 @@ struct ReadOptions {
 TaskGraph parse_task_graph_json(std::string_view text, const std::string& where,
                                 const ReadOptions& options = {});
 
-// Returns the graph in Convoy's format, with one node or edge per line. Throws std::runtime_error if
-// the edges have transfer times, because the format cannot hold them.
+// Returns the graph in Convoy's format, with one node or edge per line. Throws std::runtime_error
+// if the edges have transfer times, because the format cannot hold them.
 std::string task_graph_json(const TaskGraph& graph);
 
 }  // namespace convoy::partition
