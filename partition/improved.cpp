@@ -157,7 +157,7 @@ Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   entry.proven = complete;
   entry.reason = live_certificate(cost_, find_live_cut(cost_))
                      .value_or("no placement fits in any order: all of them were tried");
-  if (!complete) entry.reason = "no placement that fits was found";
+  if (!complete) entry.reason = "not all orders were tried";
   return entry;
 }
 

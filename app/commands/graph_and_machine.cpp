@@ -95,15 +95,20 @@ void GraphAndMachineFlags::add_to(CLI::App& verb) {
   for (const char* flag : {"--latency-us", "--bandwidth-gbps", "--devices-per-node", "--node-latency-us",
                            "--node-bandwidth-gbps"})
     link_flags.push_back(verb.get_option(flag));
+  for (const char* flag : {"--node-latency-us", "--node-bandwidth-gbps"})
+    node_flags.push_back(verb.get_option(flag));
   verb.add_flag("--contention", contention, "one transfer at a time per device and direction");
   verb.add_flag("--color-classes", color_classes, "keep Microsoft's colour classes together");
 }
 
-void GraphAndMachineFlags::check_topology() const {
+void GraphAndMachineFlags::check_links() const {
   for (const CLI::Option* flag : link_flags)
     if (!topology.empty() && flag->count() > 0)
       throw UsageError(
           fmt::format("{}: does not go with --topology, whose file has the links", flag->get_name()));
+  for (const CLI::Option* flag : node_flags)
+    if (devices_per_node == 0 && flag->count() > 0)
+      throw UsageError(fmt::format("{}: belongs to --devices-per-node, found none", flag->get_name()));
 }
 
 TaskGraph GraphAndMachineFlags::read_graph() const {

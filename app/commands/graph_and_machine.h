@@ -19,12 +19,13 @@ struct GraphAndMachineFlags {
   std::vector<double> speeds;        // empty, or one value per device
   double latency_us = 25, bandwidth_gbps = 130, node_latency_us = 50, node_bandwidth_gbps = 25;
 
-  std::vector<const CLI::Option*> link_flags;
+  std::vector<const CLI::Option*> link_flags, node_flags;
   const CLI::Option* bandwidth_flag = nullptr;
 
   void add_to(CLI::App& verb);
-  // Throws UsageError if a flag gives a value that the file of --topology gives, too.
-  void check_topology() const;
+  // Throws UsageError if a flag gives a value that the file of --topology gives, too, or if it
+  // describes links between nodes and there is only one node.
+  void check_links() const;
   partition::TaskGraph read_graph() const;
   // Returns the value of --devices. Without this flag it returns the count in the file of
   // --topology, or else in the graph's file. Throws UsageError if none of them gives a count.

@@ -96,6 +96,8 @@ double update_ms(const StepProfile& profile) {
 partition::TaskGraph model_task_graph(const std::string& text, const std::string& profile_file,
                                       const std::string& topology) {
   const ModelText model = parse(text);
+  // Report an unknown name before any defect of other files. Do not read a model file twice.
+  if (!model.name.ends_with(".onnx")) network_of(model, model.size);
   if (profile_file.empty() && topology.empty())
     throw UsageError(
         "--graph model: takes times from --profile, or estimates them for the device of a --topology as in "

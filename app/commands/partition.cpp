@@ -86,13 +86,32 @@ void check_pins(const TaskGraph& graph, const GraphAndMachineFlags& input, Devic
                                            input.graph, graph.label(node), graph.pin(node), devices - 1));
 }
 
+void write_graph(const TaskGraph& graph, const PartitionFlags& flags) {
+  std::string text;
+  try {
+    text = task_graph_json(graph);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("--write-graph: {}: {}", flags.input.graph, error.what()));
+  }
+  data::write_file_atomically(flags.write_graph, text);
+}
+
+// Throws UsageError if a flag was given that has no effect on the search.
+void check_search(const PartitionFlags& flags, const CLI::App& verb) {
+  for (const char* flag : {"--time-limit", "--moves", "--seed"})
+    check_belongs(flag, verb.count(flag) > 0, "--algorithm", flags.algorithm, {"improve"});
+  if (verb.count("--moves") > 0 && verb.count("--time-limit") > 0)
+    throw UsageError(fmt::format("--moves: belongs to a search without --time-limit, found --time-limit {}",
+                                 flags.time_limit));
+}
+
 void run_partition(const PartitionFlags& flags) {
   const Clock::time_point began = Clock::now();
-  flags.input.check_topology();
+  flags.input.check_links();
   const TaskGraph graph = flags.input.read_graph();
   const DeviceIndex devices = flags.input.device_count(graph);
   check_pins(graph, flags.input, devices);
-  if (!flags.write_graph.empty()) data::write_file_atomically(flags.write_graph, task_graph_json(graph));
+  if (!flags.write_graph.empty()) write_graph(graph, flags);
   const Machine machine = flags.input.machine(graph, devices);
   const CostModel cost(graph, machine);
   if (!flags.pipeline.empty())
@@ -260,7 +279,10 @@ void add_partition_command(CLI::App& app) {
   for (const char* flag :
        {"--out", "--report", "--trace", "--algorithm", "--time-limit", "--moves", "--contention"})
     pipeline->excludes(verb->get_option(flag));
-  verb->callback([flags] { run_partition(*flags); });
+  verb->callback([flags, verb] {
+    check_search(*flags, *verb);
+    run_partition(*flags);
+  });
 }
 
 }  // namespace convoy::app

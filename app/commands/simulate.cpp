@@ -112,7 +112,7 @@ void add_simulate_command(CLI::App& app) {
       throw UsageError(fmt::format("--profile: found {} files, expected one with --graph",
                                    flags->training.profiles.size()));
     if (!flags->training.profiles.empty()) flags->input.profile = flags->training.profiles.front();
-    flags->input.check_topology();
+    flags->input.check_links();
     run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output);
   });
 }

@@ -166,7 +166,8 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
       ->check(whole_number(1, 1 << 20))
       ->delimiter(',')
       ->type_name("N,N,...");
-  verb.add_option("--topology", topology, "the cluster, as in jobs/topologies/")
+  verb.add_option("--topology", topology,
+                  "the cluster, as in jobs/topologies/; with --graph also links of each pair of devices")
       ->check(not_empty())
       ->type_name("FILE");
   verb.add_option(

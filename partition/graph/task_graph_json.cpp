@@ -120,9 +120,10 @@ class Reader {
   bool seen_nodes_ = false, seen_edges_ = false;
   Field field_ = kUnknown;
   std::string key_, name_, unknown_;
-  std::string unknown_of_file_;      // first unknown field next to "nodes" and "edges"
-  std::int64_t unknown_at_ = kNone;  // its position
-  bool in_times_ = false;            // whether the parser is inside an object with times by kind of device
+  // The first unknown field next to "nodes" and "edges", and its position.
+  std::string unknown_of_file_;
+  std::int64_t unknown_at_ = kNone;
+  bool in_times_ = false;  // whether the parser is inside an object with times by kind of device
   std::vector<std::pair<std::string, Nanoseconds>> times_;
   std::uint32_t present_ = 0;
   std::array<Value, kFieldCount> values_;

@@ -294,7 +294,7 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (complete)
     return {std::nullopt,
             "of all placements none fits in the orders tried: in the closest, " + describe(best), false};
-  return {std::nullopt, "no placement found that fits: in the closest, " + describe(best), false};
+  return {std::nullopt, "in the closest placement found, " + describe(best), false};
 }
 
 }  // namespace

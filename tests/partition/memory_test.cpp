@@ -311,6 +311,7 @@ TEST(Memory, RepairEndsAtTheDeadline) {
   const OverflowResult result = fit_memory(cost, units, start, Effort::kThorough, std::chrono::seconds(60),
                                            begin + std::chrono::milliseconds(100));
   ASSERT_FALSE(result.placement) << "fits, and shows nothing";
+  EXPECT_TRUE(result.reason.starts_with("in the closest placement found, device ")) << result.reason;
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 

@@ -65,6 +65,36 @@ TEST_F(PartitionCommand, NamesTheFlagOrTheFile) {
          "--graph: 0 nodes, expected 1 or more");
 }
 
+TEST_F(PartitionCommand, RefusesFlagsWithoutEffect) {
+  const std::string graph = path("graph.json");
+  const auto refuse = [&](const std::vector<std::string>& flags, const std::string& line) {
+    std::vector<std::string> words = {"partition", "--graph", graph, "--devices", "4"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    expect(words, 2, line);
+  };
+  refuse({"--node-latency-us", "9"}, "--node-latency-us: belongs to --devices-per-node, found none");
+  refuse({"--moves", "9", "--time-limit", "2"},
+         "--moves: belongs to a search without --time-limit, found --time-limit 2");
+  refuse({"--algorithm", "heft", "--time-limit", "2"},
+         "--time-limit: belongs to --algorithm improve, found --algorithm heft");
+  refuse({"--algorithm", "metis", "--seed", "2"},
+         "--seed: belongs to --algorithm improve, found --algorithm metis");
+}
+
+TEST_F(PartitionCommand, RefusesToWriteTransferTimes) {
+  write("timed.json",
+        R"({"nodes": [{"id": 1, "fpgaLatency": 1, "size": 1}, {"id": 2, "fpgaLatency": 1, "size": 1}],
+            "edges": [{"sourceId": 1, "destId": 2, "cost": 3}]})");
+  expect(
+      {"partition", "--graph", path("timed.json"), "--devices", "2", "--write-graph", path("ours.json")}, 1,
+      "--write-graph: " + path("timed.json") + ": the edges have times (cost), which our format cannot hold");
+}
+
+TEST_F(PartitionCommand, ReportsAnUnknownNetworkFirst) {
+  expect({"partition", "--graph", "model:resnet51:32", "--devices", "2"}, 2,
+         "unknown model \"resnet51\"; did you mean 'resnet50', 'resnet18' or 'resnet34'?");
+}
+
 TEST_F(PartitionCommand, RefusesTimesThatNoClockHolds) {
   const std::string graph = path("graph.json");
   expect({"partition", "--graph", graph, "--devices", "4", "--time-limit", "1e10"}, 2,
