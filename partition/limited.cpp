@@ -96,7 +96,7 @@ std::vector<double> Partitioner::tighter_limits() const {
 std::optional<Placement> Partitioner::repaired_to_tighter(std::chrono::nanoseconds most) const {
   std::vector<Placement> starts;
   for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kHeft, Algorithm::kParDnn})
-    starts.push_back(ordered(place(algorithm)));
+    if (starts.empty() || left().count() > 0) starts.push_back(ordered(place(algorithm)));
   const auto repaired = [&](const Placement& start, double share,
                             std::chrono::nanoseconds time) -> std::optional<Placement> {
     if (left().count() == 0) return {};
@@ -257,8 +257,12 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
 void Partitioner::search_own_limits(const Entry& best, int round,
                                     const std::function<void(const Placement&)>& take,
                                     ImprovementCounts& counts) const {
-  const std::array<Placement, 3> starts = {best.placement, ordered(place(Algorithm::kMetis)),
-                                           ordered(place(Algorithm::kParDnn))};
+  std::vector<Placement> starts;
+  if (small()) {
+    starts.push_back(best.placement);
+    for (const Algorithm algorithm : {Algorithm::kMetis, Algorithm::kParDnn})
+      starts.push_back(ordered(place(algorithm)));
+  }
   std::vector<std::function<Placement()>> tasks;
   for (const Placement& start : starts)
     tasks.push_back([&] {
@@ -267,7 +271,7 @@ void Partitioner::search_own_limits(const Entry& best, int round,
       limits.fit_at_any_cost = true;
       return improve(cost_, units_, start, limits);
     });
-  if (small()) run_tasks(tasks, take);
+  run_tasks(tasks, take);
   tasks.clear();
   ImprovementCounts its;
   const Placement start = best.placement;

@@ -29,7 +29,7 @@ struct PartitionOptions {
   // edges. For larger ones they are 0.25 µs per node and edge, at most 1.2 s.
   //
   // With a time limit, the same searches come first, and then rounds of further searches from the
-  // best result. So a limit with enough time for the first searches never lengthens the schedule.
+  // best result. So a limit of some times the time without it never lengthens the schedule.
   std::optional<std::chrono::duration<double>> time_limit;
   // The units of work of one local search in a graph of up to 20,000 nodes and edges.
   std::int64_t search_work = 500'000'000;

@@ -309,7 +309,7 @@ std::vector<std::vector<float>> Session::read(std::span<const PersistentTensor* 
   std::vector<std::vector<float>> values;
   std::vector<std::vector<std::byte>> copies;  // with the layouts of the device
   for (const PersistentTensor* tensor : tensors) {
-    values.emplace_back(static_cast<std::size_t>(tensor->desc.shape.elements()));
+    values.emplace_back(on_host ? static_cast<std::size_t>(tensor->desc.shape.elements()) : 0);
     copies.emplace_back(on_host ? 0 : tensor->desc.bytes());
   }
   {
@@ -324,6 +324,7 @@ std::vector<std::vector<float>> Session::read(std::span<const PersistentTensor* 
     }
   }
   for (std::size_t i = 0; !on_host && i < tensors.size(); ++i) {
+    values[i].resize(static_cast<std::size_t>(tensors[i]->desc.shape.elements()));
     kernels::to_row_major(tensors[i]->desc, copies[i].data(), values[i].data());
     copies[i] = {};
   }

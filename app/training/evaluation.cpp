@@ -23,14 +23,16 @@ namespace {
 // Gives the network the weights of a file. Throws std::runtime_error if the file lacks any of them.
 void set_all_weights(Network& network, const std::string& file, const std::vector<std::string>& classes) {
   network.reinitialise();
-  set_initial_weights(network, file, classes);
+  const FitRows rows = set_initial_weights(network, file, classes);
+  const auto head = std::ranges::find(rows, "head", &FitRows::value_type::first);
   for (const Layer& layer : network.layers())
     for (const auto* specs : {&layer.parameters, &layer.states})
       for (const ParameterSpec& spec : *specs)
         if (!spec.values)
           throw std::runtime_error(fmt::format(
-              "{}: gives no values for {} of {}, which has the shape {} for the data's {} classes", file,
-              spec.name, network.name(), spec.shape_in_files().to_string(), classes.size()));
+              "{}: gives no values for {} of {}, which has the shape {} for the data's {} classes{}", file,
+              spec.name, network.name(), spec.shape_in_files().to_string(), classes.size(),
+              head == rows.end() ? "" : "; " + head->second));
 }
 
 }  // namespace

@@ -49,6 +49,17 @@ std::vector<Weight> weights_of_onnx(const ModelFile& file) {
   return weights;
 }
 
+// Returns the names of the classes that `convoy export` has written, or nothing. Another program
+// may use the same key for something else.
+std::vector<std::string> class_names_of(const std::map<std::string, std::string>& metadata,
+                                        const std::string& file) {
+  try {
+    return metadata_list<std::string>(metadata, "classes", file);
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
 // Finds by name which rows of the file's last layer (head) belong to the classes of the data. Files
 // of other programs and of older versions have no names; their classes are assumed to have the same
 // order.
@@ -74,13 +85,12 @@ FitRows set_initial_weights(Network& network, const std::string& file,
   WeightOptions options{file, {}, false};
   const std::string kind = std::filesystem::path(file).extension().string();
   if (kind == ".safetensors") {
-    match_head(options, metadata_list<std::string>(SafetensorsFile(file).metadata(), "classes", file),
-               classes);
+    match_head(options, class_names_of(SafetensorsFile(file).metadata(), file), classes);
     return take_weights(network, read_safetensors_weights(file), options);
   }
   if (kind == ".onnx") {
     const ModelFile model(file);
-    match_head(options, metadata_list<std::string>(model.metadata(), "classes", file), classes);
+    match_head(options, class_names_of(model.metadata(), file), classes);
     return take_weights(network, weights_of_onnx(model), options);
   }
   if (kind != ".h5")
@@ -93,13 +103,11 @@ FitRows set_initial_weights(Network& network, const std::string& file,
 
 FitRows match_classes_of_model(Network& network, const std::string& file,
                                const std::vector<std::string>& classes) {
-  const ModelFile model(file);
-  const auto names = metadata_list<std::string>(model.metadata(), "classes", file);
-  if (names.empty() || names == classes || names.size() != classes.size()) return {};
-  network.reinitialise();
   WeightOptions options{file, {}, false};
+  const std::vector<std::string> names = class_names_of(ModelFile(file).metadata(), file);
+  if (names.size() != classes.size()) return {};
   match_head(options, names, classes);
-  return take_weights(network, weights_of_onnx(model), options);
+  return change_heads(network, options);
 }
 
 std::string initial_weights_sha256(const Network& network) {

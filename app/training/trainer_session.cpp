@@ -216,7 +216,7 @@ void Trainer::draw_other_weights(const Shape& shape) {
     if (own.init == shape.options.init) continue;
     Network network = trained(make_replica_network(own), own);
     set_rates(network, own);
-    if (!own.init.empty()) set_initial_weights(network, own.init, dataset_->info().classes);
+    set_values(network, own);
     shape.session->initialise(network, static_cast<int>(i - shape.first));
   }
 }

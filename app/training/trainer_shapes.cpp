@@ -42,11 +42,16 @@ void Trainer::prepare(Shape& shape) {
     spdlog::warn("--rate trains {} parameters that --freeze names, too", overridden);
   for (const ParameterSpec& spec : shape.network->parameters())
     if (spec.frozen()) shape.frozen_parameters += spec.shape.elements();
-  if (!shape.options.init.empty())
-    shape.initial_weights = set_initial_weights(*shape.network, shape.options.init, dataset_->info().classes);
-  else if (is_model_file(shape.options.model) && !shape.options.reinitialise)
-    shape.initial_weights =
-        match_classes_of_model(*shape.network, shape.options.model, dataset_->info().classes);
+  shape.initial_weights = set_values(*shape.network, shape.options);
+}
+
+// Gives the network the values of --init. If there is none and the network has those of a model
+// file, fits its last layer to the classes of the data.
+FitRows Trainer::set_values(Network& network, const TrainOptions& options) const {
+  const std::vector<std::string>& classes = dataset_->info().classes;
+  if (!options.init.empty()) return set_initial_weights(network, options.init, classes);
+  if (!is_model_file(options.model) || options.reinitialise) return {};
+  return match_classes_of_model(network, options.model, classes);
 }
 
 // Ends the sessions in reverse order. The first session stores the images on the device, and the
@@ -79,8 +84,8 @@ void Trainer::make_shapes() {
       prepare(shape);
     });
     require_same_data(world_, shape.options.model, facts);
-    if (!shape.options.init.empty())
-      require_same_data(world_, shape.options.init,
+    if (!shape.options.init.empty() || is_model_file(shape.options.model))
+      require_same_data(world_, shape.options.init.empty() ? shape.options.model : shape.options.init,
                         {{"SHA-256 of the weights", initial_weights_sha256(*shape.network)}});
   }
   keep_own_members();

@@ -5,8 +5,6 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "partition/graph/brief.h"
-
 namespace convoy::partition {
 
 // Reads block by block, because the size of a pipe is not known.
@@ -15,7 +13,7 @@ std::string read_text(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, none))
     throw std::runtime_error(fmt::format("{}: is a folder, expected a file", path.string()));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", brief(path.string())));
+  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", path.string()));
   constexpr std::size_t kChunk = 1 << 20;
   std::string text;
   if (std::filesystem::is_regular_file(path, none))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <variant>
@@ -75,6 +76,22 @@ class Taker {
     return rows();
   }
 
+  FitRows change_heads() {
+    for (const LayerId head : std::set<LayerId>(heads_.begin(), heads_.end())) {
+      std::vector<std::string> keys;
+      for (const ParameterSpec& spec : layer(head).parameters) keys.push_back(spec.key);
+      for (const std::string& key : keys) {
+        ParameterSpec& spec = network_.parameter(head, key);
+        if (!spec.values) continue;
+        if (options_.redraw_head)
+          spec.values = nullptr, head_text_ = drawn(head);
+        else
+          set(spec, in_row_order(head, *spec.values));
+      }
+    }
+    return head_text_.empty() ? FitRows{} : FitRows{{"file", options_.file}, {"head", head_text_}};
+  }
+
  private:
   const Layer& layer(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
@@ -106,12 +123,16 @@ class Taker {
     ++taken_;
   }
 
+  std::string drawn(LayerId head) const {
+    return fmt::format("{} is drawn: the file's classes are others", layer(head).name);
+  }
+
   // Returns whether the head keeps its random initial values, because its classes differ from the
   // file's.
   bool takes_no_head(LayerId head, const Weight& weight, const Extents& expected) {
     const std::int64_t rows = weight.shape.empty() ? 1 : weight.shape[0];
     if (options_.redraw_head)
-      head_text_ = fmt::format("{} is drawn: the file's classes are others", layer(head).name);
+      head_text_ = drawn(head);
     else if (rows != expected[0])
       head_text_ =
           fmt::format("{} is drawn for {} classes: the file has {}", layer(head).name, expected[0], rows);
@@ -203,6 +224,11 @@ std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path) 
 
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options) {
   return Taker(network, weights, options).run();
+}
+
+FitRows change_heads(Network& network, const WeightOptions& options) {
+  const std::vector<Weight> none;
+  return Taker(network, none, options).change_heads();
 }
 
 }  // namespace convoy::app

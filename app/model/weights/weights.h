@@ -45,6 +45,10 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 // names the file if no tensor fits.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
 
+// Changes the head of each output of a network that has its values already: reorders its rows, or
+// removes its values so that they are drawn. Returns what was changed, or no rows.
+FitRows change_heads(Network& network, const WeightOptions& options);
+
 // Adapts the weights [filters, from, ...] of a first convolution from `from` to `to` input
 // channels, as timm does for `from` = 3. If `to` is 1, the weights are summed over the channels.
 // Otherwise the channels are repeated cyclically and multiplied by from / to. An image whose
