@@ -86,8 +86,8 @@ class DependenceFinder {
   // The nodes that read each tensor after its last writer, by TensorId.
   std::vector<std::vector<int>> readers_;
   std::vector<int> leader_;
-  // Maps the lasting_name() of a tensor to the first node that uses the tensor. All later users of
-  // the tensor join the group of this node.
+  // Maps the lasting_name() of a tensor to the first node that uses the tensor. All later users
+  // join the group of this node (leader_), because the users of such a tensor must run on one rank.
   std::map<std::string, int> holder_;
 };
 

@@ -38,9 +38,10 @@ namespace convoy::comm {
 // us for 4 MiB and 17 us for 1 MiB.
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
-// The least bytes of a prepared all-reduce of f32 in shared_memory() that copy engines do instead
-// of NCCL. Alone, they take 1.2 to 1.5 times as long as NCCL. But if a computation runs at the same
-// time, they delay it by 15 to 20 % of the sum's time, and NCCL delays it by 60 %.
+// Copy engines do a prepared all-reduce of f32 in shared_memory() if it has at least this many
+// bytes, and NCCL does smaller ones. With nothing else running, copy engines take 1.2 to 1.5 times
+// as long as NCCL. But they delay a computation that runs at the same time by only 15 to 20 % of
+// the all-reduce's duration, and NCCL delays it by 60 %.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
 // Says what a Collectives object sums. `small` means statistics, metrics and norms, but no

@@ -17,10 +17,12 @@ class BatchSchedule {
   std::int64_t steps_per_epoch() const { return steps_; }
   std::int64_t global_batch() const { return global_batch_; }
   std::int32_t capacity() const { return static_cast<std::int32_t>((global_batch_ + ranks_ - 1) / ranks_); }
-  Position position(std::int64_t number) const;  // position of batch `number`, counted from the start
+  // Returns the position of batch `number`, counted from the position at which the run starts.
+  Position position(std::int64_t number) const;
   std::int64_t global_valid(Position position) const;
   Slice slice(Position position, int rank) const;  // the range of the global batch for `rank`
-  // Writes to `to` the indices of `count` samples of a global batch, starting at position `first`.
+  // Writes to `to` the data set's indices of the samples `first` to `first + count - 1` of the
+  // global batch at `position`.
   void samples(Position position, std::int64_t first, std::int64_t count, std::int64_t* to) const;
 
  private:

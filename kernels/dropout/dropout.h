@@ -28,8 +28,8 @@ CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uin
   return key ^ (key >> 31);
 }
 
-// Returns the random words of elements 4 group to 4 group + 3 of a sample. An element is kept if
-// uniform(its word) >= rate.
+// Returns four random words, for the elements 4 * group to 4 * group + 3 of a sample. An element is
+// kept if uniform(its word) >= rate.
 CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                                 std::uint32_t group) {
   return philox(key, step, sample << 32 | group);

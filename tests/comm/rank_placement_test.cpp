@@ -34,8 +34,8 @@ TEST(Topology, DividesTheCoresOfRanksThatShareThem) {
 }
 
 TEST(Topology, LeavesALaunchersBindingAlone) {
-  // The launcher has already bound the ranks: first each one to a core of its own, then two ranks
-  // to each socket.
+  // The launcher has already bound the ranks. In the first case each rank has a core of its own. In
+  // the second, two ranks share each socket.
   EXPECT_EQ(share_of_cores({{0}, {1}, {2}}, 1), range(1, 1));
   const std::vector<std::vector<int>> sockets{range(0, 8), range(0, 8), range(8, 8), range(8, 8)};
   EXPECT_EQ(share_of_cores(sockets, 0), range(0, 4));

@@ -1,6 +1,5 @@
 // Saves and loads the state of a run between two steps as an HDF5 file with this content:
 //   bytes 0..511     the seal, a checksum of the other bytes (sealed_file.h)
-//   bytes 0..511     the seal (sealed_file.h)
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
 //                    best_accuracy, mean and std [C], options (JSON text)
 //   /parameters/NAME, /statistics/NAME, /optimizer/NAME

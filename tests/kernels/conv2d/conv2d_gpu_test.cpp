@@ -374,9 +374,10 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// A plan that joins neighbouring pixels must be the first candidate if it saves a copy of unaligned
-// rows. There must be no such plan if the number of pixels of an image is odd, or if multiplying by
-// the zeros between the weights costs more than the copy.
+// With 58, 116 or 20 channels, the channels of a pixel do not fill whole vectors. A plan can treat
+// neighbouring pixels as one pixel with more channels, and pads the weights with zeros. It must be
+// the first candidate if it makes a copy to aligned rows unnecessary. There must be no such plan if
+// an image has an odd number of pixels, or if multiplying by the zeros costs more than the copy.
 TEST_P(Conv2dOnHopper, JoinsPixelsThatFillNoVectors) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   for (const Direction direction : kDirections)
