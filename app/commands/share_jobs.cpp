@@ -67,7 +67,7 @@ JobSpec job_of(const ConfigRow& row, const std::string& file, std::size_t number
           fmt::format("{}: found the key {}, expected none: the folder of a job is --out/NAME", source, key));
     apply_values(verb, key, values, source);
   }
-  job.train.out = job.name;  // a placeholder until the job's folder is known
+  job.train.out = job.name;  // checks of the flags need a folder; Job sets the real one
   if (job.kind == JobKind::evaluate) check_evaluated(job.evaluation);
   if (job.kind == JobKind::predict && job.service.checkpoint.empty())
     throw UsageError(fmt::format("{}: found no checkpoint, expected one", source));

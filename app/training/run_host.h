@@ -1,5 +1,6 @@
-// What a process provides to the runs of `convoy train` in it. The command `convoy train` has one
-// run in its process. `convoy share` may have several, each in a thread of its own.
+// Declares RunHost, which holds what a process provides to the trainings that it runs. The process
+// of `convoy train` has one training. That of `convoy share` may have several, each in its own
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@
 namespace convoy::comm {
 namespace {
 
-// What a rank sends to the others so that they can open its part of the window. `bytes` is 0 if the
-// rank has no memory.
+// A rank sends its Offer to the others so that they can open its part of the window. `bytes` is 0
+// if the rank has no memory.
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;

@@ -9,7 +9,7 @@ namespace {
 
 struct PlacedAxis {
   kernels::AxisMap map;
-  // Where the pixels to read start in the image, after the decoder has reduced it.
+  // The index of the first pixel to read, in the image as the decoder has reduced it.
   std::int32_t region = 0;
 };
 

@@ -61,7 +61,7 @@ class HostCopies {
   // in `operations`. There are fewer if the tensor leaves the device too late for that.
   StepSchedule ahead_of(const std::vector<char>& operations, int ahead) const;
   // Returns a schedule in which copies begin and end so that operations need not wait for them.
-  // Where this would raise the live bytes above `limit`, operations wait.
+  // An operation does wait if the live bytes would otherwise rise above `limit`.
   StepSchedule hidden(std::int64_t limit) const;
 
  private:
