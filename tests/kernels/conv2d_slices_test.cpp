@@ -102,6 +102,10 @@ void expect_samples_keep_their_bits(const Layer& of, Operation operation, const 
 class Conv2dSlices : public ::testing::Test {
  protected:
   Conv2dSlices() { omp_set_num_threads(2); }  // with more threads the CPU backend takes no slices
+  ~Conv2dSlices() override { omp_set_num_threads(threads_); }
+
+ private:
+  const int threads_ = omp_get_max_threads();
 };
 
 TEST_F(Conv2dSlices, ManyThreadsOfACpuAreRefused) {

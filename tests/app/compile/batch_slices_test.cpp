@@ -85,6 +85,10 @@ constexpr Configuration kConfigurations[] = {{kernels::Backend::reference, false
 class BatchSlices : public testing::Test {
  protected:
   BatchSlices() { omp_set_num_threads(2); }  // with more threads the CPU backend takes no slices
+  ~BatchSlices() override { omp_set_num_threads(threads_); }
+
+ private:
+  const int threads_ = omp_get_max_threads();
 };
 
 TEST_F(BatchSlices, ChangeNoBit) {
