@@ -50,7 +50,7 @@ mapfile -t all_sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
 # differently.
 format=''
 for candidate in clang-format-14 clang-format; do
-  if [ -z "$format" ] && "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then format=$candidate; fi
+  if [ -z "$format" ] && "$candidate" --version 2>/dev/null | grep 'version 14\.' >/dev/null; then format=$candidate; fi
 done
 formatting() {
   printf '%s\n' "${all_sources[@]}" | xargs -d '\n' -n 50 -P "$(nproc)" "$format" --dry-run 2>&1 |

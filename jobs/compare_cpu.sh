@@ -19,7 +19,7 @@ convoy=${CONVOY:-build/release/convoy} threads=${THREADS:-2} python=${PYTHON:-py
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-field() { sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$log" | head -n 1; }
+field() { sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$log" | sed -n 1p; }
 peak() { sed -n 's/^peak_kb //p' "$log"; }
 measured() { /usr/bin/time -f 'peak_kb %M' "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }; }
 

@@ -25,7 +25,7 @@ train() { # STEPS FLAGS…
   "$convoy" train "${flags[@]}" --steps "$@"
 }
 value() { # FILE KEY
-  sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\).*/\1/p" "$1" | head -n 1
+  sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\).*/\1/p" "$1" | sed -n 1p
 }
 
 # This run measures kernels and lanes for the tuning file, so it is not timed.

@@ -42,7 +42,7 @@ load_modules() {
 find_program() {
   if [ -z "${CONVOY:-}" ]; then
     # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
-    CONVOY=$(ls -t "$root"/build/{cuda,release-cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails if one is missing
+    CONVOY=$(ls -t "$root"/build/{cuda,release-cuda,release,cpu}/convoy 2>/dev/null | sed -n 1p || true)  # ls fails if one is missing
     # If Convoy is installed, this file is in PREFIX/share/convoy/jobs and the program in
     # PREFIX/bin.
     if [ -z "$CONVOY" ] && [ -x "$root/../../bin/convoy" ]; then CONVOY=$(realpath "$root/../../bin/convoy"); fi
@@ -55,7 +55,7 @@ choose_launcher() {
   local launcher=${CONVOY_LAUNCHER:-}
   if [ -z "$launcher" ]; then
     launcher=mpirun
-    if [ -n "${SLURM_JOB_ID:-}" ] && srun --mpi=list 2>&1 | grep -qw pmix; then launcher=srun; fi
+    if [ -n "${SLURM_JOB_ID:-}" ] && srun --mpi=list 2>&1 | grep -w pmix >/dev/null; then launcher=srun; fi
   fi
   case $launcher in
     srun | mpirun) ;;
@@ -95,7 +95,7 @@ launch() {
     nodes=$(nodes_for "$ranks")
     [ -z "$nodes" ] || launch+=(--nodes="$nodes")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
-    scontrol show config | grep -q '^TaskPlugin *= *task/none' || launch+=(--cpu-bind=none)
+    scontrol show config | grep '^TaskPlugin *= *task/none' >/dev/null || launch+=(--cpu-bind=none)
   else
     # mpirun needs keep-alive messages to notice that a host is gone.
     launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30

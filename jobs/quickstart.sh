@@ -29,7 +29,7 @@ elif [ "$gpus" -gt 0 ] && ! CUDACXX=${CUDACXX:-$nvcc} cmake --preset release-cud
   echo "quickstart.sh: the build for GPUs cannot be configured, for the reason above: using the CPU"
 elif [ "$gpus" -gt 0 ]; then
   preset=release-cuda backend=(--backend cuda)
-  device="$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)"
+  device="$(nvidia-smi --query-gpu=name --format=csv,noheader | sed -n 1p)"
   [ "$gpus" -ge 2 ] || ranks=1
 fi
 [ "$preset" != release ] || cmake --preset release
@@ -69,7 +69,7 @@ train() {
   # By default Open MPI would bind each rank to one core.
   mpirun -np "$ranks" --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
     "${backend[@]}" --out "$out" --seed 1 --log-every 100 "$@"
-  accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
+  accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | sed -n 1p)
   echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
 }
 # The number of steps does not depend on the data, so the time of the training is known beforehand.

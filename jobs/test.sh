@@ -25,7 +25,7 @@ if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
     cmake --build --preset cuda --target clean
     exit 1
   fi
-  if nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then
+  if nvidia-smi --list-gpus 2>/dev/null | grep '^GPU ' >/dev/null; then
     ctest --preset cuda -L gpu "$@"
   fi
 else

@@ -35,7 +35,7 @@ for page in "${pages[@]}"; do
     [ -n "$file" ] || target=$page
     if [ ! -e "$target" ]; then
       wrong "$page: the link to $link leads nowhere"
-    elif [ -n "$anchor" ] && ! anchors "$target" | grep -qxF -- "$anchor"; then
+    elif [ -n "$anchor" ] && ! anchors "$target" | grep -xF -- "$anchor" >/dev/null; then
       wrong "$page: $file has no heading '$anchor'"
     fi
   done < <({ grep -oE '\]\([^)]+\)' "$page" || true; } | sed 's/^](//; s/)$//; /^[a-z]*:/d')

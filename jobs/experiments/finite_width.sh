@@ -43,7 +43,7 @@ if [ "$quick" = yes ]; then
   data=$out/figures.h5
   "$convoy" data synth "$data" --size 16 --train 64 --test 32 --seed 1 >/dev/null
 else
-  if nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then backend=${BACKEND:-cuda}; else backend=${BACKEND:-cpu}; fi
+  if nvidia-smi --list-gpus 2>/dev/null | grep '^GPU ' >/dev/null; then backend=${BACKEND:-cuda}; else backend=${BACKEND:-cpu}; fi
   depth=${DEPTH:-10} widths=${WIDTHS:-1 2 4 8} seeds=${SEEDS:-16} rate=${RATE:-0.1}
   rates=${RATES:-0.0125 0.025 0.05 0.1 0.2 0.4 0.8 1.6}
   steps=${STEPS:-400} batch=${BATCH:-128} images=${IMAGES:-16}

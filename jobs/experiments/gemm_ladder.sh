@@ -22,7 +22,7 @@ mkdir -p "$out"
 if [ "$quick" = yes ]; then m=${M:-64} n=${N:-64} side=${SIDE:-16}; else m=${M:-1024} n=${N:-1024} side=${SIDE:-32}; fi
 k=$((3 * side * side))
 gpu=no
-if [ "$quick" = no ] && [ "${BACKEND:-}" != cpu ] && nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then gpu=yes; fi
+if [ "$quick" = no ] && [ "${BACKEND:-}" != cpu ] && nvidia-smi --list-gpus 2>/dev/null | grep '^GPU ' >/dev/null; then gpu=yes; fi
 
 value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }  # KEY: prints its value in the JSON objects on standard input
 first=''  # microseconds of the plain loops

@@ -21,7 +21,7 @@ if [ "$1" = --quick ]; then quick=yes; shift; fi
 convoy=$1 out=$2
 [ -x "$convoy" ] || fail 1 "$convoy: no such program"
 mkdir -p "$out"
-if [ "$quick" = no ] && nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then backend=${BACKEND:-cuda}; else backend=${BACKEND:-cpu}; fi
+if [ "$quick" = no ] && nvidia-smi --list-gpus 2>/dev/null | grep '^GPU ' >/dev/null; then backend=${BACKEND:-cuda}; else backend=${BACKEND:-cpu}; fi
 networks=${NETWORKS:-"CIFAR10-quick:cifar10_quick:100:32:the same layers
 Siamese:lenet:128:28:a LeNet with 32 and 64 filters instead of 20 and 50; both images of 64 pairs as one batch
 CaffeNet:alexnet:256:224:AlexNet in one column, without groups and response normalisation

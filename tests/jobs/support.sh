@@ -50,7 +50,7 @@ await() {
 }
 
 field() { # FILE KEY: prints the value of a key in a summary.json
-  sed -n "s/.*\"$2\": *\"\{0,1\}\([^\",]*\).*/\1/p" "$1" | head -n 1
+  sed -n "s/.*\"$2\": *\"\{0,1\}\([^\",]*\).*/\1/p" "$1" | sed -n 1p
 }
 sha_of() { field "$1/summary.json" parameters_sha256; }
 logged() { # FOLDER STEPS: succeeds if the run has logged at least as many steps
