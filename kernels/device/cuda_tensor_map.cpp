@@ -18,20 +18,25 @@ CUtensorMapDataType map_type(DType type) {
   throw std::invalid_argument("tensor map: the element type is neither f32 nor bf16");
 }
 
+CUtensorMapSwizzle map_swizzle(Swizzle swizzle) {
+  return swizzle == Swizzle::bytes_64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B;
+}
+
 }  // namespace
 
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
-                      const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box) {
+                      const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box,
+                      Swizzle swizzle) {
   static const auto encode = driver_function<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
   const std::vector<cuuint64_t> sizes(extents.begin(), extents.end());
   std::vector<cuuint64_t> strides;
   for (const auto pitch : pitches) strides.push_back(cuuint64_t(pitch) * bytes_of(type));
   const std::vector<cuuint32_t> steps(extents.size(), 1);
   CUtensorMap map;
-  const CUresult result = encode(&map, map_type(type), cuuint32_t(extents.size()), const_cast<void*>(data),
-                                 sizes.data(), strides.data(), box.data(), steps.data(),
-                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, map_type(type), cuuint32_t(extents.size()), const_cast<void*>(data), sizes.data(),
+             strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(swizzle),
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw std::runtime_error(
         fmt::format("cuTensorMapEncodeTiled failed with {} for extents {}, pitches {}, box {}", int(result),
@@ -70,7 +75,7 @@ CUtensorMap Im2colMap::encode() const {
   CUtensorMap map;
   const CUresult result = encode_im2col(
       &map, map_type(type), 4, const_cast<void*>(data), sizes, strides, lower, upper, cuuint32_t(channels),
-      cuuint32_t(pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      cuuint32_t(pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(swizzle),
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw std::runtime_error(
@@ -96,9 +101,9 @@ MemberMap MapMaker::make(const void* data, const std::function<CUtensorMap(const
 }
 
 MemberMap MapMaker::tiled(DType type, const void* data, const std::vector<std::int64_t>& extents,
-                          const std::vector<std::int64_t>& pitches,
-                          const std::vector<std::uint32_t>& box) const {
-  return make(data, [&](const void* at) { return tiled_map(type, at, extents, pitches, box); });
+                          const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box,
+                          Swizzle swizzle) const {
+  return make(data, [&](const void* at) { return tiled_map(type, at, extents, pitches, box, swizzle); });
 }
 
 MemberMap MapMaker::im2col(const Im2colMap& map) const {

@@ -14,16 +14,20 @@
 
 namespace convoy::kernels {
 
-// Returns the map of a strided tensor. Boxes have the 128-byte swizzle in shared memory. `extents`
-// and `box` start with the innermost dimension. `pitches` are distances in elements: pitches[0]
-// between neighbours in dimension 1, pitches[1] in dimension 2 and so on. Elements outside the
-// tensor are read as zero and are not written. Addresses and pitches must be multiples of 16 bytes.
-// Throws std::runtime_error if the driver refuses.
+// How the rows of a box lie in shared memory: each has as many bytes as the swizzle.
+enum class Swizzle : std::uint8_t { bytes_64, bytes_128 };
+
+// Returns the map of a strided tensor. `extents` and `box` start with the innermost dimension.
+// `pitches` are distances in elements: pitches[0] between neighbours in dimension 1, pitches[1] in
+// dimension 2 and so on. Elements outside the tensor are read as zero and are not written.
+// Addresses and pitches must be multiples of 16 bytes. Throws std::runtime_error if the driver
+// refuses.
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
-                      const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
+                      const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box,
+                      Swizzle swizzle = Swizzle::bytes_128);
 
 // An NHWC tensor, as TMA reads it for an im2col matrix. A box has `pixels` positions by `channels`
-// channels, with the 128-byte swizzle. Along each axis, positions begin at `first` and have a
+// channels. Along each axis, positions begin at `first` and have a
 // distance of `step`. A row of an image has `across` positions, and an image has `down` rows of
 // positions. Positions outside the tensor are read as zeros.
 struct Im2colMap {
@@ -34,6 +38,7 @@ struct Im2colMap {
   int first[2] = {0, 0}, step[2] = {1, 1};             // in height and width
   int down = 0, across = 0;
   int pixels = 0, channels = 0;
+  Swizzle swizzle = Swizzle::bytes_128;
   // Returns whether TMA's descriptor can describe these positions; its fields have few bits.
   bool encodable() const;
   CUtensorMap encode() const;
@@ -51,7 +56,8 @@ class MapMaker {
  public:
   explicit MapMaker(Members members);
   MemberMap tiled(DType type, const void* data, const std::vector<std::int64_t>& extents,
-                  const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box) const;
+                  const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box,
+                  Swizzle swizzle = Swizzle::bytes_128) const;
   MemberMap im2col(const Im2colMap& map) const;
   std::shared_ptr<const void> held() const { return tables_; }
 

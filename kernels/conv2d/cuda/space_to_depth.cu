@@ -93,8 +93,11 @@ template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
                             const __grid_constant__ FoldGrid grid, const T* x, T* to,
-                            std::ptrdiff_t member_stride) {
+                            std::int64_t pixel_elements, std::ptrdiff_t member_stride) {
   cuda::move_to_member(member_stride, x, to);
+  if (blockIdx.x == 0)
+    for (int i = int(threadIdx.x); i < fold.window - fold.across * fold.channels; i += int(blockDim.x))
+      to[pixel_elements + i] = T(0.0f);
   constexpr int V = cuda::kPackWidth<T>;
   extern __shared__ __align__(16) unsigned char shared[];
   T* const rows = reinterpret_cast<T*>(shared);
@@ -138,9 +141,9 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
 // folded element is zero.
 __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
                                  int element) {
-  const int channel = element % fold.channels, j = element / fold.channels % fold.across,
-            i = element / fold.channels / fold.across % fold.down,
-            k = element / fold.channels / fold.across / fold.down;
+  const int in_window = element % fold.window, channel = in_window % fold.channels,
+            j = in_window / fold.channels, i = element / fold.window % fold.down,
+            k = element / fold.window / fold.down;
   const int a = table.row[channel], r = i * fold.rows + a, s = j * fold.columns + table.column[channel];
   if (a < 0 || r >= g.r || s >= g.s) return -1;
   return ((std::int64_t{k} * g.r + r) * g.s + s) * g.c + table.channel[channel];
@@ -167,23 +170,24 @@ __global__ void unfold_taps(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
+SpaceToDepth fold_with(const Geometry& g, int rows, int multiple, int depth) {
   SpaceToDepth fold;
   fold.rows = rows;
   fold.columns = g.stride[1];
   fold.channels = int(ceil_div(std::int64_t{rows} * fold.columns * g.c, multiple)) * multiple;
   fold.down = int(ceil_div(g.r, rows));
   fold.across = int(ceil_div(g.s, fold.columns));
+  fold.window = int(ceil_div(fold.across * fold.channels, depth)) * depth;
   fold.height = g.p + fold.down - 1;
   fold.width = g.q + fold.across - 1;
   return fold;
 }
 
 // Returns the expected microseconds for folding the images and for the product with padded extents.
-double cost(const Task& task, const SpaceToDepth& fold, int depth) {
+double cost(const Task& task, const SpaceToDepth& fold) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));
-  const double k = double(fold.down) * double(ceil_div(fold.window(), depth) * depth);
+  const double k = double(fold.down) * double(fold.window);
   return bytes / kReferenceGpu.planned_bytes +
          2 * double(g.y_pixels()) * k * double(ceil_div(g.k, 64) * 64) / 350e6;
 }
@@ -197,18 +201,18 @@ bool suits_space_to_depth(const Task& task) {
   if (g.groups != 1 || g.dilation[0] != 1 || g.dilation[1] != 1) return false;
   if (task.direction == Direction::backward_data || g.c >= 64 || g.stride[0] > 8 || g.stride[1] > 8)
     return false;
-  const SpaceToDepth fold = fold_with(g, g.stride[0], multiple_of(task));
+  const SpaceToDepth fold = fold_with(g, g.stride[0], multiple_of(task), 1);
   const std::int64_t packs = std::int64_t(fold.image_elements(g)) / multiple_of(task);
   return fold.channels <= kMostFolded && fold.down <= 120 && packs < std::int64_t{1} << 31;
 }
 
 SpaceToDepth space_to_depth_of(const Task& task, int depth) {
   const Geometry& g = task.geometry;
-  const SpaceToDepth by_stride = fold_with(g, g.stride[0], multiple_of(task)),
-                     whole = fold_with(g, g.r, multiple_of(task));
+  const SpaceToDepth by_stride = fold_with(g, g.stride[0], multiple_of(task), depth),
+                     whole = fold_with(g, g.r, multiple_of(task), depth);
   const std::int64_t packs = std::int64_t(whole.image_elements(g)) / multiple_of(task);
   if (whole.channels > kMostFolded || g.r > 120 || packs >= std::int64_t{1} << 31) return by_stride;
-  return cost(task, whole, depth) < cost(task, by_stride, depth) ? whole : by_stride;
+  return cost(task, whole) < cost(task, by_stride) ? whole : by_stride;
 }
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,
@@ -220,7 +224,7 @@ void fold_images(const Task& task, const SpaceToDepth& fold, const void* images,
         std::max<std::int64_t>(ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments, 1);
     cuda::launch(fold_pixels<T>, unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T), stream,
                  members, g, fold, offsets_of(g, table_of(g, fold), grid), grid,
-                 static_cast<const T*>(images), static_cast<T*>(to));
+                 static_cast<const T*>(images), static_cast<T*>(to), fold.pixel_elements(g));
   };
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
 }

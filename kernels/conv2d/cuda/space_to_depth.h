@@ -3,10 +3,16 @@
 // taps of a row of the filter become channels, too:
 //   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
 //                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
-//   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) =
-//                   filter[i rows + a, j stride + b, c]
+//   folded filters  [K, down, window]             tap (i, j), channel (a, b, c) =
+//                   filter[i rows + a, j stride + b, c], zero at the end of the window
 // y[p, q] is then a sum over `down` rows of `across` pixels with all channels. `rows` is the stride
-// or, if that is cheaper, the height of the filter. CUDA builds only.
+// or, if that is cheaper, the height of the filter.
+//
+// `window` is the number of elements in one row of a filter's window: `across` pixels, filled up to
+// whole blocks of channels, because TMA takes longer for a row that lies partly outside a tensor.
+// What a window of the images has there belongs to the pixels after it; the filters are zero there,
+// so only a value that is not finite reaches outputs beside it. Zeros follow the last image. CUDA
+// builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -19,10 +25,15 @@ struct SpaceToDepth {
   int rows = 0, columns = 0;  // rows and columns of x in a folded pixel
   int height = 0, width = 0, channels = 0;
   int down = 0, across = 0;  // taps of a folded filter, in height and width
+  int window = 0;
 
-  int window() const { return across * channels; }  // elements in one row of the filter's window
-  std::size_t image_elements(const Geometry& g) const { return std::size_t(g.n) * height * width * channels; }
-  std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window(); }
+  std::int64_t pixel_elements(const Geometry& g) const {
+    return std::int64_t{g.n} * height * width * channels;
+  }
+  std::size_t image_elements(const Geometry& g) const {
+    return std::size_t(pixel_elements(g) + window - across * channels);
+  }
+  std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window; }
 };
 
 // Returns whether a task can be folded and is expected to be faster if it is.

@@ -34,18 +34,21 @@ WindowLoad window_load(const View& view, int channels, int depth) {
   return load;
 }
 
+// Makes the tensor map by which TMA reads the windows of images, in boxes of `pixels` positions by
+// `channels` channels.
 MemberMap images_map(const MapMaker& maps, const Task& task, const View& view, const void* images, int pixels,
-                     int depth) {
+                     int channels, Swizzle swizzle) {
   if (is_matrix(task, view))
     return maps.tiled(view.map.type, images, {view.map.c, view.rows()}, {view.map.c},
-                      {unsigned(depth), unsigned(pixels)});
+                      {unsigned(channels), unsigned(pixels)}, swizzle);
   Im2colMap map = view.map;
   map.data = images;
   if (map.pitch_w == 0) map.pitch_w = map.c;
   if (map.pitch_h == 0) map.pitch_h = map.pitch_w * map.w;
   map.pitch_n = map.pitch_h * map.h;
   map.pixels = pixels;
-  map.channels = depth;
+  map.channels = channels;
+  map.swizzle = swizzle;
   return maps.im2col(map);
 }
 
@@ -56,11 +59,11 @@ MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const Vie
   if (tile.taps == 1)
     return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
                       {unsigned(box_channels), unsigned(box_pixels)});
-  // TMA reads zeros at the position that seen_by() adds after each row, because that position is
-  // outside the tensor.
+  // TMA reads zeros in the gap that seen_by() adds after each row, because the gap is outside the
+  // tensor.
   Im2colMap map = view.map;
   map.data = data;
-  map.h = map.down, map.w = map.across - 1, map.c = channels;
+  map.h = map.down, map.w = map.across - gemm::gap_of(tile), map.c = channels;
   map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;
   map.first[0] = map.first[1] = 0;
   map.pixels = box_pixels, map.channels = box_channels;
@@ -87,8 +90,10 @@ PackSteps pack_steps(const Task& task, int tile) {
 
 // Makes the tensor map of filters [outer][taps][inner].
 MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std::int64_t outer,
-                      std::int64_t taps, std::int64_t inner, unsigned box_inner, unsigned box_outer) {
-  return maps.tiled(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
+                      std::int64_t taps, std::int64_t inner, unsigned box_inner, unsigned box_outer,
+                      Swizzle swizzle = Swizzle::bytes_128) {
+  return maps.tiled(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer},
+                    swizzle);
 }
 
 // Returns the arguments of one kernel launch, which computes one View (views.cuh).
@@ -97,7 +102,8 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
   const View view = seen_by(tile, whole);
   const Geometry& g = task.geometry;
-  const int depth = depth_of(task), splits = plan.product.splits;
+  const int depth = depth_of(task), channels = box_channels(task, tile), splits = plan.product.splits;
+  const Swizzle swizzle = tile.channels32 == gemm::Channels32::none ? Swizzle::bytes_128 : Swizzle::bytes_64;
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
   const bool rearranged = rearranges_filters(task, tile_of(plan));
   const gemm::Problem product = padded_product(task, whole, tile_of(plan));
@@ -107,12 +113,12 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   call.tile = tile_of(plan);
   call.schedule = gemm::sm90_schedule(product, tile, splits);
   call.blocks = std::min(call.schedule.work_items(), gemm::device_facts().multiprocessors);
-  call.window = window_load(view, window_channels(task, view, tile_of(plan)), depth);
+  call.window = window_load(view, window_channels(task, view, tile_of(plan)), channels);
   call.packing = pack_steps(task, tile_of(plan));
   call.filter_taps = view.filter_taps;
   call.window.matrix = is_matrix(task, view);
   call.images = images_map(maps, task, view, folds ? workspace.images : b.images,
-                           (weights ? depth : tile.rows) + tile.taps - 1, depth);
+                           (weights ? depth : tile.rows) + tile.taps - 1, channels, swizzle);
   call.m = int(product.m);
   call.n = int(product.n);
   const DType type = task.type();
@@ -148,7 +154,8 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
     const bool n_contiguous = task.direction == Direction::backward_data && !filters.transposed;
     call.other = filters_map(maps, type, rearranged || filters.transposed ? workspace.filters : b.weights,
                              std::int64_t{filters.packing.count} * filters.rows, g.taps(), filters.inner,
-                             n_contiguous ? 64 : depth, n_contiguous ? 64 : tile.columns);
+                             n_contiguous ? 64 : channels, n_contiguous ? channels : tile.columns,
+                             n_contiguous ? Swizzle::bytes_128 : swizzle);
   }
   if (splits > 1) {
     call.c = maps.tiled(DType::f32, workspace.partial, {result.n, result.m, splits},
@@ -166,6 +173,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   }
   call.placement.across = call.window.across;
   call.placement.positions = call.window.positions;
+  call.placement.gap = gemm::gap_of(tile);
   call.plain = static_cast<std::uint8_t*>(b.out);
   if (norms(task, splits)) call.mask = b.norm.mask;
   const void* const operands[] = {b.norm.x, b.norm.dy2};

@@ -30,19 +30,28 @@ bool strided(const Task& task) {
 
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile) {
   const Geometry& g = task.geometry;
+  if (tile.channels32 != gemm::Channels32::none) {
+    const int channels = task.direction == Direction::backward_data ? g.k : g.c,
+              last = (channels - 1) % 64 + 1;
+    if (engine != Engine::im2col || g.groups > 1 || last > 32) return false;
+  }
   if (tile.taps == 1) return true;
-  const bool side_by_side = g.s == tile.taps && g.padding[1] == 1 && g.dilation[1] == 1 && g.stride[0] == 1 &&
-                            g.stride[1] == 1 && g.groups == 1;
-  const bool one_block = g.c <= depth_of(task), in_columns = gemm::depth_taps(tile) == 1;
-  const std::int64_t positions = std::int64_t{g.n} * std::max(g.h, g.p) * (g.q + 1);
+  const bool side_by_side = g.s == tile.taps && g.padding[1] == gemm::gap_of(tile) && g.dilation[1] == 1 &&
+                            g.stride[0] == 1 && g.stride[1] == 1 && g.groups == 1;
+  const bool one_block = g.c <= box_channels(task, tile), in_columns = gemm::depth_taps(tile) == 1;
+  const std::int64_t positions = std::int64_t{g.n} * std::max(g.h, g.p) * (g.q + gemm::gap_of(tile));
   return engine == Engine::im2col && side_by_side && (one_block || !in_columns) &&
          positions < (std::int64_t{1} << 31) - 2048;
 }
 
 View seen_by(const gemm::Sm90Tile& tile, View view) {
-  if (tile.taps > 1) ++view.map.across;
+  view.map.across += gemm::gap_of(tile);
   view.taps[1] /= gemm::depth_taps(tile);
   return view;
+}
+
+int box_channels(const Task& task, const gemm::Sm90Tile& tile) {
+  return tile.channels32 == gemm::Channels32::none ? depth_of(task) : 32;
 }
 
 bool is_matrix(const Task& task, const View& view) {
@@ -98,8 +107,8 @@ int gradient_channels(const Task& task, const View& view, int tile) {
 }
 
 gemm::Problem padded_product(const Task& task, const View& view, int tile) {
-  const int depth = depth_of(task);
-  const std::int64_t columns = std::int64_t{view.blocks(window_channels(task, view, tile), depth)} * depth;
+  const int box = box_channels(task, tile_at(task, tile));
+  const std::int64_t columns = std::int64_t{view.blocks(window_channels(task, view, tile), box)} * box;
   gemm::Problem product;
   product.math = task.math;
   const Geometry& g = task.geometry;

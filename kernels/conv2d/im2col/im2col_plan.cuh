@@ -17,11 +17,13 @@ int tile_of(const Plan& plan);
 
 bool empty(const View& view);
 // Returns whether the tile suits the task. A tile whose taps share pixels (Sm90Tile::taps) requires
-// filters as wide as its number of taps, stride 1 and padding 1.
+// filters as wide as its number of taps, stride 1, and padding that keeps the width.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // Returns the view as kernels with this tile read it. If taps share pixels (Sm90Tile::taps), each
-// row of positions gets one more position, which reads zeros for the last tap of the row.
+// row of positions gets a gap (gemm::gap_of), which reads zeros for the last taps of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
+// Returns how many channels of the images a box has.
+int box_channels(const Task& task, const gemm::Sm90Tile& tile);
 bool strided(const Task& task);
 // Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little
 // faster through a map of a plain matrix than through an im2col map.

@@ -90,6 +90,7 @@ struct Placement {
   // `across` divides by the positions in a row, and `positions` by the positions in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels in a tap
+  int gap = 0;                           // the positions of a row that belong to no output
   const StepControl* control = nullptr;  // column sums run over its `valid` samples
   int sample_rows = 0;
 };
@@ -120,6 +121,8 @@ struct Sm90ConvCall {
 // Returns whether a tile of kSm90Tiles has a kernel. `weights` says whether the direction is
 // backward_weights.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
+  if (tile.channels32 != gemm::Channels32::none)
+    return math == gemm::Math::bf16 && weights == (tile.channels32 == gemm::Channels32::as_columns);
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&
            (math == gemm::Math::bf16 || (!weights && !gemm::is_narrow(tile)));
@@ -128,10 +131,13 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
 }
 
 // Returns whether the tile has a kernel that fuses input_norm (Conv2dProblem). Some tf32 tiles have
-// too few pipeline stages, or too small ones, for the operands of the norm.
+// too few pipeline stages, or too small ones, for the operands of the norm, and so have tiles with
+// boxes of 32 channels.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
-         (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
+         (math == gemm::Math::bf16
+              ? tile.channels32 == gemm::Channels32::none && (tile.taps == 1 || tile.columns == 64)
+              : tile.rows <= 128);
 }
 
 // Runs forward, or backward_data with a transposed copy of the filters (transposes()).

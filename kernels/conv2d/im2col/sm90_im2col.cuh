@@ -15,6 +15,7 @@ __device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff
   return min(m, cuda::moved(placement.control, offset)->valid * placement.sample_rows);
 }
 
+template <class Config>
 struct Sm90Placement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
@@ -25,8 +26,9 @@ struct Sm90Placement : Placement {
       sm90::store_im2col(c, from, column, at.j, at.i, at.n);
     } else {
       const bool filters_in_columns = kind == Placement::Kind::transposed_filters;
-      const std::uint32_t at = std::uint32_t(filters_in_columns ? row : column), tap = blocks(at / 64);
-      const int channel = int(at / 64 - tap * blocks.divisor) * 64 + int(at % 64);
+      constexpr std::uint32_t kBlock = Config::b_width;  // channels
+      const std::uint32_t at = std::uint32_t(filters_in_columns ? row : column), tap = blocks(at / kBlock);
+      const int channel = int((at / kBlock - tap * blocks.divisor) * kBlock + at % kBlock);
       if (filters_in_columns)
         sm90::store_4d(c, from, column, channel, int(tap), split);
       else
@@ -37,7 +39,7 @@ struct Sm90Placement : Placement {
 };
 
 // The placement of tiles whose taps share pixels (Sm90Tile::taps). In these tiles, each row of
-// pixels is followed by a gap row that belongs to no output. TMA cannot skip the gaps when it
+// pixels is followed by gap rows that belong to no output. TMA cannot skip the gaps when it
 // stores (it ends in an illegal instruction), so threads store the results.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
@@ -50,14 +52,14 @@ struct GapPlacement : Placement {
   __device__ int next_gap() const { return int(across.divisor); }
   __device__ int first_gap(int row) const {
     const auto r = std::uint32_t(row);
-    return int((across(r) + 1) * across.divisor - 1 - r);
+    return int((across(r) + 1) * across.divisor) - gap - row;
   }
   __device__ int element_row(int row) const {
-    return first_gap(row) == 0 ? -1 : row - int(across(std::uint32_t(row)));
+    return first_gap(row) <= 0 ? -1 : row - int(across(std::uint32_t(row))) * gap;
   }
 };
 template <class Config>
-using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement>;
+using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement<Config>>;
 
 struct LoaderParameters {
   CUtensorMap images, other, half;
@@ -116,8 +118,8 @@ class WindowLoader {
   __device__ void load_tap(int s, std::uint8_t* b, std::uint64_t* full) const {
     const int tap = p_.filter_taps.at(block_.r, block_.s + s);
     if constexpr (Config::b_mn_major) {
-      for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(p_.other_map(member_), b + i * 8192, full, column_ + i * 64, tap,
+      for (int i = 0; i < Config::column_boxes; ++i)
+        sm90::load_3d(p_.other_map(member_), b + i * Config::column_box_bytes, full, column_ + i * 64, tap,
                       filter_row_ + channel());
     } else {
       sm90::load_3d(p_.other_map(member_), b, full, channel(), tap, column_);
@@ -177,7 +179,7 @@ class GradientLoader {
       sm90::load_2d((i + 1) * kWidth <= kTileFilters ? p_.other_map(member_) : p_.half_map(member_),
                     filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
 #pragma unroll
-    for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, member_, windows + i * kBoxBytes, full, at_);
+    for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, member_, windows + i * kWindowBytes, full, at_);
     position_ += Config::depth;
     at_ = p_.window.pixel(position_);
   }
@@ -186,7 +188,9 @@ class GradientLoader {
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   static constexpr int kTileFilters = filters_in_columns ? Config::columns : Config::rows,
                        kFilters = (kTileFilters + kWidth - 1) / kWidth,
-                       kWindows = (filters_in_columns ? Config::rows : Config::columns) / kWidth;
+                       kWindowWidth = filters_in_columns ? kWidth : Config::b_width,
+                       kWindowBytes = kBoxBytes / kWidth * kWindowWidth,
+                       kWindows = (filters_in_columns ? Config::rows : Config::columns) / kWindowWidth;
   static constexpr bool kEndsInHalfBox = kTileFilters % kWidth != 0;
   static_assert(!kEndsInHalfBox || kTileFilters % kWidth == kWidth / 2);
   template <int... box>
@@ -198,7 +202,7 @@ class GradientLoader {
         position_(k_begin * Config::depth),
         at_(p_.window.pixel(position_)),
         boxes_{WindowBox(p_, window_tile * kWindows + box, p_.packing.of(filter_tile) * p_.packing.channels,
-                         kWidth)...} {}
+                         kWindowWidth)...} {}
 
   const Parameters& p_;
   const int member_;

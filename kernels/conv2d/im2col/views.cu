@@ -28,7 +28,7 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   const Geometry& g = task.geometry;
   View view;
   view.map.type = task.type();
-  view.map.n = g.n, view.map.h = fold.height, view.map.w = g.q, view.map.c = fold.window();
+  view.map.n = g.n, view.map.h = fold.height, view.map.w = g.q, view.map.c = fold.window;
   view.map.pitch_w = fold.channels;
   view.map.pitch_h = std::int64_t{fold.width} * fold.channels;
   view.map.down = g.p, view.map.across = g.q;

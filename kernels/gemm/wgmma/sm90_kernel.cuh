@@ -19,16 +19,25 @@ namespace convoy::kernels::gemm {
 enum class Consumers { cooperative, ping_pong };
 
 template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_,
-          Consumers consumers_, int taps_ = 1>
+          Consumers consumers_, int taps_ = 1, Channels32 channels32 = Channels32::none>
 struct TileConfig {
   static constexpr Math math = math_;
   static constexpr bool a_mn_major = a_mn_major_, b_mn_major = b_mn_major_;
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // A stage has as many values of k as fill a row of 128 bytes (TMA's 128-byte swizzle).
-  static constexpr int depth = 128 / element_bytes;
-  static constexpr int steps = 4;  // wgmma instructions in a stage, each with 32 bytes of k
+  // A stage has as many values of k as fill a row of 128 bytes (TMA's 128-byte swizzle), or of 64
+  // bytes (Channels32).
+  static constexpr int depth_bytes = channels32 == Channels32::as_k ? 64 : 128;
+  static constexpr int depth = depth_bytes / element_bytes;
+  static constexpr int steps = depth_bytes / 32;  // wgmma instructions in a stage, each with 32 bytes of k
+  // The bytes of a row of A and of B in shared memory. If m or n is contiguous, a row is part of a
+  // box of `width` rows or columns of the tile.
+  static constexpr int a_row_bytes = a_mn_major ? 128 : depth_bytes;
+  static constexpr int b_row_bytes = channels32 == Channels32::as_columns ? 64
+                                     : b_mn_major                         ? 128
+                                                                          : depth_bytes;
+  static constexpr int b_width = b_row_bytes / element_bytes;
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
   // Tiles of 64 columns exchange A and B (`swapped`), and so compute C transposed. One product of
@@ -36,8 +45,10 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // The number of TMA boxes of B if n is contiguous. The last box may be only half used.
-  static constexpr int column_boxes = (columns + 63) / 64;
+  // The number of TMA boxes of B if n is contiguous, and their bytes. The last box may be only half
+  // used.
+  static constexpr int column_boxes = (columns + b_width - 1) / b_width,
+                       column_box_bytes = depth * b_row_bytes;
   // Several taps of a filter's row may share one TMA box of pixels (Sm90Tile::taps). Each tap then
   // reads the box from one row further on than the tap before it. In gradients of weights these
   // taps are columns of B. In other products, the B of each tap is a stage of a second ring
@@ -46,12 +57,13 @@ struct TileConfig {
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
   // The distance in bytes from one box of B's columns to the next.
-  static constexpr int b_leading = taps_in_columns ? 128 : 8192;
-  static constexpr int loaded_a_bytes = (rows + k_taps - 1) * 128,
-                       loaded_b_bytes = (taps_in_columns ? depth + taps - 1 : columns) * 128,
+  static constexpr int b_leading = taps_in_columns ? b_row_bytes : column_box_bytes;
+  static constexpr int loaded_a_bytes = (rows + k_taps - 1) * depth_bytes,
+                       loaded_b_bytes =
+                           taps_in_columns ? (depth + taps - 1) * b_row_bytes : columns * depth_bytes,
                        loaded_bytes = loaded_a_bytes + (has_tap_ring ? 0 : loaded_b_bytes);
   static constexpr int a_bytes = (loaded_a_bytes + 1023) / 1024 * 1024,
-                       b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
+                       b_bytes = b_mn_major && !taps_in_columns ? column_boxes * column_box_bytes
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
   // A staged box is a TMA box of C (64 rows of 128 bytes) in shared memory, before TMA stores it.
@@ -76,7 +88,7 @@ struct TileConfig {
                 threads * registers + 128 * 32 <= 65536);
   static_assert(stages >= 3 && (stages + tap_stages) * 16 + 16 <= barrier_bytes);
   static_assert(!has_tap_ring || tap_stages >= 3);
-  static_assert(!taps_in_columns || (b_mn_major && columns == taps * 64));
+  static_assert(!taps_in_columns || (b_mn_major && columns == taps * b_width));
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
@@ -214,15 +226,17 @@ template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {
   using Instruction = sm90::Wgmma<Config::product_columns>;
-  constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
-  const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
-  const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, Config::b_leading, 1024);
+  constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32,
+                kStepB = Config::b_mn_major ? 16 * Config::b_row_bytes : 32;
+  // 64 rows of A, whether k or m is contiguous.
+  constexpr int kRowsOfA = 64 * Config::depth_bytes;
+  const std::uint64_t descriptor_a = sm90::matrix_descriptor<Config::a_row_bytes>(a, kRowsOfA);
+  const std::uint64_t descriptor_b = sm90::matrix_descriptor<Config::b_row_bytes>(b, Config::b_leading);
 #pragma unroll
   for (int step = 0; step < Config::steps; ++step) {
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
-      // 64 rows of A are 8192 bytes, whether k or m is contiguous.
-      const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
+      const std::uint64_t from_a = descriptor_a + ((product * kRowsOfA + step * kStepA) >> 4);
       const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
       const int add = accumulate || step > 0;
       if constexpr (Config::math == Math::tf32)
@@ -255,7 +269,7 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
         b = taps.stage();
       }
       sm90::wgmma_fence();
-      multiply_stage<Config>(sums, stage + (first_row + tap) * 128, b, k > 0 || tap > 0);
+      multiply_stage<Config>(sums, stage + (first_row + tap) * Config::depth_bytes, b, k > 0 || tap > 0);
       sm90::wgmma_commit();
       if (k > 0 || tap > 0) {
         sm90::wgmma_wait<1>();

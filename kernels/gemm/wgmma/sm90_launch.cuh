@@ -14,9 +14,10 @@
 namespace convoy::kernels::gemm {
 
 template <Math math, bool a_mn_major, bool b_mn_major, int tile>
-using Sm90Config = TileConfig<
-    math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
-    kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
+using Sm90Config = TileConfig<math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns,
+                              kSm90Tiles[tile].cluster,
+                              kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative,
+                              kSm90Tiles[tile].taps, kSm90Tiles[tile].channels32>;
 
 // Starts a kernel in clusters of `cluster` blocks along x. The kernel may begin before the previous
 // kernel has ended (programmatic dependent launch).

@@ -14,39 +14,72 @@
 
 namespace convoy::kernels::gemm {
 
+// A TMA box of pixels has 64 channels in bf16. A layer with 32 channels fills only half of it: half
+// of the products are zeros, and TMA takes longer for a row that lies partly outside the tensor. So
+// there are tiles whose boxes have 32 channels, which are 64 bytes. The channels are either values
+// of k (forward and backward_data) or columns of the tile (gradients of weights).
+enum class Channels32 : std::uint8_t { none, as_k, as_columns };
+
 // A tile shape. In names, /2 stands for a cluster of two blocks, p for ping-pong (sm90_kernel.cuh),
-// t for taps that share pixels (with or without ping-pong), and r for an operand that is read into
-// registers (sm90_mn_major.h).
+// t for taps that share pixels (with or without ping-pong), c32 for boxes of 32 channels, and r for
+// an operand that is read into registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
   // The number of taps of a filter's row that share the pixels of a pipeline stage.
   int taps = 1;
+  Channels32 channels32 = Channels32::none;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
-    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},
-    {"128x192", 128, 192, 1, false},   {"128x128p", 128, 128, 1, true},
-    {"256x64p", 256, 64, 1, true},     {"128x64p", 128, 64, 1, true},
-    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},
-    {"128x160", 128, 160, 1, false},   {"64x256p", 64, 256, 1, true},
-    {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
-    {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
+    {"128x256/2", 128, 256, 2, false},
+    {"128x256", 128, 256, 1, false},
+    {"128x192", 128, 192, 1, false},
+    {"128x128p", 128, 128, 1, true},
+    {"256x64p", 256, 64, 1, true},
+    {"128x64p", 128, 64, 1, true},
+    {"64x192p", 64, 192, 1, true},
+    {"64x64p", 64, 64, 1, true},
+    {"128x160", 128, 160, 1, false},
+    {"64x256p", 64, 256, 1, true},
+    {"64x192t", 64, 192, 1, true, 3},
+    {"128x192t", 128, 192, 1, false, 3},
+    {"256x64t", 256, 64, 1, true, 3},
+    {"128x160t", 128, 160, 1, false, 3},
+    {"256x64t5", 256, 64, 1, true, 5},
+    {"256x64pc32", 256, 64, 1, true, 1, Channels32::as_k},
+    {"256x64tc32", 256, 64, 1, true, 3, Channels32::as_k},
+    {"256x64t5c32", 256, 64, 1, true, 5, Channels32::as_k},
+    {"64x192pc32", 64, 192, 1, true, 1, Channels32::as_columns},
+    {"64x160t5c32", 64, 160, 1, true, 5, Channels32::as_columns},
 };
+// Returns how many columns of a tile a box has, if n is contiguous.
+constexpr int box_columns(const Sm90Tile& tile) {
+  return tile.channels32 == Channels32::as_columns ? 32 : 64;
+}
 // Returns how many taps of a filter's row the consumers multiply with the pixels of a stage, one
-// tap after the other. In tiles for gradients of weights the number is 1: there, each tap has 64
-// columns of the tile instead.
-constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Returns whether the number of columns is no multiple of 64. Such tiles suit layers with that
+// tap after the other. In tiles for gradients of weights the number is 1: there, each tap has a box
+// of columns of the tile instead.
+constexpr int depth_taps(const Sm90Tile& tile) {
+  return tile.columns == tile.taps * box_columns(tile) ? 1 : tile.taps;
+}
+// Returns how many positions of a row belong to no output if taps share pixels. The last taps of a
+// row read its zero padding there, which the first taps of the next row share.
+constexpr int gap_of(const Sm90Tile& tile) { return tile.taps / 2; }
+// Returns the bytes of k in a row of a stage, for one tap.
+constexpr int depth_bytes(const Sm90Tile& tile) { return tile.channels32 == Channels32::as_k ? 64 : 128; }
+// Returns whether the columns fill no whole number of boxes. Such tiles suit layers with that
 // number of filters. In bf16, the last TMA box of each row of the tile is only half used.
-constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
+constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % box_columns(tile) != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
 }
 // Returns whether plain products have kernels for the tile. Only convolutions have kernels for
-// narrow tiles, for tiles of several taps, and for 64x256 (gradients of weights in bf16).
+// narrow tiles, for tiles of several taps or boxes of 32 channels, and for 64x256 (gradients of
+// weights in bf16).
 constexpr bool suits_products(const Sm90Tile& tile) {
-  return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
+  return !is_narrow(tile) && tile.taps == 1 && tile.channels32 == Channels32::none &&
+         (tile.rows > 64 || tile.columns < 256);
 }
 
 // Deals out work items. A work item is a tile and a range of k (a split). A band is a few rows of

@@ -24,6 +24,7 @@ struct MnMajorConfig {
   // The loaders load x as their A, even if x is B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
+  static constexpr int b_width = depth;  // the columns of a TMA box of B
   // The number of 64-row blocks of x that a consumer warpgroup multiplies.
   static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // how many neighbouring rows of x a lane holds
@@ -115,7 +116,7 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
     sm90::barrier_wait(full + position.stage, position.parity);
     sm90::barrier_wait(ready + position.stage, position.parity);
     const std::uint8_t* x = ring + position.stage * Config::stage_bytes;
-    const std::uint64_t descriptor = sm90::matrix_descriptor(x + Config::x_bytes, 8192, 1024);
+    const std::uint64_t descriptor = sm90::matrix_descriptor<128>(x + Config::x_bytes, 8192);
 #pragma unroll
     for (int step = 0; step < Config::steps; ++step) {
       sm90::wgmma_wait<Config::steps - 1>();

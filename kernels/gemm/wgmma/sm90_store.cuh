@@ -22,8 +22,9 @@ struct MatrixPlacement {
   // Returns how many of `m` rows count in column sums: all of them.
   __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
   // True if the tile has gap rows, which belong to no output. TMA would store these rows, so
-  // threads store the box instead. The placement then also has first_gap(row), next_gap() and
-  // element_row(row).
+  // threads store the box instead. The placement then also has `gap`, the number of rows of a gap,
+  // first_gap(row), the distance from a row to the start of its line's gap (zero or less inside the
+  // gap), next_gap(), the distance from one gap to the next, and element_row(row).
   static constexpr bool has_gaps = false;
 };
 
@@ -213,9 +214,10 @@ class TileStore {
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
     if (Config::swapped && !bf16 && part / 8 != chunk) return;
     __syncwarp();
-    for (int r = first + parameters_.placement.first_gap(row + first); r < end;
-         r += parameters_.placement.next_gap())
-      if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
+    const Placement& placement = parameters_.placement;
+    for (int gap = first + placement.first_gap(row + first); gap < end; gap += placement.next_gap())
+      for (int r = max(gap, first); r < min(gap + placement.gap, end); ++r)
+        if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
   // Calls use(i, word, offset) for each 16-byte word of the box that this thread stores and that

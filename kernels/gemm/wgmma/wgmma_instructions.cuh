@@ -22,14 +22,15 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// Describes a tile of 128-byte rows in TMA's 128-byte swizzle. Boxes of the tile begin at multiples
-// of 1024 bytes. If k is contiguous, `stride_bytes` is the distance between groups of 8 rows.
-// Otherwise it is the distance between groups of 8 values of k, and `leading_bytes` is the distance
-// between groups of 64 rows or columns.
-__device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
-                                                  std::uint32_t stride_bytes) {
-  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
-  return kSwizzle128 | std::uint64_t{stride_bytes >> 4} << 32 | std::uint64_t{leading_bytes >> 4} << 16 |
+// Describes a tile of rows of `row_bytes` bytes in TMA's swizzle of as many bytes. Boxes of the
+// tile begin at multiples of eight rows. If k is contiguous, a row is one of A or a column of B.
+// Otherwise a row is a value of k, and `leading_bytes` is the distance from one box of rows or
+// columns to the next.
+template <int row_bytes>
+__device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes) {
+  static_assert(row_bytes == 64 || row_bytes == 128);
+  constexpr std::uint64_t kSwizzle = std::uint64_t{row_bytes == 128 ? 1 : 2} << 62;
+  return kSwizzle | std::uint64_t{8 * row_bytes >> 4} << 32 | std::uint64_t{leading_bytes >> 4} << 16 |
          ((shared_address(tile) & 0x3ffffu) >> 4);
 }
 

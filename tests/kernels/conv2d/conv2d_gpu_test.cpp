@@ -120,6 +120,18 @@ std::vector<Layer> layers() {
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
       {{400, 8, 16, 16}, {72, 8, 5, 3}, {.padding = {2, 1}}},
       {{130, 136, 14, 14}, {136, 136, 3, 3}, kSame},
+      // In these layers, the last box of a pixel's channels has 32 or fewer. In those with filters
+      // of 5x5, a tile may load a pixel once for all five taps of a filter's row.
+      {{2, 32, 16, 16}, {64, 32, 5, 5}, {.padding = {2, 2}, .bias = true, .relu = true}},
+      {{300, 32, 8, 8}, {32, 32, 5, 5}, {.padding = {2, 2}, .input_relu = true}},
+      {{150, 32, 16, 16}, {32, 32, 5, 5}, {.padding = {2, 2}}},
+      {{300, 64, 7, 8}, {32, 64, 5, 5}, {.padding = {2, 2}, .input_relu = true}},
+      {{2, 64, 9, 70}, {64, 64, 3, 5}, {.padding = {1, 2}}},
+      {{5, 64, 9, 1}, {24, 64, 1, 5}, {.padding = {0, 2}}},
+      {{3, 96, 9, 11}, {96, 96, 3, 3}, {.padding = {1, 1}, .bias = true}},
+      {{40, 32, 30, 30}, {64, 32, 3, 3}, {.stride = {2, 2}}},
+      {{40, 8, 30, 30}, {64, 8, 3, 3}, kSame},
+      {{40, 32, 30, 30}, {96, 32, 1, 1}},
   };
 }
 
@@ -183,9 +195,9 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::backward_dat
 // of its own, and the tests can run in parallel.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Returns 0 if no tile can load a pixel once for all taps of a filter's row. Otherwise returns the
-// kind of layer, 1 to 5; a brief run tests one layer of each kind. In kind 5, a row of y has at
-// least 64 pixels, the length of a TMA box.
+// Returns 0 if no tile can load a pixel once for all three taps of a filter's row. Otherwise
+// returns the kind of layer, 1 to 5; a brief run tests one layer of each kind. In kind 5, a row of
+// y has at least 64 pixels, the length of a TMA box.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;
@@ -286,11 +298,13 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
         // A launch for several members differs only in addresses, so one check per kernel is
-        // enough.
-        if (with_members
-                .insert(plan.to_string() + (task.input_relu ? " masked" : "") + (task.bias ? " bias" : ""))
-                .second)
-          expect_members(task, plan, random);
+        // enough, with and without split sums.
+        std::string kernel = plan.to_string();
+        kernel.resize(std::min(kernel.find(" split"), kernel.size()));
+        if (plan.product.splits > 1) kernel += " split";
+        if (task.input_relu) kernel += " masked";
+        if (task.bias) kernel += " bias";
+        if (with_members.insert(kernel).second) expect_members(task, plan, random);
         EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error
                                    << ", worst element " << check.worst << " of its bound";
       }
