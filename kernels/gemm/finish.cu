@@ -211,7 +211,9 @@ void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, st
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
             Members members) {
   if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
-    cuda::launch(widen_rows_kernel, kReferenceGpu.multiprocessors * 16, 256, Stream(stream), members,
+    const std::int64_t blocks =
+        std::min<std::int64_t>(ceil_div(out_rows * out_pitch / 8, 256), kReferenceGpu.multiprocessors * 16);
+    cuda::launch(widen_rows_kernel, unsigned(blocks), 256, Stream(stream), members,
                  static_cast<const std::uint16_t*>(in), in_pitch, static_cast<std::uint16_t*>(out), out_pitch,
                  out_rows, out_columns);
     return;
