@@ -19,9 +19,11 @@ struct GroupPacking {
 
 // Merges groups into packs. A group has `width` filters (in backward_data: channels), and a tile
 // has room for `extent` of them. A pack has the fewest groups that fill whole tiles, or all groups
-// if there are fewer.
-inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
-  const int merged = std::min(extent / std::gcd(width, extent), g.groups);
+// if there are fewer. The kernel reads `channels` channels of each group from an image. Those of a
+// pack are a multiple of `aligned`, because TMA reads boxes only from multiples of 16 bytes.
+inline GroupPacking pack_groups(const Geometry& g, int width, int extent, int channels, int aligned) {
+  const int whole = extent / std::gcd(width, extent);
+  const int merged = std::min(whole * (aligned / std::gcd(whole * channels, aligned)), g.groups);
   return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};
 }
 

@@ -88,6 +88,15 @@ PackSteps pack_steps(const Task& task, int tile) {
   throw std::logic_error("unknown direction");
 }
 
+// Returns how many filters (forward) or channels of x (backward_data) the box of a stage has: the
+// columns of the tile, or fewer if there are no more. TMA takes longer for rows outside a tensor.
+int filters_in_box(const Task& task, const gemm::Sm90Tile& tile, bool n_contiguous) {
+  const int n = task.direction == Direction::forward ? task.geometry.k : task.geometry.c;
+  if (task.geometry.groups > 1 || n >= tile.columns) return tile.columns;
+  if (n_contiguous) return tile.columns == 64 && n <= 32 ? 32 : tile.columns;
+  return std::min(int(ceil_div(n, 8)) * 8, tile.columns);
+}
+
 // Makes the tensor map of filters [outer][taps][inner].
 MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std::int64_t outer,
                       std::int64_t taps, std::int64_t inner, unsigned box_inner, unsigned box_outer,
@@ -146,16 +155,20 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
     call.placement.kind = Placement::Kind::filters;
     return call;
   }
+  // If n is contiguous, TMA lays out rows of 64 in shared memory, even if it loads only 32.
+  const bool n_contiguous =
+      task.direction == Direction::backward_data && !filters_of(task, call.tile).transposed;
+  const int columns = filters_in_box(task, tile, n_contiguous);
+  call.left_out_bytes = int((tile.columns - columns) * channels * bytes_of(type));
   if (folds) {
     call.other =
-        filters_map(maps, type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
+        filters_map(maps, type, workspace.filters, g.k, view.taps[0], view.map.c, depth, unsigned(columns));
   } else {
     const PackedFilters filters = filters_of(task, call.tile);
-    const bool n_contiguous = task.direction == Direction::backward_data && !filters.transposed;
     call.other = filters_map(maps, type, rearranged || filters.transposed ? workspace.filters : b.weights,
                              std::int64_t{filters.packing.count} * filters.rows, g.taps(), filters.inner,
-                             n_contiguous ? 64 : channels, n_contiguous ? channels : tile.columns,
-                             n_contiguous ? Swizzle::bytes_128 : swizzle);
+                             n_contiguous ? std::min(64, columns) : channels,
+                             n_contiguous ? channels : columns, n_contiguous ? Swizzle::bytes_128 : swizzle);
   }
   if (splits > 1) {
     call.c = maps.tiled(DType::f32, workspace.partial, {result.n, result.m, splits},
@@ -224,7 +237,8 @@ Sm90Start start_of(const Task& task, int tile, int splits) {
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
 }
 
-Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
+Launch bind_windows(const Task& task, const Plan& plan_of_one, const Buffers& b) {
+  const Plan plan = plan_for_members(task, plan_of_one, b.members.count);
   const Geometry& g = task.geometry;
   const Workspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;

@@ -75,7 +75,9 @@ GroupPacking packing_of(const Task& task, int tile) {
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool rows = task.direction == Direction::backward_weights && !gradient_is_transposed(task, tile);
   const int channels = task.direction == Direction::backward_data ? g.c : g.k;
-  return pack_groups(g, channels / g.groups, rows ? of.rows : of.columns);
+  const int read = task.direction == Direction::backward_data ? g.k : g.c;
+  return pack_groups(g, channels / g.groups, rows ? of.rows : of.columns, read / g.groups,
+                     int(16 / bytes_of(task.type())));
 }
 
 PackedFilters filters_of(const Task& task, int tile) {
@@ -225,7 +227,28 @@ double pass_time(const Task& task, const Result& result) {
   return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / gemm::kCopyBytes;
 }
 
+// Returns whether all tiles without split sums add up the products of an element in the same order:
+// tap by tap and, in each tap, channel by channel.
+bool adds_in_one_order(const Task& task, Engine engine) {
+  const Geometry& g = task.geometry;
+  return engine == Engine::im2col && task.direction != Direction::backward_weights && g.groups == 1 &&
+         (task.direction == Direction::forward ? g.c : g.k) <= depth_of(task) && !task.statistics &&
+         !task.input_norm;
+}
+
 }  // namespace
+
+Plan plan_for_members(const Task& task, const Plan& plan, int members) {
+  Task all = task;
+  all.geometry.n *= members;
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // pixels
+  if (members == 1 || plan.product.splits > 1 || !adds_in_one_order(task, plan.engine) ||
+      members * std::max(task.geometry.x_pixels(), task.geometry.y_pixels()) > kMost)
+    return plan;
+  for (const Plan& other : window_candidates(all, plan.engine))
+    if (other.product.splits == 1 && other.workspace_bytes <= plan.workspace_bytes) return other;
+  return plan;
+}
 
 std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const std::vector<View> views = views_of(task, engine);

@@ -77,5 +77,9 @@ bool suits_tma(const Task& task, Engine engine);
 // Returns the best plans for each tile shape, sorted by expected time. The time includes the
 // separate pass that a plan needs if it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
+// Returns the plan by which one launch computes several members (Members, kernels/device/kernel.h),
+// given the plan for one member: the fastest for so many images among the plans that give the same
+// bits and need no more workspace.
+Plan plan_for_members(const Task& task, const Plan& plan, int members);
 
 }  // namespace convoy::kernels::conv

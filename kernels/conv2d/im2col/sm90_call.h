@@ -104,6 +104,7 @@ struct Sm90ConvCall {
   FilterTaps filter_taps;
   PackSteps packing;
   Placement placement;
+  int left_out_bytes;  // of a stage's filters: those of columns beyond n
   int m, n;
   const float* bias;
   bool relu, bf16;

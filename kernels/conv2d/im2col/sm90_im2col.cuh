@@ -67,6 +67,7 @@ struct LoaderParameters {
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
+  int left_out_bytes;
   __device__ const CUtensorMap* images_map(int member) const {
     return sm90::map_of(images, images_of_others, member);
   }
@@ -89,6 +90,9 @@ class WindowLoader {
  public:
   using Parameters = LoaderParameters;
   __device__ static void prefetch(const Parameters& parameters, int member) { parameters.prefetch(member); }
+  // If there are fewer filters than columns in a tile, the other columns are not loaded. They hold
+  // what was in shared memory, which reaches no other column.
+  __device__ static int left_out_bytes(const Parameters& parameters) { return parameters.left_out_bytes; }
   __device__ WindowLoader(const Parameters& parameters, int member, int m_tile, int n_tile, int k_begin,
                           std::uint32_t)
       : p_(parameters),
@@ -163,6 +167,7 @@ template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
   using Parameters = LoaderParameters;
+  __device__ static int left_out_bytes(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& parameters, int member) {
     parameters.prefetch(member);
     if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(parameters.half_map(member));
@@ -221,6 +226,7 @@ template <class Config>
 class RowGradientLoader {
  public:
   using Parameters = LoaderParameters;
+  __device__ static int left_out_bytes(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& parameters, int member) { parameters.prefetch(member); }
   __device__ RowGradientLoader(const Parameters& parameters, int member, int m_tile, int n_tile, int k_begin,
                                std::uint32_t)
@@ -251,7 +257,7 @@ class RowGradientLoader {
 
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
   return {call.images.first, call.other.first, call.half.first,  call.images.others, call.other.others,
-          call.half.others,  call.window,      call.filter_taps, call.packing};
+          call.half.others,  call.window,      call.filter_taps, call.packing,       call.left_out_bytes};
 }
 
 // Launches the kernel of a tile for which has_kernel() is true.

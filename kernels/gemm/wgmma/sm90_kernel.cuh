@@ -170,6 +170,8 @@ class MatrixLoader {
     __device__ const CUtensorMap* a_map(int member) const { return sm90::map_of(a, a_of_others, member); }
     __device__ const CUtensorMap* b_map(int member) const { return sm90::map_of(b, b_of_others, member); }
   };
+  // Returns the bytes of a stage's B that are not loaded, because no result depends on them.
+  __device__ static int left_out_bytes(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& parameters, int member) {
     sm90::prefetch_tensor_map(parameters.a_map(member));
     sm90::prefetch_tensor_map(parameters.b_map(member));
@@ -305,8 +307,11 @@ __device__ __forceinline__ void for_each_share(int cluster, Shares shares, const
   if constexpr (!several) {
     work(0, first, step);
   } else {
-    for (int share = first; share < shares.blocks * shares.members; share += step)
-      work(share / shares.blocks, share % shares.blocks, shares.blocks);
+    // Start each member with another share, so that no block gets the longer shares of all members.
+    for (int share = first; share < shares.blocks * shares.members; share += step) {
+      const int member = share / shares.blocks;
+      work(member, (share + member * shares.longer) % shares.blocks, shares.blocks);
+    }
   }
 }
 
@@ -370,13 +375,14 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
           Loader item_loader(loader, member, m_tile, item.n_tile, item.k_begin, rank);
           for (int k = item.k_begin; k < item.k_end; ++k) {
             // Wait until the stage is free, then issue its loads.
-            ring.claim(Config::loaded_bytes);
+            const int left_out = Loader::left_out_bytes(loader);
+            ring.claim(Config::loaded_bytes - (Config::has_tap_ring ? 0 : left_out));
             std::uint8_t* stage = ring.stage();
             if constexpr (Config::has_tap_ring) {
               item_loader.load_a(stage, ring.arrived());
               if (!taps.resident || index == first)
                 for (int tap = 0; tap < Config::k_taps; ++tap) {
-                  taps.claim(Config::loaded_b_bytes);
+                  taps.claim(Config::loaded_b_bytes - left_out);
                   item_loader.load_tap(tap, taps.stage(), taps.arrived());
                   taps.position.advance();
                 }

@@ -45,10 +45,11 @@ void start_early(Kernel* kernel, dim3 grid, int cluster, cudaStream_t stream, co
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
                  const Schedule& schedule, int blocks, Members members, cudaStream_t stream) {
+  const int clusters = blocks / Config::cluster;
+  const Shares shares{clusters, members.count, schedule.work_items() % std::max(clusters, 1)};
   const auto start = [&](auto* kernel, int started) {
     start_early<Config::threads, Config::shared_bytes>(kernel, unsigned(started), Config::cluster, stream,
-                                                       loader, store, schedule,
-                                                       Shares{blocks / Config::cluster, members.count});
+                                                       loader, store, schedule, shares);
   };
   if (members.count == 1) {
     start(wgmma_kernel<Config, Loader, Store, false>, blocks);

@@ -156,9 +156,10 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 enum class Extra : std::uint8_t { none, sums, mask };
 
 // Says how many shares of work a launch has: `blocks` for each member (kernels/device/kernel.h). A
-// share is what one block would compute in a launch for a single member.
+// share is what one block would compute in a launch for a single member. The first `longer` shares
+// of a member have one work item more than the others, or all have as many.
 struct Shares {
-  int blocks, members;
+  int blocks, members, longer;
 };
 
 // The arguments of a launch.
