@@ -26,14 +26,7 @@ std::vector<std::string> images_of(Conversion& conversion) {
   conversion.account_for(listing);
   std::vector<std::string> images;
   for (std::string& path : listing.files) {
-    const auto unread = unread_image_kind(path);
-    if (is_hidden(path) || (!unread && !is_read_image(path)))
-      conversion.left_out.add_file(path);
-    else if (unread)
-      conversion.refuse(fmt::format("{}: expected JPEG or PNG, found {}",
-                                    (fs::path(conversion.name) / path).string(), *unread),
-                        *unread);
-    else
+    if (conversion.takes(path, (fs::path(conversion.name) / path).string()))
       images.push_back(std::move(path));
   }
   return images;

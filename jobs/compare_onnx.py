@@ -7,7 +7,7 @@ the gradient of every parameter, the running statistics after a step, and the lo
 input of a ReLU is zero up to rounding, fp32 may take it for negative, which changes gradients by more than
 rounding does. Small batches make networks with many batch norms chaotic. The last two columns tell how far
 PyTorch's own fp32 is from its fp64: a gradient or loss may differ by three times as much. Needs PyTorch with
-torchvision, h5py and, for PyTorch's exporter, onnx.
+torchvision, h5py and, for PyTorch's exporter, onnx. On CPUs a fast BLAS (libopenblas0) shortens the steps in fp64.
 
   jobs/compare_onnx.py --convoy build/cpu/convoy resnet18 mobilenet_v2
   jobs/compare_onnx.py --convoy build/cuda/convoy --backend cuda --jobs 1     # all networks of the list

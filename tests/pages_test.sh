@@ -56,7 +56,7 @@ helps() {
   for part in jobs/*.sh jobs/train.sbatch jobs/report jobs/predict_client.py jobs/experiments/*; do sed -n '1,40p' "$part"; done
 }
 tools='--help --version --preset --build --target --install --prefix --strip --build-arg --rm --filter --gtest_filter --hostfile
---bind-to --oversubscribe --nodes --ntasks-per-node --gpus-per-node --time'
+--bind-to --oversubscribe --nodes --ntasks-per-node --gpus-per-node --time --block-signal'
 known=$(
   helps | grep -oE -- '--[a-z][a-z0-9_-]*' | sort -u
   tr -s ' ' '\n' <<<"$tools"

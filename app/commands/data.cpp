@@ -230,10 +230,13 @@ void add_convert(CLI::App& data_command) {
       ->type_name("FORM");
   command
       ->add_option("--short-side", flags->options.short_side,
-                   "shrink images until their shorter side is this long")
+                   "shrink images until their shorter side is this long; never enlarge them")
       ->check(whole_number(1, 4096));
   command
-      ->add_option("--size", flags->options.size, "resize the shorter side of images and cut out the centre")
+      ->add_option(
+          "--size", flags->options.size,
+          "resize the shorter side of images to this length and cut out the centre square, with the pixels "
+          "of torchvision's Resize and CenterCrop")
       ->check(whole_number(1, 4096));
   command->add_option("--channels", flags->options.channels, "of images: 3 (colour) or 1 (grey)")
       ->capture_default_str()

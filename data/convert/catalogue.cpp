@@ -52,15 +52,17 @@ std::string extension_of(const std::string& path) {
 }
 
 bool is_read_image(const std::string& path) {
-  const std::string extension = extension_of(path);
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".jfif" || extension == ".png";
+  static constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng"};
+  return std::ranges::find(kExtensions, extension_of(path)) != kExtensions.end();
 }
 
 std::optional<std::string> unread_image_kind(const std::string& path) {
   static const std::map<std::string, std::string> kinds{
-      {".webp", "WebP"}, {".bmp", "BMP"},       {".tif", "TIFF"},   {".tiff", "TIFF"}, {".gif", "GIF"},
-      {".ppm", "PPM"},   {".pgm", "PGM"},       {".pnm", "PNM"},    {".heic", "HEIC"}, {".heif", "HEIC"},
-      {".avif", "AVIF"}, {".jp2", "JPEG 2000"}, {".jxl", "JPEG XL"}};
+      {".webp", "WebP"},     {".bmp", "BMP"},       {".dib", "BMP"},       {".tif", "TIFF"},
+      {".tiff", "TIFF"},     {".gif", "GIF"},       {".ppm", "PPM"},       {".pgm", "PGM"},
+      {".pbm", "PBM"},       {".pnm", "PNM"},       {".heic", "HEIC"},     {".heif", "HEIC"},
+      {".avif", "AVIF"},     {".jxl", "JPEG XL"},   {".jp2", "JPEG 2000"}, {".j2k", "JPEG 2000"},
+      {".j2c", "JPEG 2000"}, {".jpc", "JPEG 2000"}, {".jpf", "JPEG 2000"}, {".jpx", "JPEG 2000"}};
   const auto found = kinds.find(extension_of(path));
   if (found == kinds.end()) return std::nullopt;
   return found->second + " images";
@@ -69,6 +71,10 @@ std::optional<std::string> unread_image_kind(const std::string& path) {
 bool is_hidden(const std::string& path) {
   return path.starts_with('.') || path.find("/.") != std::string::npos || path.starts_with("__MACOSX/") ||
          path.find("/__MACOSX/") != std::string::npos;
+}
+
+bool is_image(const std::string& path) {
+  return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
 }
 
 std::optional<Split> split_of(const std::string& folder) {
@@ -81,10 +87,10 @@ std::optional<Split> split_of(const std::string& folder) {
 
 void LeftOut::add_file(const std::string& path) {
   const std::string extension = extension_of(path);
-  add(is_hidden(path)                                  ? "hidden files"
-      : is_read_image(path) || unread_image_kind(path) ? "images outside class folders"
-      : extension.empty()                              ? "files without an extension"
-                                                       : extension + " files");
+  add(is_hidden(path)     ? "hidden files"
+      : is_image(path)    ? "images outside class folders"
+      : extension.empty() ? "files without an extension"
+                          : extension + " files");
 }
 
 std::vector<ConvertReport::LeftOut> LeftOut::list() const {
@@ -95,7 +101,7 @@ std::vector<ConvertReport::LeftOut> LeftOut::list() const {
 
 void Conversion::account_for(const Listing& listing) {
   for (const auto& [path, reason, folder] : listing.unreadable) {
-    const bool other = is_hidden(path) || (!folder && !extension_of(path).empty() && !is_read_image(path));
+    const bool other = is_hidden(path) || (!folder && !extension_of(path).empty() && !is_image(path));
     if (other)
       left_out.add(kUnreadable);
     else
@@ -103,6 +109,15 @@ void Conversion::account_for(const Listing& listing) {
   }
   left_out.add("devices, pipes and sockets", listing.special);
   left_out.add("names that lead out of the archive", listing.outside);
+}
+
+bool Conversion::takes(const std::string& path, const std::string& shown) {
+  const auto unread = unread_image_kind(path);
+  if (!is_image(path))
+    left_out.add_file(path);
+  else if (unread)
+    refuse(fmt::format("{}: expected JPEG or PNG, found {}", shown, *unread), *unread);
+  return is_image(path) && !unread;
 }
 
 void Conversion::refuse(const std::string& message, const std::string& kind) {

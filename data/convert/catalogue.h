@@ -46,6 +46,9 @@ struct Conversion {
   // Counts the entries of the listing that cannot be read. Calls refuse() for each that may be an
   // image or a folder of images.
   void account_for(const Listing& listing);
+  // Returns whether a file is an image that is read. Calls refuse() for an image of another format,
+  // with `shown` for the name of the file, and counts any other file as left out.
+  bool takes(const std::string& path, const std::string& shown);
   // Throws std::runtime_error with the message. If options.skip_bad is set, it warns instead,
   // counts the image as skipped and adds it to left_out under `kind`.
   void refuse(const std::string& message, const std::string& kind);
@@ -99,10 +102,12 @@ class CatalogueBuilder {
 
 // Returns the extension in lower case with its dot; "" if there is none.
 std::string extension_of(const std::string& path);
-bool is_read_image(const std::string& path);  // true for .jpg, .jpeg, .jfif and .png
+bool is_read_image(const std::string& path);  // true for the extensions of JPEG and PNG files
 std::optional<std::string> unread_image_kind(const std::string& path);  // for example "WebP images"
 // Returns whether a part of the path begins with a dot or is __MACOSX.
 bool is_hidden(const std::string& path);
+// Returns whether the file is not hidden and has the extension of an image, read or unread.
+bool is_image(const std::string& path);
 
 // Returns the split for a folder's name, in upper or lower case: "train" is the training split;
 // "test", "val", "valid" and "validation" are the test split.

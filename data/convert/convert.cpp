@@ -19,10 +19,6 @@ bool any_file(const Listing& listing, bool (*matches)(const std::string&)) {
   return std::any_of(listing.files.begin(), listing.files.end(), matches);
 }
 
-bool is_image(const std::string& path) {
-  return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
-}
-
 SourceFormat recognise(const Listing& listing) {
   if (any_file(listing, is_idx_path)) return SourceFormat::idx;
   if (any_file(listing, is_cifar_path)) return SourceFormat::cifar;

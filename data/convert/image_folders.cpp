@@ -74,7 +74,7 @@ class FolderLayout {
     require_given_root();
     std::set<std::string> roots, test_folders, train_folders;
     for (const std::string& path : listing_.files) {
-      const auto place = candidate(path) ? split_place(path) : std::nullopt;
+      const auto place = is_image(path) ? split_place(path) : std::nullopt;
       if (!place) continue;
       roots.insert(place->root);
       (place->split == Split::train ? train_folders : test_folders).insert(place->split_folder);
@@ -96,9 +96,9 @@ class FolderLayout {
       std::set<std::string> below;
       bool grandchildren = true, files = false;
       for (const std::string& path : listing_.files) {
-        const auto folders = candidate(path) ? folders_of(path, archives_) : std::vector<std::string>{};
+        const auto folders = is_image(path) ? folders_of(path, archives_) : std::vector<std::string>{};
         const std::size_t depth = depth_of(root_);
-        if (!candidate(path) || joined(folders, std::min(depth, folders.size())) != root_) continue;
+        if (!is_image(path) || joined(folders, std::min(depth, folders.size())) != root_) continue;
         files = files || folders.size() == depth;
         grandchildren = grandchildren && folders.size() > depth + 1;
         if (folders.size() > depth) below.insert(folders[depth]);
@@ -140,10 +140,6 @@ class FolderLayout {
   }
 
  private:
-  bool candidate(const std::string& path) const {
-    return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
-  }
-
   void require_given_root() const {
     const std::size_t depth = depth_of(given_root_);
     const auto in_root = [&](const std::string& path) {

@@ -6,7 +6,7 @@ namespace convoy::data {
 
 // How images are resized. At most one of the members is set; 0 means not set.
 struct ResizeRule {
-  int size = 0;        // scale the shorter side to `size`, then crop the centre square
+  int size = 0;        // torchvision's Resize(size) and CenterCrop(size), with the same pixels
   int short_side = 0;  // scale the shorter side down to `short_side`; never enlarge
 };
 

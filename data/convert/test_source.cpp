@@ -79,9 +79,7 @@ void add_labelled(Conversion& conversion, CatalogueBuilder& builder, Listing lis
   const auto classes = builder.sorted_classes();
   std::vector<std::string> images;
   for (std::string& path : listing.files) {
-    if (is_hidden(path) || !is_read_image(path))
-      conversion.left_out.add_file(path);
-    else
+    if (conversion.takes(path, fmt::format("{}: {}", conversion.test->name(), path)))
       images.push_back(std::move(path));
   }
   std::sort(images.begin(), images.end(),
@@ -115,7 +113,7 @@ void add_test_source(Conversion& conversion, CatalogueBuilder& builder) {
   Listing listing = conversion.test->list();
   if (!conversion.options.test_labels.empty()) return add_labelled(conversion, builder, std::move(listing));
   const bool flat = std::any_of(listing.files.begin(), listing.files.end(), [](const std::string& path) {
-    return !is_hidden(path) && is_read_image(path) && path.find('/') == std::string::npos;
+    return is_image(path) && path.find('/') == std::string::npos;
   });
   if (flat)
     throw std::runtime_error(fmt::format(

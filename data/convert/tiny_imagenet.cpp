@@ -49,9 +49,8 @@ Catalogue tiny_imagenet(Conversion& conversion, Listing listing) {
   for (std::string& path : listing.files) {
     has_wnids = has_wnids || path == *root + "wnids.txt";
     const auto images = path.rfind("/images/");
-    if (is_hidden(path) || !is_read_image(path)) {
-      conversion.left_out.add_file(path);
-    } else if (path.starts_with(train) && images != std::string::npos && images > train.size()) {
+    if (!conversion.takes(path, fmt::format("{}: {}", conversion.name, path))) continue;
+    if (path.starts_with(train) && images != std::string::npos && images > train.size()) {
       const std::string wnid = path.substr(train.size(), images - train.size());
       builder.add(std::move(path), wnid, Split::train);
     } else if (path.starts_with(test)) {

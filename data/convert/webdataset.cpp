@@ -31,7 +31,7 @@ Name name_of(const std::string& path) {
 // Returns whether the extension marks the image of a sample. An extension with a dot inside, such
 // as "seg.png", marks other data.
 bool is_image_extension(const std::string& extension) {
-  return extension.find('.') == std::string::npos && is_read_image("x." + extension);
+  return extension.find('.') == std::string::npos && is_image("x." + extension);
 }
 
 // Returns the split that a word in the path of the shard names, as in "imagenet-train-000.tar" or
@@ -80,7 +80,8 @@ class Shards {
       Sample& sample = samples_[name.key];
       if (is_hidden(path)) {
         conversion_.left_out.add_file(path);
-      } else if (is_image_extension(name.extension) && sample.image.empty()) {
+      } else if (is_image_extension(name.extension) && may_replace(sample.image, path)) {
+        if (!sample.image.empty()) conversion_.left_out.add(extension_of(sample.image) + " files");
         sample.image = path;
       } else if ((name.extension == "cls" || name.extension == "json") && sample.label.empty()) {
         sample.label = label_of(content.read({}), name.extension == "json");
@@ -103,8 +104,15 @@ class Shards {
     bool done = false;
   };
 
+  // Returns whether a file becomes the image of a sample whose image is `image` so far, or "". A
+  // file of a format that is read replaces one of another format.
+  static bool may_replace(const std::string& image, const std::string& path) {
+    return image.empty() || (unread_image_kind(image) && is_read_image(path));
+  }
+
   void finish_if_whole(const std::string&, Sample& sample) {
-    if (sample.done || sample.image.empty() || sample.label.empty()) return;
+    if (sample.done || sample.image.empty() || sample.label.empty() || unread_image_kind(sample.image))
+      return;
     const auto split = split_ ? split_ : split_of_shard(sample.image);
     if (split_ == Split::test)
       builder_.add_to_test_source(std::move(sample.image), sample.label);
@@ -116,6 +124,10 @@ class Shards {
   void refuse(const std::string& key, const Sample& sample) {
     // A key with neither image nor label is no sample. Its files are already counted as left out.
     if (sample.image.empty() && sample.label.empty()) return;
+    if (const auto unread = unread_image_kind(sample.image))
+      return conversion_.refuse(
+          fmt::format("{}: {}: expected JPEG or PNG, found {}", source_.name(), sample.image, *unread),
+          *unread);
     const bool no_label = sample.label.empty();
     conversion_.refuse(fmt::format("{}: {}: no {}", source_.name(), no_label ? sample.image : key,
                                    no_label ? "label, expected KEY.cls or KEY.json with \"label\""
@@ -139,7 +151,7 @@ bool is_webdataset(const Listing& listing) {
     if (name.extension == "cls" && !is_hidden(path)) return true;
     // The listing is sorted, so the files of one key follow one another: .jpg, then .json, then
     // .png. So `keys` needs to hold only the key of the last such file.
-    if (name.extension == "json" || name.extension == "png" || is_image_extension(name.extension)) {
+    if (name.extension == "json" || is_image_extension(name.extension)) {
       const bool other =
           name.extension == "json" ? keys.contains("image " + name.key) : keys.contains("json " + name.key);
       if (other) return true;

@@ -64,6 +64,11 @@ void set_cut(AxisMap& axis) {
   axis.size = last.first + last.count - axis.first;
 }
 
+std::int64_t half_rounded_to_even(std::int64_t pixels) {
+  const std::int64_t half = pixels / 2;
+  return half + (pixels % 2) * (half % 2);
+}
+
 void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
   // The triangle filter is as wide as two output pixels. Rounding may add one source pixel on
   // either side.
@@ -147,16 +152,14 @@ void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransfo
   }
 }
 
-void Resampler::resize(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
-                       std::int64_t width, std::uint8_t* to) {
+void Resampler::resize(const std::uint8_t* image, ImageShape shape, const AxisMap& rows,
+                       const AxisMap& columns, std::uint8_t* to) {
   kernels::SampleTransform transform;
-  transform.rows = resized_axis(window.height, height, 0, height);
-  transform.columns = resized_axis(window.width, width, 0, width);
+  transform.rows = rows;
+  transform.columns = columns;
   transform.pitch = static_cast<std::int32_t>(shape.width);
-  transform.offset =
-      ((std::int64_t{window.y} + transform.rows.first) * shape.width + window.x + transform.columns.first) *
-      shape.channels;
-  resample(image, transform, {height, width, shape.channels}, nullptr, to);
+  transform.offset = (rows.first * shape.width + columns.first) * shape.channels;
+  resample(image, transform, {rows.end, columns.end, shape.channels}, nullptr, to);
 }
 
 }  // namespace convoy::data

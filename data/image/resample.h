@@ -1,4 +1,4 @@
-// Crops a window from an image and resizes it. The result is identical to Pillow's
+// Resizes images, or cuts windows out and resizes them. The result is identical to Pillow's
 // Image.crop(window).resize(size, BILINEAR). kernels/device/bilinear.h defines the arithmetic.
 #pragma once
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "data/image/resample_rows.h"
-#include "data/image/window.h"
 #include "data/image_set.h"
 #include "kernels/device/sample_transform.h"
 
@@ -19,6 +18,9 @@ kernels::AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::in
 // Sets axis.first and axis.size: the range of source pixels that the outputs axis.begin to axis.end
 // depend on.
 void set_cut(kernels::AxisMap& axis);
+// Returns pixels / 2, rounded to the even neighbour if it ends in .5. torchvision's CenterCrop
+// leaves so many of the surplus pixels out at the beginning of an axis.
+std::int64_t half_rounded_to_even(std::int64_t pixels);
 
 // Resamples images and keeps its buffers between calls. Use one per thread.
 class Resampler {
@@ -34,10 +36,10 @@ class Resampler {
   // channel.
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, ImageShape shape,
                 const std::uint8_t* fill, std::uint8_t* to);
-  // Resizes a window of the image to uint8 [height, width, C]. The window must lie inside the
-  // image.
-  void resize(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
-              std::int64_t width, std::uint8_t* to);
+  // Resizes an image to uint8 [rows.end, columns.end, C]. The axes begin at 0. To resize a window,
+  // pass the address of its first pixel, and axes of the window's extents.
+  void resize(const std::uint8_t* image, ImageShape shape, const kernels::AxisMap& rows,
+              const kernels::AxisMap& columns, std::uint8_t* to);
 
  private:
   // Rows of pixels in memory.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/image/resample.h"
+#include "data/image/window.h"
 #include "data/image_set.h"
 #include "data/loader/image_op_settings.h"
 #include "data/loader/normaliser.h"

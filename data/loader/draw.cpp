@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/image/resample.h"
 #include "data/loader/augmentation.h"
 #include "data/loader/sample_draws.h"
 
@@ -15,12 +16,6 @@ void take_window(AugmentationParameters& parameters, Window window, ImageShape o
   parameters.window = window;
   parameters.resized_height = narrow(output.height);
   parameters.resized_width = narrow(output.width);
-}
-
-// Returns pixels / 2, rounded to the even neighbour if it ends in .5, as Python's round() does.
-std::int32_t half_rounded_to_even(std::int64_t pixels) {
-  const std::int64_t half = pixels / 2;
-  return narrow(half + (pixels % 2) * (half % 2));
 }
 
 // Chooses the centre as torchvision's Resize and CenterCrop do. The longer side is rounded down.
@@ -38,8 +33,8 @@ void take_centre(AugmentationParameters& parameters, int resize_short, ImageShap
   parameters.window = {0, 0, narrow(stored.width), narrow(stored.height)};
   parameters.resized_height = std::max(resized(stored.height), narrow(output.height));
   parameters.resized_width = std::max(resized(stored.width), narrow(output.width));
-  parameters.top = half_rounded_to_even(parameters.resized_height - output.height);
-  parameters.left = half_rounded_to_even(parameters.resized_width - output.width);
+  parameters.top = narrow(half_rounded_to_even(parameters.resized_height - output.height));
+  parameters.left = narrow(half_rounded_to_even(parameters.resized_width - output.width));
 }
 
 // Returns the start of a random crop along one axis, counted from the start of the unpadded image.

@@ -81,7 +81,10 @@ TEST(Augmenter, ResizesMirrorsBlanksAndNormalises) {
       const auto parameters = draw(augmentation, stored, 3, 1, sample);
       std::vector<float> result(static_cast<std::size_t>(output.bytes()));
       augmenter.apply(image.data(), place_in_whole(parameters, stored, output, 0), result.data());
-      Resampler().resize(image.data(), stored, parameters.window, 12, 12, plain.data());
+      const Window window = parameters.window;
+      Resampler().resize(image.data() + (window.y * stored.width + window.x) * 3, stored,
+                         resized_axis(window.height, 12, 0, 12), resized_axis(window.width, 12, 0, 12),
+                         plain.data());
       for (std::int64_t y = 0; y < 12; ++y) {
         for (std::int64_t x = 0; x < 12; ++x) {
           for (std::int64_t c = 0; c < 3; ++c) {

@@ -69,6 +69,34 @@ TEST_F(ConvertFolders, NestedFoldersBelongToTheirClassAndExtensionsMayBeInCapita
   EXPECT_EQ(result().labels(Split::train), (std::vector<std::int32_t>{0, 0, 0, 1, 1}));
 }
 
+// Every extension that Pillow knows for JPEG and PNG is read. Every extension that torchvision's
+// ImageFolder reads is either read, too, or an error: none is left out as if it were no image.
+TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
+  const Bytes jpeg = encode_jpeg(smooth_image(8, 10, 3, 9));
+  for (const std::string extension : {"jpg", "jpeg", "jpe", "jfif", "JPE"}) {
+    const ConvertReport report = run_all(with({{"train/ant/1." + extension, jpeg}}));
+    EXPECT_EQ(report.train, 3) << extension;
+    EXPECT_EQ(left_out_of(report), "") << extension;
+  }
+  EXPECT_EQ(run_all(with({{"train/ant/1.apng", png(5)}, {"train/ant/2.png", png(6)}})).train, 4);
+  for (const auto& [extension, kind] : {std::pair("ppm", "PPM"),
+                                        {"bmp", "BMP"},
+                                        {"pgm", "PGM"},
+                                        {"tif", "TIFF"},
+                                        {"tiff", "TIFF"},
+                                        {"webp", "WebP"},
+                                        {"gif", "GIF"},
+                                        {"dib", "BMP"},
+                                        {"pbm", "PBM"},
+                                        {"j2k", "JPEG 2000"}}) {
+    const auto entries = with({{std::string("train/ant/1.") + extension, {1}}});
+    const std::string found = std::string("1 ") + kind + " images";
+    expect_all_fail(entries,
+                    {std::string("train/ant/1.") + extension, "expected JPEG or PNG, found " + found});
+    EXPECT_EQ(left_out_of(run_all(entries, {.skip_bad = true})), std::string(kind) + " images: 1; ");
+  }
+}
+
 // Rows must have the order of torchvision.datasets.ImageFolder: by class, then by folder, then by
 // file name. "a-b" sorts before "a/b" as a path, but "a" before "a-b" as a folder.
 TEST_F(ConvertFolders, RowsAreInTorchvisionsOrder) {
@@ -203,6 +231,7 @@ TEST_F(ConvertFolders, LinksThatLeadNowhereAreNamedOrCounted) {
   EXPECT_EQ(report.skipped, 1);
   ASSERT_EQ(warnings.size(), 2u);
   EXPECT_NE(warnings[1].find("train/bee/1.png"), std::string::npos);
+  expect_all_fail(with({{"train/bee/1.webp", {}, Kind::symbolic, "../../none.webp"}}), {"train/bee/1.webp"});
   write_archive(folder_ / "hard.tar", with({{"train/bee/1.png", {}, Kind::hard, "train/none.png"}}));
   expect_error([&] { run("hard.tar"); }, {"train/bee/1.png", "a hard link to train/none.png"});
 }

@@ -124,6 +124,31 @@ TEST_F(ConvertWebDataset, SamplesWithoutTheirOtherHalf) {
   EXPECT_EQ(left_out_of(run_in("wds")), ".jpg files: 1; ");
 }
 
+TEST_F(ConvertWebDataset, ImagesOfOtherFormatsAreNamed) {
+  const std::vector<TarEntry> png_samples{{"a.png", png(1)}, {"a.json", bytes_of("{\"label\": 0}")}};
+  auto webp_samples = png_samples;
+  for (const auto& [name, content] : {std::pair("b.webp", "x"), {"b.json", "{\"label\": 0}"}})
+    webp_samples.push_back({name, bytes_of(content)});
+  shard("wds/val.tar", png_samples);
+  shard("wds/train.tar", webp_samples);
+  expect_error([&] { run_in("wds"); }, {"train.tar/b.webp: expected JPEG or PNG, found WebP images"});
+  const ConvertReport report = run_in("wds", {.skip_bad = true});
+  EXPECT_EQ(report.train, 1);
+  EXPECT_EQ(left_out_of(report), "WebP images: 1; ");
+  // A set of nothing but WebP images is a WebDataset, too.
+  shard("other/val.tar", {webp_samples[2], webp_samples[3]});
+  expect_error([&] { run_in("other"); }, {"val.tar/b.webp: expected JPEG or PNG, found WebP images"});
+  // A sample may hold its image in two formats, in any order.
+  for (const bool before : {true, false}) {
+    const TarEntry webp{"a.webp", {1}};
+    auto both = png_samples;
+    both.insert(before ? both.begin() : both.end(), webp);
+    shard("wds/train.tar", both);
+    EXPECT_EQ(left_out_of(run_in("wds")), ".webp files: 1; ");
+    EXPECT_TRUE(result().train.files == (std::vector<Bytes>{png(1)}));
+  }
+}
+
 // Only "a.png" is the image of sample "a", although "a.depth.png" comes before it.
 TEST_F(ConvertWebDataset, OnlyThePlainExtensionIsTheImage) {
   const std::vector<TarEntry> entries{
@@ -370,6 +395,19 @@ TEST_F(ConvertImagenet, LabelsFromOtherFiles) {
   expect_error([&] { run_in(train, options); }, {"class n03 has no training images"});
   std::filesystem::remove(folder_ / "in/ILSVRC2012_devkit_t12.tar.gz");
   expect_error([&] { run_in("in"); }, {"ILSVRC2012_img_val.tar", "--test-labels"});
+}
+
+TEST_F(ConvertForms, TestImagesOfOtherFormatsAreNamed) {
+  write_tree(folder_ / "train", {{"ant/0.png", png(1)}, {"bee/0.png", png(2)}});
+  write_tree(folder_ / "test", {{"1.png", png(3)}, {"2.webp", {1}}});
+  write_bytes(folder_ / "labels.txt", bytes_of("1.png ant\n2.webp bee\n"));
+  ConvertOptions options{.test = folder_ / "test", .test_labels = folder_ / "labels.txt"};
+  expect_error([&] { run_in("train", options); },
+               {"2.webp: expected JPEG or PNG, found WebP images", "--skip-bad"});
+  options.skip_bad = true;
+  EXPECT_EQ(left_out_of(run_in("train", options)), "WebP images: 1; ");
+  std::filesystem::remove(folder_ / "test/1.png");
+  expect_error([&] { run_in("train", {.test = folder_ / "test"}); }, {"images without class folders"});
 }
 
 TEST_F(ConvertForms, LabelsByNameNeedDifferentNames) {

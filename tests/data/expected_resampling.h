@@ -53,6 +53,8 @@ inline constexpr ExpectedTransform kExpectedTransforms[] = {
     {97, 301, 64, 33, 64, 198, 0x56FC2A773A9111B6u},      {301, 97, 64, 33, 198, 64, 0x64ED6C73EC55B755u},
     {33, 32, 32, 32, 33, 32, 0x5E90A907B27B4F9Bu},        {640, 480, 232, 224, 309, 232, 0x2EB960DE2F56DF5Cu},
     {500, 375, 235, 224, 313, 235, 0x5DEE99BAE8825D7Cu},  {375, 499, 224, 224, 224, 298, 0xD151586B25407594u},
+    {500, 375, 64, 64, 85, 64, 0x5E84BD7DB474525Fu},      {60, 99, 60, 60, 60, 99, 0x15C2D5D780AB01F9u},
+    {99, 60, 60, 60, 99, 60, 0xE3FAD8A8C6F75795u},        {33, 200, 64, 64, 64, 387, 0x41873D6CD6080EEAu},
 };
 
 // Means over torchvision's draws of the share of the area and of the logarithm of the aspect:

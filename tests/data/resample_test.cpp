@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/convert/resize.h"
 #include "tests/data/expected_resampling.h"
 #include "tests/data/support.h"
 #include "tests/data/vector_levels.h"
@@ -35,8 +36,10 @@ TEST(Resample, HasPillowsBits) {
     for (const ExpectedResize& e : kExpectedResizes) {
       const ImageShape shape{e.height, e.width, e.channels};
       Bytes result(static_cast<std::size_t>(e.output_height) * e.output_width * e.channels);
-      resampler.resize(pixels(shape.bytes()).data(), shape, {e.x, e.y, e.window_width, e.window_height},
-                       e.output_height, e.output_width, result.data());
+      const Bytes image = pixels(shape.bytes());
+      resampler.resize(image.data() + (std::int64_t{e.y} * e.width + e.x) * e.channels, shape,
+                       resized_axis(e.window_height, e.output_height, 0, e.output_height),
+                       resized_axis(e.window_width, e.output_width, 0, e.output_width), result.data());
       EXPECT_EQ(fnv(result), e.hash) << "level " << static_cast<int>(level) << ": " << shape.to_string()
                                      << " from " << e.x << "," << e.y << " " << e.window_width << "x"
                                      << e.window_height << " to " << e.output_width << "x" << e.output_height;
@@ -49,20 +52,31 @@ TEST(Resample, ACentreCropHasTorchvisionsBits) {
     Resampler resampler(level);
     for (const ExpectedTransform& e : kExpectedTransforms) {
       const ImageShape shape{e.height, e.width, 3};
-      kernels::SampleTransform transform;
       // Python's round() rounds a half to the even neighbour, as lrint() does by default.
       const auto offset = [&](int resized) { return std::lrint((resized - e.crop) / 2.0); };
-      transform.rows = resized_axis(e.height, e.resized_height, offset(e.resized_height), e.crop);
-      transform.columns = resized_axis(e.width, e.resized_width, offset(e.resized_width), e.crop);
-      transform.pitch = e.width;
-      transform.offset = (std::int64_t{transform.rows.first} * e.width + transform.columns.first) * 3;
       Bytes result(static_cast<std::size_t>(e.crop) * e.crop * 3);
-      resampler.resample(pixels(shape.bytes()).data(), transform, {e.crop, e.crop, 3}, nullptr,
-                         result.data());
+      resampler.resize(pixels(shape.bytes()).data(), shape,
+                       resized_axis(e.height, e.resized_height, offset(e.resized_height), e.crop),
+                       resized_axis(e.width, e.resized_width, offset(e.resized_width), e.crop),
+                       result.data());
       EXPECT_EQ(fnv(result), e.hash) << "level " << static_cast<int>(level) << ": " << e.width << "x"
                                      << e.height << " by " << e.resize << " and " << e.crop;
     }
   }
+}
+
+// `data convert --size N` must give what torchvision's Resize(N) and CenterCrop(N) give.
+TEST(Resample, ConversionToASizeHasTorchvisionsBits) {
+  int cases = 0;
+  for (const ExpectedTransform& e : kExpectedTransforms) {
+    if (e.resize != e.crop) continue;
+    ++cases;
+    const ImageShape shape{e.height, e.width, 3};
+    const Image image = resize({shape, pixels(shape.bytes())}, {.size = e.crop});
+    EXPECT_EQ(image.shape, (ImageShape{e.crop, e.crop, 3}));
+    EXPECT_EQ(fnv(image.pixels), e.hash) << e.width << "x" << e.height << " to " << e.crop;
+  }
+  EXPECT_GE(cases, 6);
 }
 
 // All levels of vector instructions must give the same bits, for any number of channels.
@@ -72,10 +86,10 @@ TEST(Resample, EveryLevelHasTheSameBits) {
     const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
     for (const auto& [height, width] : {std::pair{20, 37}, {57, 37}, {20, 83}, {99, 101}, {3, 2}, {57, 83}}) {
       Bytes expected(static_cast<std::size_t>(height * width * channels)), actual(expected);
-      Resampler(VectorLevel::portable)
-          .resize(image.data(), shape, {0, 0, 83, 57}, height, width, expected.data());
+      const auto rows = resized_axis(57, height, 0, height), columns = resized_axis(83, width, 0, width);
+      Resampler(VectorLevel::portable).resize(image.data(), shape, rows, columns, expected.data());
       for (const VectorLevel level : vector_levels()) {
-        Resampler(level).resize(image.data(), shape, {0, 0, 83, 57}, height, width, actual.data());
+        Resampler(level).resize(image.data(), shape, rows, columns, actual.data());
         EXPECT_EQ(actual, expected) << "level " << static_cast<int>(level) << ", " << width << "x" << height
                                     << "x" << channels;
       }
@@ -128,7 +142,7 @@ TEST(Resample, TheSameSizeIsACopy) {
   const ImageShape shape{7, 5, 3};
   const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
   Bytes result(image.size());
-  Resampler().resize(image.data(), shape, {0, 0, 5, 7}, 7, 5, result.data());
+  Resampler().resize(image.data(), shape, resized_axis(7, 7, 0, 7), resized_axis(5, 5, 0, 5), result.data());
   EXPECT_EQ(result, image);
 }
 
@@ -137,7 +151,8 @@ TEST(Resample, TheSameSizeIsACopy) {
 TEST(Resample, FineDetailIsAveraged) {
   Bytes stripes(100 * 100), result(10 * 10);
   for (std::size_t i = 0; i < stripes.size(); ++i) stripes[i] = i % 2 == 0 ? 0 : 255;
-  Resampler().resize(stripes.data(), {100, 100, 1}, {0, 0, 100, 100}, 10, 10, result.data());
+  const auto axis = resized_axis(100, 10, 0, 10);
+  Resampler().resize(stripes.data(), {100, 100, 1}, axis, axis, result.data());
   for (const std::uint8_t value : result) EXPECT_NEAR(value, 127.5, 4);
 }
 
@@ -147,7 +162,8 @@ TEST(Resample, AConstantStays) {
     const Bytes image(40 * 300 * 3, value);
     for (const int size : {1, 7, 39, 64, 255}) {
       Bytes result(static_cast<std::size_t>(size) * size * 3);
-      Resampler().resize(image.data(), {40, 300, 3}, {0, 0, 300, 40}, size, size, result.data());
+      Resampler().resize(image.data(), {40, 300, 3}, resized_axis(40, size, 0, size),
+                         resized_axis(300, size, 0, size), result.data());
       EXPECT_EQ(result, Bytes(result.size(), value)) << size;
     }
   }

@@ -40,6 +40,31 @@ bool catches(pid_t process, int signal) {
   return false;
 }
 
+// The signals come while the system still loads the program. `env` blocks them, as docs/running.md
+// advises, so they must wait and then end the run with 75.
+TEST_F(TrainSignals, SignalsThatEnvHeldBackEndWithSeventyFive) {
+  if (run("env --block-signal=TERM true").status != 0) GTEST_SKIP() << "env cannot block signals";
+  const std::string blocked = "env --block-signal=TERM --block-signal=USR1 ";
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    for (const std::size_t ranks : {1u, 2u}) {
+      const std::string name = "held-" + std::to_string(signal) + "-" + std::to_string(ranks);
+      std::string line = command(2, train(name, "--steps 60"));
+      if (ranks == 1) line = std::string(CONVOY_PROGRAM) + " " + train(name, "--steps 60");
+      const pid_t job = start_until(line.insert(line.find(CONVOY_PROGRAM), blocked), name, 0);
+      std::vector<pid_t> started;
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (started.size() < ranks && std::chrono::steady_clock::now() < limit)
+        for (const pid_t rank : ranks_of(name)) {
+          if (std::ranges::find(started, rank) != started.end()) continue;
+          ::kill(rank, signal);
+          started.push_back(rank);
+        }
+      EXPECT_EQ(wait_for(job), 75) << log(name);
+      EXPECT_NE(log(name).find("stopped by a signal before the first step"), std::string::npos) << log(name);
+    }
+  }
+}
+
 TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(2, train("unstopped", flags)));
