@@ -7,6 +7,7 @@
 #include "kernels/conv2d/bench/measure.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/device_memory.h"
+#include "kernels/device/multiprocessors.h"
 #include "kernels/gemm/bench/measure.h"
 
 namespace convoy::kernels::cuda {
@@ -33,6 +34,8 @@ void copy(Backend, void* to, const void* from, std::size_t bytes, Stream) { std:
 void clear(Backend, void* data, std::size_t bytes, Stream) { std::memset(data, 0, bytes); }
 void synchronize(Backend) {}
 std::pmr::memory_resource& pinned_memory() { throw_no_backend(Backend::cuda); }
+void MultiprocessorPart::Destroy::operator()(CUgreenCtx_st*) const {}
+DividedMultiprocessors divide_multiprocessors(int) { throw_no_backend(Backend::cuda); }
 
 }  // namespace convoy::kernels
 

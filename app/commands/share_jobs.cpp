@@ -38,6 +38,7 @@ void add_service_keys(CLI::App& keys, ServiceOptions& service) {
   add("--tuning-file", service.tuning_file, not_empty());
   add("--socket", service.socket, not_empty());
   add("--watch", service.watch, not_empty());
+  add("--multiprocessors", service.multiprocessors, whole_number(0, 4096));
   add("--latency-goal", service.latency_goal_ms, number_in("(0, 1e9]"));
 }
 

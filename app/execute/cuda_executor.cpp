@@ -44,13 +44,16 @@ class CudaExecutor final : public Executor {
         precision_(execution.precision),
         priority_(gate_ != nullptr && gate_->urgent() ? kernels::CudaStream::Priority::high
                                                       : kernels::CudaStream::Priority::normal),
-        streams_(execution.lanes + kCopyLanes, priority_),
+        part_(gate_ != nullptr ? gate_->multiprocessors() : nullptr),
+        streams_(execution.lanes + kCopyLanes, priority_, part_),
         waits_(execution.lanes, execution.waits),
         inputs_(static_cast<std::size_t>(memory.members()), Input(memory)),
         metrics_(inputs_.size()),
         probabilities_(execution.probabilities),
         ring_(kRingSlots, fetched(memory), published(), {memory.members(), memory.stride()}),
-        waited_(static_cast<std::size_t>(execution.waits)) {}
+        waited_(static_cast<std::size_t>(execution.waits)) {
+    lane_resources_.part = part_;
+  }
 
   // Waits for the steps in flight, because their memory is freed next. Ignores errors, since a
   // destructor cannot report them.
@@ -241,8 +244,8 @@ class CudaExecutor final : public Executor {
         CapturedGraph::join(stream.get());
         ring_.publish(stream);
       };
-      captured.pieces.push_back(
-          {CapturedGraph::capture(record_piece, priority_), pieces[i].milliseconds, std::move(uses[i])});
+      captured.pieces.push_back({CapturedGraph::capture(record_piece, priority_, part_),
+                                 pieces[i].milliseconds, std::move(uses[i])});
     }
     return captured;
   }
@@ -263,6 +266,7 @@ class CudaExecutor final : public Executor {
   DeviceGate* const gate_;
   const Precision precision_;
   const kernels::CudaStream::Priority priority_;
+  const kernels::MultiprocessorPart* const part_;  // null: all multiprocessors
   kernels::StreamPool streams_;
   ProgramClock waits_;
   std::vector<Input> inputs_;  // the input of each member's next step

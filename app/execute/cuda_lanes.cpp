@@ -16,7 +16,7 @@ void record_lanes(const LanePlan& plan, const StepPiece& piece, cudaStream_t fir
   };
   if (std::ranges::any_of(plan.steps, &LanePlan::Step::urgent))
     while (std::ssize(resources.urgent) < plan.lanes)
-      resources.urgent.emplace_back(kernels::CudaStream::Priority::high);
+      resources.urgent.emplace_back(kernels::CudaStream::Priority::high, resources.part);
   const auto plain = [&](int lane) { return lane == 0 ? first : streams.compute(lane).get(); };
   std::vector<cudaStream_t> now;  // indexed by lane: the stream of its latest instruction
   std::map<int, kernels::CudaEvent> events;

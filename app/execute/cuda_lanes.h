@@ -16,7 +16,8 @@ namespace convoy::app {
 // ended.
 struct LaneResources {
   std::vector<kernels::CudaEvent> edges;
-  std::deque<kernels::CudaStream> urgent;  // the high-priority stream of each lane
+  std::deque<kernels::CudaStream> urgent;             // the high-priority stream of each lane
+  const kernels::MultiprocessorPart* part = nullptr;  // where kernels of urgent streams run; null: anywhere
 };
 
 // Calls launch(instruction, lane, stream) for the instructions of a piece (step_pieces.h) in the

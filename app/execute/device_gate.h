@@ -9,6 +9,10 @@
 #include "app/execute/memory_range.h"
 #include "kernels/device/stream.h"
 
+namespace convoy::kernels {
+class MultiprocessorPart;
+}
+
 namespace convoy::app {
 
 // Three parts of a session's memory, by how long their content must stay.
@@ -81,6 +85,9 @@ class DeviceGate {
   virtual double longest_piece_ms() const = 0;
   // Returns whether free multiprocessors go to this session first.
   virtual bool urgent() const = 0;
+  // Returns the multiprocessors on which the session's kernels run; null if all. They outlive the
+  // session.
+  virtual const kernels::MultiprocessorPart* multiprocessors() const { return nullptr; }
 };
 
 // Enters a gate and leaves it in the destructor. Does nothing if there is no gate.

@@ -36,6 +36,30 @@ nlohmann::json json_of(const Job& job, const SharedDevice::Progress& progress) {
   return object;
 }
 
+// Returns the number of multiprocessors that the job asks for; 0 if none of its own.
+int multiprocessors_of(const JobSpec& job) {
+  return job.kind == JobKind::predict ? static_cast<int>(job.service.multiprocessors) : 0;
+}
+
+// Throws UsageError if the job wants a part of the device that is not the one with `divided`
+// multiprocessors.
+void check_multiprocessors(const JobSpec& job, int divided) {
+  const int own = multiprocessors_of(job);
+  if (own > 0 && common_options(job).backend != kernels::Backend::cuda)
+    throw UsageError(fmt::format("job {}: multiprocessors: found {}, expected 0 with the backend {}",
+                                 job.name, own, kernels::name_of(common_options(job).backend)));
+  if (own > 0 && own != divided)
+    throw UsageError(fmt::format("job {}: multiprocessors: found {}, expected {}, as for the jobs before it",
+                                 job.name, own, divided));
+}
+
+// Returns the number of multiprocessors that services have for themselves; 0 if none has any.
+int multiprocessors_of(const std::vector<JobSpec>& jobs) {
+  for (const JobSpec& job : jobs)
+    if (multiprocessors_of(job) > 0) return multiprocessors_of(job);
+  return 0;
+}
+
 }  // namespace
 
 void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names) {
@@ -55,6 +79,7 @@ void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>
     if (own.tuning_file != first.tuning_file)
       throw UsageError(fmt::format("job {}: tuning-file: found '{}', but job {} has '{}'", job.name,
                                    own.tuning_file, jobs[0].name, first.tuning_file));
+    check_multiprocessors(job, multiprocessors_of(jobs));
     if (job.train.partition > 1)
       throw UsageError(fmt::format("job {}: partition: found {}, expected 1; jobs share one device", job.name,
                                    job.train.partition));
@@ -64,6 +89,7 @@ void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>
 Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs read_jobs,
              comm::MpiEnvironment& environment, const StopRequest& stop)
     : options_(options),
+      multiprocessors_(multiprocessors_of(jobs)),
       read_jobs_(std::move(read_jobs)),
       environment_(environment),
       stop_(stop),
@@ -78,6 +104,7 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
   sharing.longest_piece_ms = options_.piece_ms;
   sharing.prefetch = options_.prefetch;
   sharing.hold = options_.hold;
+  sharing.multiprocessors = multiprocessors_;
   device_ = std::make_unique<SharedDevice>(sharing);
   const int per_job = std::max(threads_ / std::max(static_cast<int>(jobs.size()), 1), 1);
   for (const JobSpec& job : jobs) add(job, per_job);
@@ -85,7 +112,8 @@ Share::Share(const ShareOptions& options, std::vector<JobSpec> jobs, ReadJobs re
 
 void Share::add(const JobSpec& spec, int threads) {
   const int number =
-      device_->add({spec.name, spec.priority, spec.kind == JobKind::predict}, spec.arrival <= seconds());
+      device_->add({spec.name, spec.priority, spec.kind == JobKind::predict, multiprocessors_of(spec) > 0},
+                   spec.arrival <= seconds());
   jobs_.push_back(std::make_unique<Job>(spec, fs::path(options_.out) / spec.name, environment_, stop_,
                                         *device_, number, threads));
   reported_.push_back(false);
@@ -170,6 +198,7 @@ void Share::add_jobs(const fs::path& file) {
   const CommonOptions own = common_options(specs[0]), others = common_options(jobs_[0]->spec());
   if (own.backend != others.backend || own.tuning_file != others.tuning_file)
     throw UsageError("a job to add has another backend or tuning-file than the jobs that run");
+  for (const JobSpec& spec : specs) check_multiprocessors(spec, multiprocessors_);
   for (JobSpec& spec : specs) {
     spec.arrival += seconds();
     const int count =

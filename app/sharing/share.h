@@ -30,7 +30,8 @@ inline constexpr auto kChoices<SharePolicy> = std::to_array<Choice<SharePolicy>>
     {{"auto", SharePolicy::automatic}, {"turns", SharePolicy::turns}, {"together", SharePolicy::together}});
 
 // Throws UsageError if the jobs cannot run in one process. Their names must differ and be names of
-// folders. They must have the same backend and tuning file, and must not be partitioned.
+// folders. They must have the same backend and tuning file, and must not be partitioned. Services
+// with multiprocessors of their own must all have the same number of them, on a GPU.
 void check_jobs(const std::vector<JobSpec>& jobs, const std::vector<std::string>& taken_names = {});
 
 class Share {
@@ -61,6 +62,7 @@ class Share {
   void write_summary() const;
 
   const ShareOptions options_;
+  const int multiprocessors_;  // SharingOptions::multiprocessors
   ReadJobs read_jobs_;
   comm::MpiEnvironment& environment_;
   const StopRequest& stop_;

@@ -14,7 +14,8 @@ constexpr std::size_t kPiecesAhead = 2;
 
 class SharedDevice::Gate final : public DeviceGate {
  public:
-  Gate(SharedDevice& device, int job, bool service) : device_(device), job_(job), service_(service) {}
+  Gate(SharedDevice& device, int job, bool service, const kernels::MultiprocessorPart* part)
+      : device_(device), job_(job), service_(service), part_(part) {}
   MemoryPlace reserve(const MemoryNeed& need) override { return device_.reserve(job_, need); }
   void enter(Use use, const Piece& piece, kernels::Stream stream) override {
     device_.enter(job_, use, piece, stream);
@@ -26,11 +27,13 @@ class SharedDevice::Gate final : public DeviceGate {
   void finished(bool training) noexcept override { device_.finished(job_, training); }
   double longest_piece_ms() const override { return device_.longest_piece_ms(job_); }
   bool urgent() const override { return service_; }
+  const kernels::MultiprocessorPart* multiprocessors() const override { return part_; }
 
  private:
   SharedDevice& device_;
   const int job_;
   const bool service_;
+  const kernels::MultiprocessorPart* const part_;
 };
 
 SharedDevice::SharedDevice(const SharingOptions& options)
@@ -41,14 +44,19 @@ SharedDevice::SharedDevice(const SharingOptions& options, std::unique_ptr<Device
       queue_(std::move(queue)),
       memory_(options.backend, options.memory_limit),
       copies_(options.backend, *queue_, memory_, options.least_group_bytes),
-      turns_(options_, memory_, copies_) {}
+      turns_(options_, memory_, copies_) {
+  if (options_.multiprocessors > 0) parts_ = kernels::divide_multiprocessors(options_.multiprocessors);
+}
 
 SharedDevice::~SharedDevice() = default;
 
 int SharedDevice::add(const SharedJob& traits, bool starts_with_others) {
   const Lock lock(mutex_);
   const int number = static_cast<int>(jobs_.size());
-  jobs_.emplace_back().gate = std::make_unique<Gate>(*this, number, traits.service);
+  jobs_.emplace_back().gate = std::make_unique<Gate>(*this, number, traits.service,
+                                                     !parts_                      ? nullptr
+                                                     : traits.own_multiprocessors ? &parts_->first
+                                                                                  : &parts_->rest);
   memory_.add(traits.name, traits.service, starts_with_others);
   copies_.add();
   turns_.add(traits);
@@ -202,7 +210,7 @@ double SharedDevice::longest_piece_ms(int job) const {
 // because a service must wait for them.
 void SharedDevice::throttle(int job, Lock& lock) {
   if (turns_.serves(job)) return;
-  while (turns_.any_service() && copies_.in_flight(job) >= kPiecesAhead) {
+  while (turns_.any_holds_trainings() && copies_.in_flight(job) >= kPiecesAhead) {
     lock.unlock();
     std::this_thread::yield();
     lock.lock();

@@ -20,6 +20,7 @@
 #include "app/sharing/sharing_options.h"
 #include "app/sharing/state_copies.h"
 #include "app/sharing/turns.h"
+#include "kernels/device/multiprocessors.h"
 
 namespace convoy::app {
 
@@ -91,6 +92,7 @@ class SharedDevice {
   Job& at(int job) { return jobs_.at(static_cast<std::size_t>(job)); }
 
   const SharingOptions options_;
+  std::optional<kernels::DividedMultiprocessors> parts_;  // has a value if options_.multiprocessors > 0
   std::unique_ptr<DeviceQueue> queue_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

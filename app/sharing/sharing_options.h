@@ -13,6 +13,11 @@ struct SharedJob {
   std::string name;
   int priority = 0;      // jobs of higher priority go first
   bool service = false;  // answers requests, so it may run at any time
+  // Whether a service has multiprocessors of its own (SharingOptions), so no training holds it up.
+  bool own_multiprocessors = false;
+
+  // Whether trainings must leave the device to this job while it has work.
+  bool holds_trainings() const { return service && !own_multiprocessors; }
 };
 
 struct SharingOptions {
@@ -26,6 +31,9 @@ struct SharingOptions {
   // jobs alternate step by step, and a state is copied when its job needs it.
   bool prefetch = true;
   bool hold = true;  // whether trainings wait while a service has work
+  // The number of multiprocessors that only services with own_multiprocessors use. All other jobs
+  // use the rest. 0: all jobs use all. Needs the CUDA backend (kernels/device/multiprocessors.h).
+  int multiprocessors = 0;
   // A group (turns.h) whose jobs launch nothing for this time loses its turn.
   std::chrono::milliseconds idle{2};
 };

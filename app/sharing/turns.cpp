@@ -47,7 +47,7 @@ void Turns::arrange(const Groups& groups) {
 void Turns::wait(int number, Use use) {
   Job& job = at(number);
   // finished() is called once per step. So count a step here only at its first piece.
-  if (use == Use::step && job.traits.service && !job.mid_step) ++urgent_, ++job.urgent;
+  if (use == Use::step && job.traits.holds_trainings() && !job.mid_step) ++urgent_, ++job.urgent;
   job.waiting = use;
 }
 
@@ -70,7 +70,7 @@ void Turns::leave(int number, Use use, const DeviceGate::Piece& piece) {
 
 void Turns::expect_step(int number, bool soon) {
   Job& job = at(number);
-  if (job.expected == soon) return;
+  if (!job.traits.holds_trainings() || job.expected == soon) return;
   job.expected = soon;
   urgent_ += soon ? 1 : -1;
 }
@@ -79,8 +79,9 @@ void Turns::finished(int number) {
   if (at(number).urgent > 0) --at(number).urgent, --urgent_;
 }
 
-bool Turns::any_service() const {
-  return std::ranges::any_of(jobs_, [](const Job& job) { return job.traits.service && !job.ended; });
+bool Turns::any_holds_trainings() const {
+  return std::ranges::any_of(jobs_,
+                             [](const Job& job) { return job.traits.holds_trainings() && !job.ended; });
 }
 
 bool Turns::take_turns(int a, int b) const { return !serves(a) && !serves(b) && at(a).group != at(b).group; }

@@ -4,7 +4,8 @@
 //   - The groups take turns. A turn is one step, or several steps if states must be copied between
 //     device and host memory (state_copies.h).
 //   - A training of higher priority goes before those of lower priority.
-//   - Services answer requests. While one has work, no training begins a step or a piece of a step.
+//   - Services answer requests. While one has work, no training begins a step or a piece of a step,
+//     unless the service has multiprocessors of its own.
 // Jobs are identified by their number in `memory`. Do not use an object from several threads at
 // once.
 #pragma once
@@ -51,7 +52,7 @@ class Turns {
   void finished(int job);
 
   bool serves(int job) const { return at(job).traits.service; }
-  bool any_service() const;
+  bool any_holds_trainings() const;
   // Returns whether both jobs are trainings and their groups differ.
   bool take_turns(int a, int b) const;
   // Returns the jobs whose turn comes next and whose states can be copied to the device now. A

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Measures a prediction service next to a training on one device.
 
-    jobs/experiments/serving.py CONVOY OUT [--backend cuda] [--loads 0.25,0.5] [--seconds 5]
+    jobs/experiments/serving.py CONVOY OUT [--backend cuda] [--loads 0.2,0.5] [--multiprocessors 32,64]
 
 The service answers single JPEG images with resnet50 in batches of 8, with a goal for its latency. First it runs alone, with
 more requests than it can answer, which gives its capacity. Then requests come by a Poisson process at shares of the capacity,
-while resnet50 trains with a batch of 256: with the goal; with trainings that never wait for the service (--no-hold); and with
-trainings that wait whenever it has a request (no goal). The last rows send a burst in the middle of the load. "Of what is left"
-is the training's rate, divided by its rate alone times the share of time that the service's load leaves.
+while resnet50 trains with a batch of 256:
+  goal            trainings go on while the goal is kept, in turns with the service
+  priorities      service and training run at the same time, and free multiprocessors go to the service first (--no-hold)
+  always hold     trainings wait whenever the service has a request (no goal)
+  N for itself    service and training run at the same time, each on its own part of the multiprocessors (multiprocessors = N)
+The last rows send a burst in the middle of the load. "Of what is left" is the training's rate, divided by its rate alone times
+the share of time that the service's load leaves. --ways takes a part of the rows: goal, priorities, always hold, parts, burst.
 """
 import argparse
 import json
@@ -61,11 +65,11 @@ class Experiment:
         # Average by the harmonic mean, because all records cover the same number of images.
         return len(rates) / sum(1 / rate for rate in rates) if rates else float("nan")
 
-    def run(self, name, requests, seconds, train, goal=True, flags=(), burst=0):
+    def run(self, name, requests, seconds, train, goal=True, flags=(), burst=0, multiprocessors=0):
         folder = self.out / name
         shutil.rmtree(folder, ignore_errors=True)
-        jobs = [{"name": "service", "kind": "predict", "checkpoint": str(self.out / "run"), "batch": 8,
-                 "threads": self.flags.threads, **self.common, **({"latency-goal": self.flags.goal} if goal else {})}]
+        jobs = [{"name": "service", "kind": "predict", "checkpoint": str(self.out / "run"), "batch": 8, "threads": self.flags.threads,
+                 "multiprocessors": multiprocessors, **self.common, **({"latency-goal": self.flags.goal} if goal else {})}]
         if train:
             jobs.append({"name": "training", "steps": 1000000, "threads": 2, **self.training})
         text = "".join("[[job]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in job.items()) for job in jobs)
@@ -104,7 +108,9 @@ def main():
     parser.add_argument("--steps", type=int, default=100, help="of the training alone")
     parser.add_argument("--threads", type=int, default=8, help="of the service")
     parser.add_argument("--goal", type=float, default=15, help="latency goal in ms")
-    parser.add_argument("--loads", default="0.25,0.5", help="shares of the capacity")
+    parser.add_argument("--loads", default="0.2,0.5", help="shares of the capacity")
+    parser.add_argument("--multiprocessors", default="32,64", help="of the service in the last way; none with --backend cpu")
+    parser.add_argument("--ways", default="goal,priorities,always hold,parts,burst", help="rows to measure")
     parser.add_argument("--overload", type=float, default=20000, help="requests a second that the service cannot answer")
     parser.add_argument("--seconds", type=float, default=5, help="length of each load")
     flags = parser.parse_args()
@@ -115,11 +121,18 @@ def main():
     print(f"The training alone: {alone:.0f} images/s. The service alone: up to {capacity:.0f} images/s.\n")
     print("| load | way | p50 ms | p99 ms | training's images/s | of what is left |")
     print("|---|---|---|---|---|---|")
+    asked = flags.ways.split(",")
+    ways = {"goal": {}, "priorities": {"flags": ["--no-hold"]}, "always hold": {"goal": False}}
+    ways = {way: options for way, options in ways.items() if way in asked}
+    if "parts" in asked and flags.backend == "cuda":
+        ways |= {f"{count} for itself": {"multiprocessors": count} for count in map(int, flags.multiprocessors.split(","))}
     for load in map(float, flags.loads.split(",")):
-        for way, words, goal in (("goal", [], True), ("no hold", ["--no-hold"], True), ("always hold", [], False)):
-            row = experiment.run(f"{way.replace(' ', '-')}-{load}", load * capacity, flags.seconds, True, goal, words)
+        for way, options in ways.items():
+            row = experiment.run(f"{way.replace(' ', '-')}-{load}", load * capacity, flags.seconds, True, **options)
             print(f"| {load:.2f} | {way} | {row['latency_ms']['p50']} | {row['latency_ms']['p99']} | {row['training']:.0f} | "
                   f"{row['training'] / (alone * (1 - load)):.2f} |", flush=True)
+    if "burst" not in asked:
+        return
     print("\n| load | burst | p99 ms before it | longest ms | p99 ms of those due more than 100 ms after it |")
     print("|---|---|---|---|---|")
     for load in map(float, flags.loads.split(",")):

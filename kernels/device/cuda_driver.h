@@ -11,16 +11,17 @@
 
 namespace convoy::kernels {
 
-// Returns the driver function `name`, with the signature that it has in CUDA 12.0. `Function` is
-// its pointer type, such as the PFN_… type in cudaTypedefs.h.
+// Returns the driver function `name`, with the signature that it has in the CUDA version, written
+// as in CUDA_VERSION. `Function` is its pointer type, such as the PFN_… type in cudaTypedefs.h.
 template <typename Function>
-Function driver_function(const char* name) {
+Function driver_function(const char* name, unsigned version = 12000) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  CONVOY_CUDA(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
+  CONVOY_CUDA(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result));
   if (result != cudaDriverEntryPointSuccess)
-    throw std::runtime_error("the CUDA driver has no " + std::string(name) +
-                             ": a driver for CUDA 12 or later is needed");
+    throw std::runtime_error("the CUDA driver has no " + std::string(name) + ": a driver for CUDA " +
+                             std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
+                             " or later is needed");
   return reinterpret_cast<Function>(found);
 }
 

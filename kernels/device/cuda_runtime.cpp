@@ -42,12 +42,16 @@ std::byte* allocate_pinned(std::size_t bytes) {
 
 PinnedBuffer::PinnedBuffer(std::size_t bytes) : data_(allocate_pinned(bytes)), bytes_(bytes) {}
 
-CudaStream::CudaStream(Priority priority) {
+CudaStream::CudaStream(Priority priority, const MultiprocessorPart* part) {
   int lowest = 0, highest = 0;
   CONVOY_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  const int number = priority == Priority::high ? highest : lowest;
+  if (part != nullptr) {
+    stream_.reset(part->make_stream(number));
+    return;
+  }
   cudaStream_t made = nullptr;
-  CONVOY_CUDA(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
-                                           priority == Priority::high ? highest : lowest));
+  CONVOY_CUDA(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, number));
   stream_.reset(made);
 }
 
@@ -73,9 +77,9 @@ double CudaEvent::microseconds(const CudaEvent& begin, const CudaEvent& end) {
   return double(milliseconds) * 1000;
 }
 
-StreamPool::StreamPool(int compute_lanes, CudaStream::Priority priority) {
+StreamPool::StreamPool(int compute_lanes, CudaStream::Priority priority, const MultiprocessorPart* part) {
   if (compute_lanes < 1) throw std::invalid_argument("a stream pool needs at least one compute lane");
-  for (int lane = 0; lane < compute_lanes; ++lane) compute_.emplace_back(priority);
+  for (int lane = 0; lane < compute_lanes; ++lane) compute_.emplace_back(priority, part);
 }
 
 namespace {
@@ -126,9 +130,9 @@ CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& reco
   return CudaGraph(captured);
 }
 
-CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record,
-                                     CudaStream::Priority priority) {
-  const CudaStream stream(priority);
+CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record, CudaStream::Priority priority,
+                                     const MultiprocessorPart* part) {
+  const CudaStream stream(priority, part);
   std::vector<cudaStream_t> others;
   const CudaGraph graph = capture_on(stream, [&] {
     std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);

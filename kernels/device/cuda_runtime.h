@@ -14,6 +14,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/kernel.h"
+#include "kernels/device/multiprocessors.h"
 
 namespace convoy::kernels {
 
@@ -72,8 +73,9 @@ class PinnedBuffer {
 class CudaStream {
  public:
   enum class Priority { normal, high };
-  // Makes a stream that does not wait for the legacy default stream.
-  explicit CudaStream(Priority priority = Priority::normal);
+  // Makes a stream that does not wait for the legacy default stream. Its kernels run on the
+  // multiprocessors of `part`, or on all if `part` is null.
+  explicit CudaStream(Priority priority = Priority::normal, const MultiprocessorPart* part = nullptr);
   cudaStream_t get() const { return stream_.get(); }
   Stream view() const { return Stream(stream_.get()); }
   void synchronize() const;
@@ -101,10 +103,12 @@ class CudaEvent {
 
 // The streams of one device: one for each of `compute_lanes` lanes of computation, and one for the
 // copies of each direction. Kernels of different lanes may run at the same time. Communication has
-// streams of its own (comm/nccl/nccl_channel.h).
+// streams of its own (comm/nccl/nccl_channel.h). The kernels of all lanes run in `part`, if it is
+// not null.
 class StreamPool {
  public:
-  explicit StreamPool(int compute_lanes, CudaStream::Priority priority = CudaStream::Priority::normal);
+  explicit StreamPool(int compute_lanes, CudaStream::Priority priority = CudaStream::Priority::normal,
+                      const MultiprocessorPart* part = nullptr);
   int compute_lanes() const { return static_cast<int>(compute_.size()); }
   const CudaStream& compute(int lane) const { return compute_.at(lane); }
   const CudaStream& to_device() const { return to_device_; }
@@ -128,10 +132,11 @@ CudaGraph capture_on(const CudaStream& stream, const std::function<void()>& reco
 class CapturedGraph {
  public:
   CapturedGraph() = default;
-  // `priority` is the priority of the stream that `record` gets. A kernel of the graph keeps the
-  // priority of the stream on which it was captured.
+  // `priority` and `part` are those of the stream that `record` gets. A kernel of the graph keeps
+  // the priority and the part of the stream on which it was captured.
   static CapturedGraph capture(const std::function<void(Stream)>& record,
-                               CudaStream::Priority priority = CudaStream::Priority::normal);
+                               CudaStream::Priority priority = CudaStream::Priority::normal,
+                               const MultiprocessorPart* part = nullptr);
   // Makes the end of the graph wait for `stream`, unless join() does so earlier. Call this in
   // `record`. Returns false, and does nothing, if this thread captures nothing.
   static bool join_later(cudaStream_t stream);

@@ -86,6 +86,11 @@ check "runs" env BACKEND=cpu MODEL=lenet SIZE=32 BATCH=8 LIMIT=27500000 IMAGES=1
   "$root/jobs/experiments/loader_pressure.sh" "$CONVOY" "$folder/pressure" >"$folder/pressure.md"
 check "two steps are timed next to three loads" is "$(grep -cE '^\|( [a-z0-9 ]+ \|){2} [0-9.]+ \| [0-9.]+ \|$' "$folder/pressure.md")" 6
 
+echo "== nccl_blocks.sh"
+check "runs" env BACKEND=cpu MODEL=lenet SIZE=28 BATCH=8 LIMITS=2 ROUNDS=1 STEPS=6 timeout 120 \
+  "$root/jobs/experiments/nccl_blocks.sh" "$CONVOY" "$folder/nccl" >"$folder/nccl.md"
+check "three ways have a time, a ratio and a wait" is "$(grep -cE '^\| [A-Za-z0-9 ,]+ \|( [0-9.]+ \|){3}$' "$folder/nccl.md")" 3
+
 echo "== serving.py"
 check "runs" timeout 120 "$root/jobs/experiments/serving.py" "$CONVOY" "$folder/serving" --backend cpu --model lenet --size 28 --batch 8 \
   --steps 20 --loads 0.2 --overload 200 --seconds 1 --threads 1 --goal 100 >"$folder/serving.md"

@@ -19,7 +19,7 @@ refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
 
 for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh compare_shapes.sh \
   partition_memory.sh partition_scaling.sh partition_baselines.sh partition_contention.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh \
-  experiments/finite_width.sh experiments/glp4nn.sh experiments/gemm_ladder.sh experiments/neural_network_cases.sh experiments/loader_pressure.sh; do
+  experiments/finite_width.sh experiments/glp4nn.sh experiments/gemm_ladder.sh experiments/neural_network_cases.sh experiments/loader_pressure.sh experiments/nccl_blocks.sh; do
   check "$script --help" helps "$script"
 done
 check "quickstart.sh: an unknown flag" refuses 2 "--hlep" quickstart.sh --hlep
@@ -42,6 +42,8 @@ check "sharing_simulation.sh: too few arguments" refuses 2 "expected CONVOY and 
 check "sharing_simulation.sh: no program" refuses 1 "convoy: no such program" experiments/sharing_simulation.sh ./convoy out
 check "loader_pressure.sh: too few arguments" refuses 2 "expected CONVOY and OUT" experiments/loader_pressure.sh "$CONVOY"
 check "loader_pressure.sh: no program" refuses 1 "convoy: no such program" experiments/loader_pressure.sh ./convoy out
+check "nccl_blocks.sh: too few arguments" refuses 2 "expected CONVOY and OUT" experiments/nccl_blocks.sh "$CONVOY"
+check "nccl_blocks.sh: no program" refuses 1 "convoy: no such program" experiments/nccl_blocks.sh ./convoy out
 for script in finite_width glp4nn gemm_ladder neural_network_cases; do
   check "$script.sh: too few arguments" refuses 2 "expected " "experiments/$script.sh" "$CONVOY"
   check "$script.sh: no program" refuses 1 "convoy: no such program" "experiments/$script.sh" --quick ./convoy out

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "app/compile/fit_memory.h"
 #include "app/compile/repeated_runs.h"
 #include "app/execute/session.h"
+#include "app/sharing/shared_device.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
@@ -173,6 +175,55 @@ TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
         EXPECT_LT(actual.back(), actual.front());
       }
   }
+}
+
+// An evaluation in a part of 8 multiprocessors and a training on the rest run at the same time.
+TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
+  const Network network = GetParam().make();
+  const int steps = test::brief() ? 4 : 30;
+  const auto evaluates = [&](DeviceGate* gate) {
+    StepOptions made;
+    made.backend = Backend::cuda;
+    made.precision = Precision::bf16;
+    made.training = false;
+    made.gate = gate;
+    return made;
+  };
+  const auto trains = [&](DeviceGate* gate) {
+    StepOptions made = options(Backend::cuda, Precision::bf16);
+    made.gate = gate;
+    return made;
+  };
+  const auto evaluate = [&](Session& session) {
+    std::vector<double> values;
+    for (int step = 0; step < steps; ++step) {
+      session.start_evaluate_step();
+      values.push_back(session.finish_step().loss());
+    }
+    return values;
+  };
+  Session alone(network, trains(nullptr), ranks_), evaluated_alone(network, evaluates(nullptr), ranks_);
+  fill(alone, network), fill(evaluated_alone, network);
+  const std::vector<double> expected = losses(alone, steps), expected_evaluation = evaluate(evaluated_alone);
+
+  SharingOptions sharing;
+  sharing.backend = Backend::cuda;
+  sharing.multiprocessors = 8;
+  SharedDevice device(sharing);
+  const int training = device.add({"training"}, false),
+            service = device.add({"service", 0, true, true}, false);
+  {
+    Session trained(network, trains(&device.gate(training)), ranks_);
+    Session evaluated(network, evaluates(&device.gate(service)), ranks_);
+    fill(trained, network), fill(evaluated, network);
+    std::vector<double> evaluation;
+    std::thread serve([&] { evaluation = evaluate(evaluated); });
+    EXPECT_EQ(losses(trained, steps), expected);
+    serve.join();
+    EXPECT_EQ(evaluation, expected_evaluation);
+    expect_same_bits(state_of(trained), state_of(alone));
+  }
+  device.end(training), device.end(service);
 }
 
 TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {

@@ -22,6 +22,9 @@ class ShareJob : public TrainJob {
     return "[[job]]\nname = \"" + one.name + "\"\nmodel = \"" + one.model + "\"\ndata = \"" + data() +
            "\"\nglobal-batch = 51\nthreads = 1\nlog-every = 1\n" + one.flags + more;
   }
+  static std::string service(const std::string& keys) {
+    return "[[job]]\nkind = \"predict\"\ncheckpoint = \"x\"\n" + keys;
+  }
   static std::string file(const std::string& name, const std::string& text) {
     const std::string path = out(name + ".toml");
     std::ofstream(path) << text;
@@ -191,6 +194,11 @@ TEST_F(ShareJob, NamesWhatIsWrongWithTheJobs) {
         {table({"a", "lenet", "partition = 2\n"}), "partition"},
         {table({"a", "lenet", "priority = 1.5\n"}), "priority"},
         {good + table({"b", "lenet", "tuning-file = \"x.json\"\n"}), "tuning-file"},
+        {service("multiprocessors = 8\n"), "multiprocessors: found 8"},
+        {service("backend = \"cuda\"\nmultiprocessors = 8\n") +
+             service("name = \"b\"\nbackend = \"cuda\"\nmultiprocessors = 16\n"),
+         "expected 8"},
+        {table({"a", "lenet", "multiprocessors = 8\n"}), "multiprocessors"},
         {"[[job]]\nkind = \"evaluate\"\ndata = \"x\"\n", "--checkpoint"}}) {
     const Outcome outcome = run(share(file("wrong", text), "wrong"));
     EXPECT_EQ(outcome.status, 2) << text << outcome.text;

@@ -218,6 +218,25 @@ TEST(SharedDevice, ATrainingWaitsForAService) {
   thread.join();
 }
 
+// A service may have multiprocessors of its own. Trainings then go on while it has work.
+TEST(SharedDevice, ATrainingDoesNotWaitForAServiceInItsOwnPart) {
+  SharedDevice device({});
+  device.add({"service", 0, true, true}, false);
+  device.add({"training"}, false);
+  for (int job = 0; job < 2; ++job) device.gate(job).reserve(need(1, 1));
+  device.gate(0).expect_step(true);
+  { const Admission running(&device.gate(0), Use::step); }
+  std::atomic<int> steps = 0;
+  std::thread training([&] {
+    for (; steps < 5; ++steps) const Admission admitted(&device.gate(1), Use::step);
+  });
+  for (int wait = 0; wait < 500 && steps < 5; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(steps, 5);
+  device.end(0);  // lets the training in if the test has failed
+  training.join();
+}
+
 // The step of a service may be divided into pieces, but finished() is called only once per step.
 // After that call a training must be admitted.
 TEST(SharedDevice, TrainingsGoOnAfterADividedStepOfAService) {
