@@ -1,6 +1,7 @@
 // Batch normalisation on the host. Each operation passes over memory once, in vectors of 16 or 8
 // channels. Sums are formed in float over short runs of pixels, then in double, in an order that
-// does not depend on the number of threads.
+// does not depend on the number of threads. The float sums for the variance are those of x minus
+// the first value of the run.
 #include "kernels/activation/cpu.h"
 
 #include <algorithm>

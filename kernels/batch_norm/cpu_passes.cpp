@@ -5,24 +5,34 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kRun = 256;  // pixels summed in float before the sum is added to a double
+// The number of pixels that are summed in float before the sum is added to a double. In the sums
+// of x and x^2, every rounding changes the variance, so their runs are shorter.
+constexpr std::int64_t kRun = 256, kStatisticsRun = 64;
 
 // The block size B is a template argument of the functions below, so that the compiler turns loops
 // over a block's channels into vector instructions.
 
+// The float sums are those of x - shift, where shift is the first value of the run. Sums of x
+// itself would lose the variance if the mean is far above the standard deviation.
 template <int B>
 [[gnu::always_inline]] inline void sum_run(const float* x, std::int64_t pixels, double* sum,
                                            double* squares) {
-  for (std::int64_t begin = 0; begin < pixels; begin += kRun) {
-    float s[B] = {}, q[B] = {};
-    const std::int64_t end = std::min(pixels, begin + kRun);
+  for (std::int64_t begin = 0; begin < pixels; begin += kStatisticsRun) {
+    float shift[B], s[B] = {}, q[B] = {};
+    for (int c = 0; c < B; ++c) shift[c] = x[begin * B + c];
+    const std::int64_t end = std::min(pixels, begin + kStatisticsRun);
     for (std::int64_t p = begin; p < end; ++p)
+#pragma omp simd
       for (int c = 0; c < B; ++c) {
-        const float value = x[p * B + c];
+        const float value = x[p * B + c] - shift[c];
         s[c] += value;
         q[c] += value * value;
       }
-    for (int c = 0; c < B; ++c) sum[c] += s[c], squares[c] += q[c];
+    for (int c = 0; c < B; ++c) {
+      const double from = shift[c], all = double(end - begin) * from;
+      sum[c] += s[c] + all;
+      squares[c] += q[c] + from * (2.0 * s[c] + all);
+    }
   }
 }
 

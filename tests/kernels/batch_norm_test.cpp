@@ -390,6 +390,38 @@ TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   }
 }
 
+// Sums in float would lose digits of the variance if the mean is far above the standard deviation.
+TEST(BatchNorm, KeepsTheVarianceFarFromZero) {
+  Random random(11);
+  std::vector<Shape> shapes{{17, 24, 16, 16}, {257, 20}, {9, 18, 14, 14}};
+  // A thread of a GPU sums more than four rows only if there are many.
+  if (std::ranges::count(backends(), Backend::cuda)) shapes.push_back({60, 64, 32, 32});
+  for (const Shape& shape : shapes)
+    for (const double ratio : kRatios) {
+      Layer l = layer_of(random, shape, {.momentum = 1}, static_cast<int>(shape[0]) - 1);
+      // The standard deviation is 1.
+      l.x = random.uniform(shape, ratio - std::sqrt(3.0), ratio + std::sqrt(3.0));
+      const auto check = [&](Backend backend, Layout layout, bool half) {
+        const Case test = half ? in_bf16(statistics(l)) : statistics(l);
+        const std::string what = test.name + " on " + name_of(backend) + ", ratio " + std::to_string(ratio);
+        const Tensor sums = run(backend, layout, test).outputs[0];
+        expect_variance(sums, test.inputs[0], l.control.valid, half ? DType::bf16 : DType::f32, what);
+        if (half) return;
+        // With a momentum of 1, the running variance is the batch's unbiased variance.
+        const Tensor variance = run(backend, layout, forward(l, operand(sums))).inputs[5];
+        const Tensor exact = run_reference(forward(l, batch_norm_sums(l.x, l.control.valid))).inputs[5];
+        for (std::size_t c = 0; c < exact.values.size(); ++c)
+          EXPECT_NEAR(variance.values[c], exact.values[c], 2e-6 * exact.values[c]) << what;
+      };
+      for (const Backend backend : backends_and_reference())
+        for (const Layout layout : layouts_of(backend)) {
+          check(backend, layout, false);
+          // At a ratio of 1000, bf16 does not resolve the standard deviation.
+          if (backend == Backend::cuda && ratio < 1000) check(backend, layout, true);
+        }
+    }
+}
+
 // A rank whose whole batch is padding must not divide by zero, nor change its running statistics.
 TEST(BatchNorm, BatchWithoutSamples) {
   Random random(4);

@@ -421,6 +421,28 @@ Tensor batch_norm_sums(const Tensor& x, std::int64_t valid) {
   return sums;
 }
 
+void expect_variance(const Tensor& sums, const Tensor& x, std::int64_t valid, DType stored_as,
+                     const std::string& what) {
+  const ImageExtents e = image_extents(x.desc.shape);
+  const double count = static_cast<double>(valid * e.pixels());
+  std::vector<double> mean(e.c), variance(e.c);
+  const auto for_each = [&](auto visit) {
+    for (std::int64_t i = 0; i < valid * e.c * e.pixels(); ++i) visit(x.values[i], i / e.pixels() % e.c);
+  };
+  for_each([&](double value, std::int64_t c) { mean[c] += value / count; });
+  for_each(
+      [&](double value, std::int64_t c) { variance[c] += (value - mean[c]) * (value - mean[c]) / count; });
+  for (std::int64_t c = 0; c < e.c; ++c) {
+    const double found_mean = sums.values[c] / count;
+    const double found = sums.values[e.c + c] / count - found_mean * found_mean;
+    // bf16 has eight significant bits. Rounding to steps of size s adds s^2 / 12 to the variance.
+    const double step = std::exp2(std::floor(std::log2(std::abs(mean[c]))) - 7);
+    const double bound =
+        stored_as == DType::bf16 ? std::max(1e-5 * variance[c], step * step / 12) : 2e-6 * variance[c];
+    EXPECT_NEAR(found, variance[c], bound) << what << ", channel " << c << ", mean " << mean[c];
+  }
+}
+
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance) {
   expect_close({{}, analytic, {}}, {{}, numeric, {}}, tolerance, what + " against central differences");
