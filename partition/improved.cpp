@@ -199,10 +199,11 @@ bool Partitioner::ample_time(const ImprovementLimits& limits, std::int64_t searc
          (limits.deadline - Clock::now()) / (kMostPerUnit * searches) > std::chrono::nanoseconds(limits.work);
 }
 
-// Returns when the first of `parts` searches must end that share the remaining time equally.
+// Returns when the first of `parts` searches must end that share the remaining time equally. Adds a
+// quarter, so that a short delay does not end a search for which the time is enough.
 Clock::time_point Partitioner::share_of_time(Clock::time_point deadline, std::int64_t parts) {
   if (deadline == Clock::time_point::max()) return deadline;
-  return Clock::now() + (deadline - Clock::now()) / parts;
+  return std::min(deadline, Clock::now() + 5 * (deadline - Clock::now()) / (4 * parts));
 }
 
 // Returns the limits for one of `parts` searches that share work and remaining time equally. If
@@ -213,14 +214,14 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
   return limits;
 }
 
-// With a time limit, runs search(1), search(2), … until the deadline or until `best` is nearly as
-// short as the lower bound. The work of each round is twice that of the one before.
-void Partitioner::improve_until_deadline(const Candidate& best,
+// With a time limit, runs search(first), search(first + 1), … until the deadline or until `best` is
+// nearly as short as the lower bound. The work of each round is twice that of the one before.
+void Partitioner::improve_until_deadline(const Candidate& best, int first,
                                          const std::function<void(int)>& search) const {
   const bool movable = cost_.device_count() > 1 && cost_.graph().node_count() > 0;
   const bool by_moves = options_.move_limit != std::numeric_limits<std::int64_t>::max();
   if (!rounds_ || !movable || by_moves || deadline() == Clock::time_point::max()) return;
-  for (int round = 1; left().count() > 0 && best.makespan > search_limits().good_enough; ++round)
+  for (int round = first; left().count() > 0 && best.makespan > search_limits().good_enough; ++round)
     search(round);
 }
 
@@ -308,7 +309,13 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     if (second) consider(second_search(start, limits));
   }
   try_all_placements(entry);
-  improve_until_deadline(entry.candidate, [&](int round) { search_again(entry, round, counts); });
+  // A second round for graphs with fewer nodes and edges than this. Under contention the first
+  // searches alone get the work of both rounds.
+  constexpr std::int64_t kTwoRounds = 10'000;
+  const bool again = second && size() < kTwoRounds && !cost_.machine().contention() && left().count() > 0;
+  if (again && entry.candidate.makespan > limits.good_enough) search_again(entry, 1, counts);
+  improve_until_deadline(entry.candidate, again ? 2 : 1,
+                         [&](int round) { search_again(entry, round, counts); });
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }

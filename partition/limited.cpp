@@ -246,7 +246,7 @@ Partitioner::Entry Partitioner::improved_under_limits(const std::vector<Entry>& 
   }
   if (!found) search_own_limits(entry, 0, consider, counts);
   try_all_placements(entry);
-  improve_until_deadline(entry.candidate,
+  improve_until_deadline(entry.candidate, 1,
                          [&](int round) { search_own_limits(entry, round, consider, counts); });
   entry.candidate.seconds = seconds_since(begin);
   return entry;

@@ -25,13 +25,16 @@ struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
   // Limits the run time of partition_graph(), except for the first candidate of a large graph. If
   // not set, only the local search is limited, in units of work (work.h), so that results are
-  // reproducible. The units amount to about half a second for graphs of up to 20,000 nodes and
-  // edges. For larger ones they are 0.25 µs per node and edge, at most 1.2 s.
+  // reproducible. The units amount to about two seconds for graphs of fewer than 10,000 nodes and
+  // edges, and to half a second for graphs of up to 20,000. For larger ones they are 0.25 µs per
+  // node and edge, at most 1.2 s.
   //
   // With a time limit, the same searches come first, and then rounds of further searches from the
-  // best result. So a limit of some times the time without it never lengthens the schedule.
+  // best result. So a limit of at least the time without it never lengthens the schedule, or of
+  // some times that time under memory limits.
   std::optional<std::chrono::duration<double>> time_limit;
-  // The units of work of one local search in a graph of up to 20,000 nodes and edges.
+  // The units of work of one of the first local searches in a graph of up to 20,000 nodes and
+  // edges.
   std::int64_t search_work = 500'000'000;
   std::int64_t move_limit =
       // The most moves that each local search tries. Unlike with a time limit, results are

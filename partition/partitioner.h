@@ -62,7 +62,7 @@ class Partitioner {
   static bool ample_time(const ImprovementLimits& limits, std::int64_t searches);
   static Clock::time_point share_of_time(Clock::time_point deadline, std::int64_t parts);
   static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
-  void improve_until_deadline(const Candidate& best, const std::function<void(int)>& search) const;
+  void improve_until_deadline(const Candidate& best, int first, const std::function<void(int)>& search) const;
   void search_again(Entry& best, int round, ImprovementCounts& counts) const;
   std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;

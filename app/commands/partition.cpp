@@ -264,7 +264,7 @@ void add_partition_command(CLI::App& app) {
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
   verb->add_option("--time-limit", flags->time_limit,
-                   "seconds for all of the search; default: work that takes a core about 0.5 seconds")
+                   "seconds for all of the search; default: work that takes a core about 2 seconds")
       ->check(number_in("[0, 1e9]"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of each local search instead of a time: results repeat")

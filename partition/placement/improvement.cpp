@@ -60,17 +60,23 @@ void LocalSearch::adapt_penalty() {
 // the temperature starts lower. After a hot start, few moves would not even lead back to a schedule
 // as good as the first one.
 void LocalSearch::set_temperature() {
-  constexpr double kLast = 1e-4;  // final temperature as a fraction of the makespan
+  // The final temperature as a fraction of the makespan. Under contention there are fewer moves.
+  const double last = cost_.machine().contention() ? 1e-4 : 1e-5;
   constexpr double kCoolest = 0.03, kKnown = 0.01;
   // With at least this many moves per node, the search starts at the full temperature.
-  const double many = cost_.machine().contention() ? 400 : 200;
+  constexpr double kMany = 400;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
-  if (limits_.deadline != Clock::time_point::max())
-    used = std::max(used, std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_));
+  if (limits_.deadline != Clock::time_point::max()) {
+    // The deadline matters only if the work will clearly not be done by then. Otherwise the search
+    // is the same as without a deadline.
+    constexpr double kClearly = 1.25, kDelay = 0.02;
+    const double time = std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_);
+    if (time > kClearly * used + kDelay) used = time;
+  }
   const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
-  const double first = limits_.temperature * std::clamp(moves / (many * graph_.node_count()), kCoolest, 1.0);
-  temperature_ = first * std::pow(kLast / first, used) * static_cast<double>(best_score_.makespan);
+  const double first = limits_.temperature * std::clamp(moves / (kMany * graph_.node_count()), kCoolest, 1.0);
+  temperature_ = first * std::pow(last / first, used) * static_cast<double>(best_score_.makespan);
 }
 
 void LocalSearch::refresh() {

@@ -16,7 +16,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
       same_links_(cost.machine().same_links()),
       node_(device_of.size()),
       in_begin_(1, 0),
-      order_(simulation.order) {
+      order_(simulation.order),
+      load_(cost.device_count(), 0) {
   const std::vector<Nanoseconds> bottom = bottom_levels(cost);
   in_begin_.reserve(device_of.size() + 1), in_edge_.reserve(graph_.edge_count());
   for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
@@ -26,6 +27,7 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (const EdgeIndex edge : graph_.in_edges(node))
       in_edge_.push_back({graph_.source(edge), edge, cost.transfer_time(edge)});
     in_begin_.push_back(static_cast<EdgeIndex>(in_edge_.size()));
+    load_[device_of[node]] += cost.run_time(node, device_of[node]);
   }
   // Number the nodes (keys) by start, then by finish, then in topological order. Keys agree with
   // the order on each device: two nodes start at the same time there only if one has no duration.
@@ -169,6 +171,8 @@ void ScheduleState::begin_move() {
 
 bool ScheduleState::recompute(Nanoseconds limit) {
   if (contended_) return replay(limit);
+  // No device can end before it has run all its nodes. Most moves of many nodes fail here.
+  if (*std::max_element(load_.begin(), load_.end()) > limit) return false;
   while (!heap_.empty()) {
     const NodeIndex node = pop_queue();
     work_ += work::kRecompute;
@@ -184,13 +188,19 @@ bool ScheduleState::recompute(Nanoseconds limit) {
   return true;
 }
 
-void ScheduleState::insert_into_order(NodeIndex node, DeviceIndex device) {
+void ScheduleState::set_device(NodeIndex node, DeviceIndex device) {
+  load_[node_[node].device] -= cost_.run_time(node, node_[node].device);
+  load_[device] += cost_.run_time(node, device);
   node_[node].device = device;
+  if (contended_) contended_->set_device(node, device);
+}
+
+void ScheduleState::insert_into_order(NodeIndex node, DeviceIndex device) {
+  set_device(node, device);
   link(node);
   moved_until_ = std::max(moved_until_, node_[node].key);
   tails_to_update_.push_back(node);
   if (contended_) {
-    contended_->set_device(node, device);
     if (const NodeIndex next = node_[node].next; next != kNone) {
       replay_from_ = std::min(replay_from_, node_[next].start);
       replay_until_ = std::max(replay_until_, node_[next].start);
@@ -267,9 +277,9 @@ void ScheduleState::undo_move() {
   for (auto undo = log_.rbegin(); undo != log_.rend(); ++undo) {
     if (undo->moved) {
       unlink(undo->node);
-      node_[undo->node].device = undo->device, node_[undo->node].key = undo->key;
+      set_device(undo->node, undo->device);
+      node_[undo->node].key = undo->key;
       link(undo->node);
-      if (contended_) contended_->set_device(undo->node, undo->device);
     }
     node_[undo->node].start = undo->start, node_[undo->node].finish = undo->finish;
   }

@@ -127,6 +127,7 @@ class ScheduleState {
   void remove_from_order(NodeIndex node);
   void choose_key(NodeIndex node, DeviceIndex device);
   void insert_into_order(NodeIndex node, DeviceIndex device);
+  void set_device(NodeIndex node, DeviceIndex device);
   bool recompute(Nanoseconds limit);
   void undo_move();
   // Returns a lower bound on the time from the node's start to the end of the schedule. It is valid
@@ -178,6 +179,7 @@ class ScheduleState {
   std::vector<EdgeIndex> in_begin_;  // index of each node's first in-edge in in_edge_
   std::vector<InEdge> in_edge_;
   std::vector<std::vector<NodeIndex>> order_;  // nodes of each device by ascending key
+  std::vector<Nanoseconds> load_;              // run time of all nodes of each device
   std::vector<Undo> log_;                      // the values that the current move has changed
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins

@@ -349,6 +349,47 @@ void expect_times_of_simulation(bool contention) {
 TEST(ScheduleState, EqualsSimulationAfterRandomMoves) { expect_times_of_simulation(false); }
 TEST(ScheduleState, EqualsSimulationUnderContention) { expect_times_of_simulation(true); }
 
+// A move must be finished if the makespan is exactly the allowed one, also after undone moves.
+TEST(ScheduleState, FinishesMovesThatReachTheLimit) {
+  const TaskGraph graph = testing::random_graph(3, {.nodes = 120, .edge_share = 0.05});
+  Machine machine = Machine::uniform(3, {20'000, 50});
+  machine.device(2).speed = 0.5;
+  const CostModel cost(graph, machine);
+  const Placement begin = place_by_heft(cost, Units(graph, 3));
+  ScheduleState state(cost, begin.device_of, simulate(cost, begin));
+  Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<Reassignment> moves = {
+        {static_cast<NodeIndex>(random.below(120)), static_cast<DeviceIndex>(random.below(3))}};
+    Nanoseconds makespan = 0;
+    {
+      ScheduleState::Move move = state.move(moves, std::numeric_limits<Nanoseconds>::max() / 2);
+      ASSERT_TRUE(move.finished());
+      makespan = state.makespan();
+    }
+    ScheduleState::Move move = state.move(moves, makespan);
+    ASSERT_TRUE(move.finished()) << "round " << round;
+    if (round % 2 == 0) move.commit();
+  }
+}
+
+// A device cannot run all nodes in less than the sum of their times. The search must see this
+// before it computes any time.
+TEST(ScheduleState, RefusesOverloadedDevicesAtOnce) {
+  const TaskGraph graph = testing::random_graph(3, {.nodes = 120, .edge_share = 0.05});
+  const Machine machine = Machine::uniform(3, {20'000, 50});
+  const CostModel cost(graph, machine);
+  ASSERT_TRUE(cost.transfers_independent());
+  const Placement begin = place_by_heft(cost, Units(graph, 3));
+  ScheduleState state(cost, begin.device_of, simulate(cost, begin));
+  std::vector<Reassignment> all;
+  Nanoseconds load = 0;
+  for (NodeIndex node = 0; node < 120; ++node) all.push_back({node, 0}), load += cost.run_time(node, 0);
+  const std::int64_t before = state.work();
+  EXPECT_FALSE(state.move(all, load - 1).finished());
+  EXPECT_EQ(state.work(), before + work::kMove);
+}
+
 // Compares with published figures for public graphs, in µs. HEFT, contiguous and METIS were
 // measured with other programs.
 
