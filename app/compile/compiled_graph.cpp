@@ -90,7 +90,8 @@ class Compilation {
   }
 
   // Appends the node with its kernel. If no kernel accepts the different layouts of the node's
-  // 4-dimensional tensors, first appends nodes that copy these tensors to one layout.
+  // 4-dimensional tensors, first appends nodes that copy the inputs to one layout, and gives the
+  // outputs this layout, too.
   void append(Node node) {
     if (node.is_all_reduce()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);

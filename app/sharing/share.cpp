@@ -224,8 +224,8 @@ void Share::report_ended() {
 }
 
 // Calibrates (calibration.h) when all trainings that have started have finished their first step,
-// and again when more trainings have started. Orders are obeyed meanwhile. If jobs are added, start
-// or end during a calibration, it is dropped and begins again.
+// and again when more trainings have started. Meanwhile, the orders of --add and --remove are
+// obeyed. If jobs are added, start or end during a calibration, it is dropped and begins again.
 void Share::calibrate_if_due() {
   std::vector<CalibratedJob> running;
   std::size_t started = 0;

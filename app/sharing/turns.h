@@ -92,8 +92,10 @@ class Turns {
   StateCopies& copies_;
   std::vector<Job> jobs_;
   int alone_ = -1;  // the job that uses the device alone; -1 if there is none
-  int urgent_ = 0;  // the number of services' steps that are expected, wait or run
-  int turn_ = -1;   // the group whose turn it is; -1 before the first turn
+  // The number of steps that are expected, wait or run. Only the steps of services for which
+  // trainings wait (SharedJob::holds_trainings()) count.
+  int urgent_ = 0;
+  int turn_ = -1;  // the group whose turn it is; -1 before the first turn
   int groups_ = 0;
   bool turn_began_ = false;  // whether a turn has begun since the last call of take_next_jobs()
   std::optional<std::vector<int>> focus_;

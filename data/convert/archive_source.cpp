@@ -112,8 +112,9 @@ class Archives final : public FileSource {
     }
   }
 
-  // The listing shows an archive as a folder. Returns the entry of this folder, so that even an
-  // empty archive appears in the listing.
+  // The listing shows an archive as a folder if it comes from a list or a folder of archives, or
+  // lies in another archive. Returns the entry of this folder, so that even an empty archive
+  // appears in the listing.
   static Entry folder_entry(const std::string& prefix) {
     return {Kind::folder, prefix.substr(0, prefix.size() - 1), ""};
   }

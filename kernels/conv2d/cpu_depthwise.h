@@ -8,9 +8,9 @@
 
 namespace convoy::kernels::cpu {
 
-// Returns the kernel, or nothing if oneDNN should compute the gradient. That is the case if the
-// layer is not depthwise, the filter is at most 3x3, or x and dy do not have the same blocked
-// layout.
+// Returns the kernel, or nothing if oneDNN should compute the gradient. The kernel exists for
+// depthwise layers without dilation whose filter is 5x5 or 7x7. x must have a blocked layout, and
+// dy must have the same layout or none yet (Layout::any).
 std::optional<Kernel> depthwise_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 
 }  // namespace convoy::kernels::cpu

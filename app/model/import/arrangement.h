@@ -28,9 +28,10 @@ class Arrangement {
   const Dims& layer() const { return layer_; }
   Dims dims() const;
   int rank() const { return static_cast<int>(axes_.size()); }
-  // Return the arrangement after Reshape or Transpose. reshaped() returns nothing if the axes
-  // cannot be split into factors of the new extents. transposed() returns nothing if `order` is no
-  // permutation.
+  // Return the arrangement after Reshape or Transpose. reshaped() splits axes and joins the parts
+  // in order, so that the new axes have the extents `dims`. It returns nothing if that is
+  // impossible: [6, 4] can become [2, 12], but not [8, 3]. transposed() returns nothing if `order`
+  // is no permutation.
   std::optional<Arrangement> reshaped(const Dims& dims) const;
   std::optional<Arrangement> transposed(const std::vector<std::int64_t>& order) const;
 

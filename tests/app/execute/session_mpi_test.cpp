@@ -1,4 +1,5 @@
-// Tests the steps of a session on several ranks.
+// Tests on one or several ranks that a step of a session makes no large allocation. Also tests that
+// a session of several members is refused on several ranks.
 #include <gtest/gtest.h>
 
 #include <atomic>
