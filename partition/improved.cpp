@@ -312,7 +312,8 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   // A second round for graphs with fewer nodes and edges than this. Under contention the first
   // searches alone get the work of both rounds.
   constexpr std::int64_t kTwoRounds = 10'000;
-  const bool again = second && size() < kTwoRounds && !cost_.machine().contention() && left().count() > 0;
+  const bool again =
+      rounds_ && second && size() < kTwoRounds && !cost_.machine().contention() && left().count() > 0;
   if (again && entry.candidate.makespan > limits.good_enough) search_again(entry, 1, counts);
   improve_until_deadline(entry.candidate, again ? 2 : 1,
                          [&](int round) { search_again(entry, round, counts); });

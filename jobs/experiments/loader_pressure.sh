@@ -11,7 +11,7 @@
 # step. IMAGES (2048), photographs to make. ROUNDS (3), each with every row once. STEPS (60) of a row.
 # BACKEND (cuda); cpu shows only that the script works.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,13p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "loader_pressure.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
 convoy=$(realpath -m -- "$1") out=$(realpath -m -- "$2")
 [ -x "$convoy" ] || { echo "loader_pressure.sh: $1: no such program" >&2; exit 1; }

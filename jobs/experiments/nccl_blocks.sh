@@ -11,7 +11,7 @@
 # NCCL_MAX_CTAS. ROUNDS (3), each with every row once. STEPS (60) of a row. BACKEND (cuda); cpu shows
 # only that the script works.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,14p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "nccl_blocks.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
 convoy=$(realpath -m -- "$1") out=$(realpath -m -- "$2")
 [ -x "$convoy" ] || { echo "nccl_blocks.sh: $1: no such program" >&2; exit 1; }
@@ -28,13 +28,17 @@ step() { # COMMAND...: prints the milliseconds of a step and those that it waits
   sed -n 's/.*"exposed_comm_ms":\([0-9.e+-]*\).*/\1/p' "$out/step"
 }
 # Hides the GPUs of other ranks, so that copy engines cannot sum.
+# shellcheck disable=SC2016  # expanded by each rank
 alone=(sh -c 'export CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK; exec "$@"' sh)
 : >"$out/times"
 for _ in $(seq "${ROUNDS:-3}"); do
-  echo "copies $(step)" >>"$out/times"
-  echo "nccl $(step "${alone[@]}")" >>"$out/times"
+  row=$(step) || exit 1
+  echo "copies $row" >>"$out/times"
+  row=$(step "${alone[@]}") || exit 1
+  echo "nccl $row" >>"$out/times"
   for limit in ${LIMITS:-16 8 4 2}; do
-    echo "$limit $(NCCL_MAX_CTAS=$limit step -x NCCL_MAX_CTAS "${alone[@]}")" >>"$out/times"
+    row=$(NCCL_MAX_CTAS=$limit step -x NCCL_MAX_CTAS "${alone[@]}") || exit 1
+    echo "$limit $row" >>"$out/times"
   done
 done
 # Prints the medians of the rounds of every row, and the ratio to the first row.

@@ -27,9 +27,9 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
                       Swizzle swizzle = Swizzle::bytes_128);
 
 // An NHWC tensor, as TMA reads it for an im2col matrix. A box has `pixels` positions by `channels`
-// channels. Along each axis, positions begin at `first` and have a
-// distance of `step`. A row of an image has `across` positions, and an image has `down` rows of
-// positions. Positions outside the tensor are read as zeros.
+// channels. Along each axis, positions begin at `first` and have a distance of `step`. A row of an
+// image has `across` positions, and an image has `down` rows of positions. Positions outside the
+// tensor are read as zeros.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;

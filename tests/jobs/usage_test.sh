@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
 helps() { # SCRIPT
-  fails_with 0 timeout 20 "$root/jobs/$1" --help >help 2>errors && [ -s help ] && is "$(cat errors)" ""
+  fails_with 0 timeout 20 "$root/jobs/$1" --help >help 2>errors && [ -s help ] && is "$(cat errors)" "" && is "$(grep -c pipefail help)" 0
 }
 refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
   local expected=$1 words=$2 script=$3 status=0

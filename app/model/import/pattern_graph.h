@@ -52,7 +52,7 @@ class PatternGraph {
   struct Product {
     std::string whole;
     double number = 1;
-    std::vector<std::string> values;
+    std::vector<std::string> values = {};
   };
   // Appends the factors of a value. Sets the number to NaN if there are too many.
   void collect(const std::string& value, Product& product, int depth = 0) const;

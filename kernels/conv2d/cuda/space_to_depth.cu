@@ -186,7 +186,7 @@ SpaceToDepth fold_with(const Geometry& g, int rows, int multiple, int depth) {
 // Returns the expected microseconds for folding the images and for the product with padded extents.
 double cost(const Task& task, const SpaceToDepth& fold) {
   const Geometry& g = task.geometry;
-  const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));
+  const double bytes = 2.2 * double(fold.pixel_elements(g)) * double(bytes_of(task.type()));
   const double k = double(fold.down) * double(fold.window);
   return bytes / kReferenceGpu.planned_bytes +
          2 * double(g.y_pixels()) * k * double(ceil_div(g.k, 64) * 64) / 350e6;

@@ -242,14 +242,19 @@ bool adds_in_one_order(const Task& task, Engine engine) {
 }  // namespace
 
 Plan plan_for_members(const Task& task, const Plan& plan, int members) {
-  Task all = task;
-  all.geometry.n *= members;
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // pixels
   if (members == 1 || plan.product.splits > 1 || !adds_in_one_order(task, plan.engine) ||
       members * std::max(task.geometry.x_pixels(), task.geometry.y_pixels()) > kMost)
     return plan;
+  Task all = task;
+  all.geometry.n *= members;
+  const std::vector<View> views = views_of(all, plan.engine);
+  const auto time_of = [&](const Plan& one) { return expected_time(all, views, tile_of(one), 1); };
+  // The plan may have been measured, so another one must be clearly faster.
+  constexpr double kClearly = 0.95;
   for (const Plan& other : window_candidates(all, plan.engine))
-    if (other.product.splits == 1 && other.workspace_bytes <= plan.workspace_bytes) return other;
+    if (other.product.splits == 1 && other.workspace_bytes <= plan.workspace_bytes)
+      return time_of(other) < kClearly * time_of(plan) ? other : plan;
   return plan;
 }
 

@@ -20,7 +20,8 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
 }
 
 // Translates a row of the im2col matrix to a pixel, and a block of its columns to a tap and
-// channels. A block of columns is one tap and up to 64 channels (in tf32, 32).
+// channels. A block of columns is one tap and up to 64 channels, or 32 in tf32 and in tiles with
+// boxes of 32 channels (gemm::Channels32).
 struct WindowLoad {
   // `across` divides by the positions in a row, and `positions` by the positions in an image.
   cuda::Divider across, positions;
@@ -80,7 +81,7 @@ struct Placement {
     matrix,     // rows of a plain matrix; each split of k has a separate matrix
     positions,  // for backward_data: every step-th pixel of an NHWC tensor
     // For backward_weights: filters [K][taps][C] in memory. A row of the tile is a filter. The
-    // columns of a tap are its channels, padded to blocks of 64.
+    // columns of a tap are its channels, padded to blocks of 64 or, with Channels32, of 32.
     filters,
     // For backward_weights by narrow tiles: [taps][C][K] in memory. A column of the tile is a
     // filter. The rows of a tap are its channels, padded to blocks of 64.

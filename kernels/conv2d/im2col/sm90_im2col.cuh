@@ -219,9 +219,9 @@ class GradientLoader {
 
 // Loads pipeline stages of backward_weights for tiles whose columns are the taps of a filter's row.
 // Tap s reads at each position the pixel that tap 0 reads s positions later, so one TMA box of x
-// serves all taps. Each row of y gets one more position, where dy is zero. Zero times NaN or
-// infinity is NaN. So a pixel at the end of a row that is not finite also affects the gradients of
-// other taps.
+// serves all taps. Each row of y is followed by a gap (gemm::gap_of), where dy is zero. Zero times
+// NaN or infinity is NaN. So a pixel at the end of a row that is not finite also affects the
+// gradients of other taps.
 template <class Config>
 class RowGradientLoader {
  public:

@@ -64,10 +64,11 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < kSums; ++i) {
         const int column = column_ + column_of(i);
-        const bool has_it = !kHalves || lane_ % 4 == lane_ / 8;
+        const Sum sum = kHalves || kDealt ? sums_[i] : of_four_lanes(sums_[i]);
+        const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : kDealt || lane_ < 8;
         // No other lane adds to this element. The operation is atomic only because it then need not
         // wait for the old value.
-        if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sums_[i]);
+        if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
     }
@@ -82,13 +83,15 @@ class ColumnSums {
   __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (kHalves)
       multiply<squares, all_count>(sums_ + chunk * 4, box, other, row);
+    else if constexpr (squares)
+      walk_squares<!all_count || gaps>(chunk, box, all_count ? 64 : rows_ - row);
     else
-      walk<squares, !all_count || gaps>(chunk, box, other, all_count ? 64 : rows_ - row);
+      walk<all_count>(sums_ + chunk * 2, box, other, row);
   }
   // Returns to which column of the tile sums_[sum] belongs.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
-                   : (sum / 2 * 4 + lane_ / 8) * 32 + warp_ * 8 + lane_ % 8;
+                   : (kDealt ? sum / 2 * 4 + lane_ / 8 : sum / 2) * 32 + warp_ * 8 + lane_ % 8;
   }
 
   // Adds up a box of bf16 on tensor cores, by one matrix product. The right factor is the box. The
@@ -130,38 +133,54 @@ class ColumnSums {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // Adds up the first `rows` rows of a box of f32. Four lanes add up a column together, and one of
-  // them, which differs from chunk to chunk, keeps the sums. Each lane reads two of every eight
-  // rows, which avoids bank conflicts. Squares are shifted by the column's first element. With
-  // `some_zeros`, elements may be zero because they do not count. As a zero adds nothing to the
-  // sums, it is not shifted.
-  template <bool squares, bool some_zeros>
-  __device__ void walk(int chunk, const std::uint8_t* box, const std::uint8_t* other, int rows) {
-    float shift = squares ? element(box, 0) : 0, sum = 0, products = 0;
-    if (squares && some_zeros && shift == 0) shift = element(box, 1);
-    int count = 0;
+  // Adds up a box of f32 and its products with another box. Four lanes add up a column together.
+  // Each lane reads two of every eight rows, which avoids bank conflicts.
+  template <bool all_count>
+  __device__ void walk(Sum* sums, const std::uint8_t* box, const std::uint8_t* other, int row) const {
+    const int unit = warp_ * 2 + lane_ % 8 / 4;
+    float sum = 0, products = 0;
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      const int row = i / 2 * 8 + lane_ / 8 * 2 + i % 2;
-      const bool there = !some_zeros || row < rows;
-      float value = there ? element(box, row) : 0, by = squares || !there ? 0 : element(other, row);
-      if constexpr (squares) {
-        const bool counts = !some_zeros || value != 0;
-        if (some_zeros) count += counts;
-        by = value = counts ? value - shift : 0;
-      }
+      const int in_eight = lane_ / 8 * 2 + i % 2, r = i / 2 * 8 + in_eight;
+      const int at = r * 128 + ((unit ^ in_eight) << 4) + lane_ % 4 * 4;
+      float value = *reinterpret_cast<const float*>(box + at);
+      float by = *reinterpret_cast<const float*>(other + at);
+      if (!all_count && row + r >= rows_) value = by = 0;
       sum += value;
       products = fmaf(value, by, products);
     }
-    Sum all = of_four_lanes(sum), all_products = of_four_lanes(products);
-    if constexpr (squares)
-      cuda::remove_shift(all, all_products, some_zeros ? of_four_lanes(count) : 64, shift);
-    if (lane_ / 8 == chunk % 4) sums_[chunk / 4 * 2] += all, sums_[chunk / 4 * 2 + 1] += all_products;
+    sums[0] += sum, sums[1] += products;
   }
+  // Adds up the first `rows` rows of a box of f32 and their squares, shifted by the column's first
+  // element. With `some_zeros`, elements may be zero because they do not count: a gap of up to two
+  // rows is zero, and rows from `rows` on are not read. As a zero adds nothing to the sums, it is
+  // not shifted. Doubles take many registers, so only one of the four
+  // lanes of a column keeps its sums, and the chunks are dealt out to the lanes.
+  template <bool some_zeros>
+  __device__ void walk_squares(int chunk, const std::uint8_t* box, int rows) {
+    float shift = !some_zeros || rows > 0 ? element(box, 0) : 0, sum = 0, squares = 0;
+    if constexpr (some_zeros)
+      for (int row = 1; row <= 2 && shift == 0; ++row) shift = row < rows ? element(box, row) : 0;
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const float value = !some_zeros || row_of(i) < rows ? element(box, row_of(i)) : 0;
+      const bool counts = !some_zeros || value != 0;
+      const float shifted = counts ? value - shift : 0;
+      if (some_zeros) count += counts;
+      sum += shifted;
+      squares = fmaf(shifted, shifted, squares);
+    }
+    Sum all = of_four_lanes(sum), all_squares = of_four_lanes(squares);
+    cuda::remove_shift(all, all_squares, some_zeros ? of_four_lanes(count) : 64, shift);
+    if (lane_ / 8 == chunk % 4) sums_[chunk / 4 * 2] += all, sums_[chunk / 4 * 2 + 1] += all_squares;
+  }
+  // Returns the row of the box that this lane adds up as number i of 16.
+  __device__ int row_of(int i) const { return i / 2 * 8 + lane_ / 8 * 2 + i % 2; }
   // Returns the element of a row of the box that is in this lane's column.
   __device__ float element(const std::uint8_t* box, int row) const {
     const int unit = warp_ * 2 + lane_ % 8 / 4;
-    return *reinterpret_cast<const float*>(box + row * 128 + ((unit ^ (row % 8)) << 4) + lane_ % 4 * 4);
+    return *reinterpret_cast<const float*>(box + row * 128 + ((unit ^ (row & 7)) << 4) + lane_ % 4 * 4);
   }
   template <typename T>
   __device__ static T of_four_lanes(T sum) {
@@ -172,9 +191,12 @@ class ColumnSums {
   Sum* slot_;
   int n_, rows_, warp_, lane_;
   int column_ = -1;
-  // The sums that a lane keeps: four of every chunk in bf16, two of every fourth chunk in f32.
-  static constexpr int kChunks = (Config::columns + kWidth - 1) / kWidth,
-                       kSums = kHalves ? kChunks * 4 : (kChunks + 3) / 4 * 2;
+  // True if the chunks of f32 squares are dealt out to four lanes (walk_squares()).
+  static constexpr bool kDealt = sizeof(Sum) == sizeof(double);
+  static constexpr int kChunks = (Config::columns + kWidth - 1) / kWidth, kSums = kHalves ? kChunks * 4
+                                                                                  : kDealt
+                                                                                      ? (kChunks + 3) / 4 * 2
+                                                                                      : kChunks * 2;
   Sum sums_[enabled ? kSums : 1] = {};
 };
 

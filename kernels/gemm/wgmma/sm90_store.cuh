@@ -200,7 +200,8 @@ class TileStore {
       }
   }
 
-  // Returns whether this row of a tile is in C. Changes `row` to the row of C.
+  // Returns whether C has this row. On entry, `row` counts the rows of all tiles, gap rows
+  // (Placement::has_gaps) included. If C has the row, `row` becomes its number in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);

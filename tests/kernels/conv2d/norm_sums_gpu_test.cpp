@@ -342,7 +342,8 @@ TEST_F(NormSums, KeepTheVarianceFarFromZero) {
   // Tiles without and with gap rows, few samples and many, joined pixels, and a folded layer.
   const Sample all[] = {{{90, 160, 14, 14, 32, 1}, 89}, {{7, 64, 9, 10, 64, 3}, 5},
                         {{64, 64, 28, 28, 64, 3}, 63},  {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
-                        {{40, 58, 14, 14, 116, 1}, 40}, {{9, 3, 46, 46, 64, 7, 2}, 8}};
+                        {{40, 58, 14, 14, 116, 1}, 40}, {{9, 3, 46, 46, 64, 7, 2}, 8},
+                        {{7, 64, 9, 10, 64, 5}, 5},     {{40, 64, 7, 7, 64, 5}, 39}};
   for (const Engine engine : {Engine::im2col, Engine::folded})
     for (const auto& [image, valid] : all)
       for (const double ratio : {10, 100, 1000}) {
