@@ -13,6 +13,7 @@ constexpr int kMost = 8;  // the most tensors that one launch adds
 // the same pass.
 template <typename T, int V>
 struct Sum {
+  using Element = T;
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
@@ -103,7 +104,8 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
           source.of[source.count++] = operands.inputs[next++];
         if (problem.statistics && next == operands.inputs.size()) {
           launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, operands.members, source,
-                 operands.control(), grid, operands.scratch<float>(), tickets, operands.out<double>(1));
+                 operands.control(), grid, operands.scratch<StatisticsSum<typename P::Type>>(), tickets,
+                 operands.out<double>(1));
         } else {
           const std::int64_t packs = elements / P::kWidth;
           launch(add<Source>, grid_for(packs), kThreads, stream, operands.members, source, packs);
@@ -111,7 +113,8 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
       }
     });
   };
-  if (problem.statistics) return ticketed_kernel(body, grid.tickets(), {{0, 0}}, partial_bytes(grid));
+  if (problem.statistics)
+    return ticketed_kernel(body, grid.tickets(), {{0, 0}}, statistics_bytes(grid, type));
   return device_kernel(
       [body](const BoundOperands& operands, Stream stream) { body(operands, nullptr, stream); }, {{0, 0}});
 }

@@ -121,12 +121,12 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds up two kinds of values per column over the block's threads. `v` has this thread's V values
-// of the first kind and then its V values of the second kind. Writes the sums to `partials`,
-// [row_blocks, 2, columns].
-template <int V, int threads>
-__device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
-                                               float* shared, float* partials) {
+// Adds up two kinds of values per column over the block's threads, in Sum (float or double). `v`
+// has this thread's V values of the first kind and then its V values of the second kind. Writes the
+// sums to `partials`, [row_blocks, 2, columns].
+template <int V, int threads, typename Sum>
+__device__ __forceinline__ void store_partials(Sum (&v)[2 * V], const ColumnGrid& grid, const Place& place,
+                                               Sum* shared, Sum* partials) {
   constexpr int N = 2 * V;
   for (int lane = 16; lane >= grid.tile; lane /= 2)
 #pragma unroll
@@ -137,7 +137,7 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
       shared[(static_cast<int>(threadIdx.x) / 32 * grid.tile + place.tx) * N + i] = v[i];
   __syncthreads();
   for (int job = threadIdx.x; job < grid.tile * N; job += threads) {
-    float sum = 0;
+    Sum sum = 0;
 #pragma unroll
     for (int warp = 0; warp < threads / 32; ++warp) sum += shared[warp * grid.tile * N + job];
     const int column = place.first + job / N * V + job % V, which = job % N / V;
@@ -148,26 +148,25 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
 
 // Adds up what store_partials() has written, over all row blocks. Writes the sums to `shared`, [2,
 // columns of the block].
-template <int V, int threads>
-__device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
-                                             const Place& place, double* shared) {
-  constexpr int kWide = V % 4 == 0 ? 4 : 1;
-  const int quads = place.columns / kWide, both = 2 * quads;
+template <int V, int threads, typename Sum>
+__device__ __forceinline__ void add_partials(const Sum* partials, const ColumnGrid& grid, const Place& place,
+                                             double* shared) {
+  constexpr int kWide = V % 4 == 0 ? 16 / static_cast<int>(sizeof(Sum)) : 1;
+  const int packs = place.columns / kWide, both = 2 * packs;
   // A job is kWide neighbouring columns of one kind of values. `lanes` threads divide the row
   // blocks of a job among themselves.
   const int lanes = threads / both;
   const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
   if (lane < lanes) {
-    const int which = job / quads, quad = job % quads;
-    const float* from = partials + which * std::int64_t{grid.columns} + place.first + quad * kWide;
+    const int which = job / packs, pack = job % packs;
+    const Sum* from = partials + which * std::int64_t{grid.columns} + place.first + pack * kWide;
     double sum[kWide] = {};
 #pragma unroll 16
     for (int block = lane; block < grid.row_blocks; block += lanes) {
-      float value[kWide];
-      unpack(load_pack<kWide>(from + 2 * std::int64_t{grid.columns} * block), value);
-      for (int i = 0; i < kWide; ++i) sum[i] += value[i];
+      const Pack<Sum, kWide> values = load_pack<kWide>(from + 2 * std::int64_t{grid.columns} * block);
+      for (int i = 0; i < kWide; ++i) sum[i] += values.value[i];
     }
-    for (int i = 0; i < kWide; ++i) shared[(lane * 2 + which) * place.columns + quad * kWide + i] = sum[i];
+    for (int i = 0; i < kWide; ++i) shared[(lane * 2 + which) * place.columns + pack * kWide + i] = sum[i];
   }
   __syncthreads();
   for (int column = threadIdx.x; column < 2 * place.columns; column += threads) {

@@ -8,6 +8,7 @@ namespace {
 // A Source for the kernel statistics() (cuda_statistics.cuh) that reads the matrix from memory.
 template <typename T, int V>
 struct Matrix {
+  using Element = T;
   static constexpr int kWidth = V, kRows = 4;
   static constexpr bool kWrites = false;
   using Loaded = Pack<T, V>;
@@ -191,11 +192,11 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
       using P = decltype(packing);
       using Source = Matrix<typename P::Type, P::kWidth>;
       launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, operands.members,
-             Source{operands.in<typename P::Type>(0)}, control, grid, operands.scratch<float>(), tickets,
-             operands.out<double>(0));
+             Source{operands.in<typename P::Type>(0)}, control, grid,
+             operands.scratch<StatisticsSum<typename P::Type>>(), tickets, operands.out<double>(0));
     });
   };
-  return ticketed_kernel(body, grid.tickets(), {}, partial_bytes(grid));
+  return ticketed_kernel(body, grid.tickets(), {}, statistics_bytes(grid, type));
 }
 
 Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
@@ -257,7 +258,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   };
   std::vector<std::pair<int, int>> in_place;
   if (problem.write_gradient) in_place = {{4, 3}};
-  return ticketed_kernel(body, grid.tickets(), in_place, partial_bytes(grid));
+  return ticketed_kernel(body, grid.tickets(), in_place, partial_bytes(grid, sizeof(float)));
 }
 
 }  // namespace convoy::kernels::cuda

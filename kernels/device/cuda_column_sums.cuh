@@ -130,12 +130,13 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// The kernel of the second launch: adds up the partial sums. A block computes `columns` channels of
-// one segment. kSumThreads / columns threads divide the partial sums of a channel among themselves.
-template <typename Out, int kSums>
+// The kernel of the second launch: adds up the partial sums, which are float or double. A block
+// computes `columns` channels of one segment. kSumThreads / columns threads divide the partial sums
+// of a channel among themselves.
+template <typename Partial, typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
-    finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,
-                       const SumOutputs<Out, kSums> out, std::ptrdiff_t member_stride) {
+    finish_column_sums(const Partial* partials, int parts, int channels, int columns, int tiles,
+                       double factor, const SumOutputs<Out, kSums> out, std::ptrdiff_t member_stride) {
   partials = of_member(partials, member_stride);
   __shared__ double shared[kSums][kSumThreads];
   const int x = static_cast<int>(threadIdx.x) % columns, y = static_cast<int>(threadIdx.x) / columns;
@@ -164,15 +165,15 @@ __global__ void __launch_bounds__(kSumThreads)
 
 // Launches the second kernel. It adds up the partial sums, [segments, parts, kSums, channels], over
 // the parts, and multiplies each total by `factor`.
-template <typename Out, int kSums>
-void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
+template <typename Partial, typename Out, int kSums>
+void finish_columns(const Partial* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream, Members members) {
   // Each channel gets a thread per part, but at most 32.
   int columns = kSumThreads;
   while (columns > kSumThreads / 32 && kSumThreads / columns < parts) columns /= 2;
   const int tiles = static_cast<int>(ceil_div(channels, columns));
-  launch(finish_column_sums<Out, kSums>, static_cast<unsigned>(segments * tiles), kSumThreads, stream,
-         members, partials, parts, channels, columns, tiles, factor, out);
+  launch(finish_column_sums<Partial, Out, kSums>, static_cast<unsigned>(segments * tiles), kSumThreads,
+         stream, members, partials, parts, channels, columns, tiles, factor, out);
 }
 
 template <typename Source, typename Out>

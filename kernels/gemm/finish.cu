@@ -80,9 +80,9 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
 // Adds up the slots of column sums (rungs.h). A block computes 32 columns. With kJoined, a row of C
 // is several joined rows, which are added up, too. That loop costs 2 us, so there is a version
 // without it.
-template <bool kJoined>
+template <typename Slot, bool kJoined>
 __global__ void __launch_bounds__(1024)
-    sum_slots_kernel(const float* slots, int count, std::int64_t columns, int joined_rows, double* sums,
+    sum_slots_kernel(const Slot* slots, int count, std::int64_t columns, int joined_rows, double* sums,
                      std::ptrdiff_t member_stride) {
   const int joined = kJoined ? joined_rows : 1;
   cuda::move_to_member(member_stride, slots, sums);
@@ -90,17 +90,17 @@ __global__ void __launch_bounds__(1024)
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
   const std::int64_t n = columns / 2, pitch = columns * joined;
-  const float* const from = slots + column + (column < n ? 0 : n * (joined - 1));
+  const Slot* const from = slots + column + (column < n ? 0 : n * (joined - 1));
   double sum = 0;
   for (int row = 0; row < joined; ++row) {
-    float values[kRounds];
+    Slot values[kRounds];
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int slot = int(threadIdx.y) + i * 32;
       values[i] = slot < count && column < columns ? from[slot * pitch + row * n] : 0;
     }
 #pragma unroll
-    for (const float value : values) sum += value;
+    for (const Slot value : values) sum += value;
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
@@ -201,11 +201,15 @@ void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float
   cuda::launch(sum_columns_kernel, kSumSlots, dim3(32, 8), Stream(stream), members, epilogue, m, n, slots);
 }
 
-void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
+template <typename Slot>
+void sum_slots(const Slot* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
                Members members, int joined) {
-  cuda::launch(joined > 1 ? sum_slots_kernel<true> : sum_slots_kernel<false>, unsigned(ceil_div(2 * n, 32)),
-               dim3(32, 32), Stream(stream), members, slots, count, 2 * n, joined, sums);
+  cuda::launch(joined > 1 ? sum_slots_kernel<Slot, true> : sum_slots_kernel<Slot, false>,
+               unsigned(ceil_div(2 * n, 32)), dim3(32, 32), Stream(stream), members, slots, count, 2 * n,
+               joined, sums);
 }
+template void sum_slots(const float*, int, std::int64_t, double*, cudaStream_t, Members, int);
+template void sum_slots(const double*, int, std::int64_t, double*, cudaStream_t, Members, int);
 
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,

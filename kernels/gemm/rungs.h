@@ -67,13 +67,15 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
                   std::int64_t pitch, cudaStream_t stream, Members members);
 
 // Compute column sums of C and of its squares. First, sum_columns() or the kernel that writes C
-// fills up to kSumSlots slots of partial sums, [2][n]. Then sum_slots() adds up the slots in double
-// precision. If a row of C is `joined` rows of n elements, a slot is [2][n * joined].
+// fills up to kSumSlots slots of partial sums, [2][n], in float or double. Then sum_slots() adds up
+// the slots in double precision. If a row of C is `joined` rows of n elements, a slot is [2][n *
+// joined].
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
                  Members members);
-void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
+template <typename Slot>
+void sum_slots(const Slot* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
                Members members, int joined = 1);
 
 // Copies a matrix of 2- or 4-byte elements to a matrix of another pitch. out[r][c] is in[r][c] or,

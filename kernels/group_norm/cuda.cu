@@ -1,6 +1,7 @@
 // Group normalisation on the device. A first launch sums over the pixels, per sample and channel. A
 // second launch adds up these sums per group. A third launch computes the elements of the result.
 #include "kernels/device/cuda_column_sums.cuh"
+#include "kernels/device/cuda_shifted_sums.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/group_norm/group_norm.h"
 
@@ -24,11 +25,13 @@ struct Groups {
   }
 };
 
-// A Source of column_sums() (cuda_column_sums.cuh) that adds up x and x^2.
+// A Source of column_sums() (cuda_column_sums.cuh) that adds up x and x^2. Sums of f32 are shifted
+// (cuda_shifted_sums.cuh) by the first pixel of the sample.
 template <typename T, int V>
 struct Powers {
   static constexpr int kWidth = V, kSums = 2;
   const T* x;
+  std::int64_t sample;  // the elements of a sample
 
   template <typename Visit>
   __device__ void each_pointer(Visit visit) {
@@ -36,12 +39,14 @@ struct Powers {
   }
   using Loaded = Pack<T, V>;
   __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(x + at); }
-  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t, std::int64_t, int,
-                                        float (&sums)[2][V]) const {
-    float value[V];
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t n, std::int64_t, std::int64_t,
+                                        int channel, float (&sums)[2][V]) const {
+    float value[V], shift[V] = {};
     unpack(loaded, value);
+    if constexpr (kShiftsSums<sizeof(T)>) unpack(load_pack<V>(x + n * sample + channel), shift);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
+      value[i] -= shift[i];
       sums[0][i] += value[i];
       sums[1][i] = fmaf(value[i], value[i], sums[1][i]);
     }
@@ -82,17 +87,25 @@ struct Gradients {
   }
 };
 
-// Computes the moments of all groups, one group per thread. `sums` has the sums of x and of x^2,
+// Computes the moments of all groups, one group per thread. `sums` has the sums that Powers forms,
 // [2, samples, channels].
-__global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
-  move_to_member(member_stride, sums, moments);
+template <typename T>
+__global__ void find_moments(const T* x, const double* sums, Groups g, float* moments,
+                             std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, sums, moments);
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (group >= g.all()) return;
   const std::int64_t others = std::int64_t{g.samples} * g.channels;
   const auto first = std::int64_t{group} * g.of_group.divisor;
+  const std::int64_t n = group / g.groups;
+  const T* const first_pixel = x + n * g.channels * (g.pixels - 1);  // its channels begin at n * channels
   double sum = 0, squares = 0;
-  for (std::int64_t c = first; c < first + g.of_group.divisor; ++c)
-    sum += sums[c], squares += sums[others + c];
+  for (std::int64_t c = first; c < first + g.of_group.divisor; ++c) {
+    double of_channel = sums[c], squares_of_channel = sums[others + c];
+    if constexpr (kShiftsSums<sizeof(T)>)
+      remove_shift(of_channel, squares_of_channel, static_cast<double>(g.pixels), first_pixel[c]);
+    sum += of_channel, squares += squares_of_channel;
+  }
   const double mean = sum / g.count(), variance = fmax(squares / g.count() - mean * mean, 0.0);
   moments[group] = static_cast<float>(mean);
   moments[g.all() + group] = static_cast<float>(1 / sqrt(variance + g.epsilon));
@@ -201,8 +214,9 @@ Kernel group_norm_forward(const GroupNormProblem& problem, KernelRequest& reques
       constexpr int V = P::kWidth;
       const Groups g = groups_of(problem, e, V);
       const Workspace workspace = carve(b.workspace, e, problem.groups);
-      sum_channels(Powers<T, V>{b.in<T>(0)}, grid, workspace, stream, b.members);
-      launch(find_moments, grid_for(g.all()), kThreads, stream, b.members, workspace.sums, g, b.out(1));
+      sum_channels(Powers<T, V>{b.in<T>(0), e.c * e.pixels()}, grid, workspace, stream, b.members);
+      launch(find_moments<T>, grid_for(g.all()), kThreads, stream, b.members, b.in<T>(0), workspace.sums, g,
+             b.out(1));
       const std::int64_t items = e.n * e.c * e.pixels() / V;
       launch(apply<T, V, false>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), nullptr, b.in(1),
              b.in(2), b.out(1), nullptr, b.out<T>(0), g, items);

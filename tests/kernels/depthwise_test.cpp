@@ -129,6 +129,31 @@ TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
       }
 }
 
+TEST(Depthwise, StatisticsKeepTheVarianceFarFromZero) {
+  if (!gpu_present()) GTEST_SKIP() << "no GPU, and the cpu backend does not fuse it";
+  Random random(6);
+  for (const Layer& layer :
+       {Layer{{5, 34, 9, 9}, 3}, Layer{{6, 32, 28, 28}, 3, 2}, Layer{{40, 32, 28, 28}, 5},
+        Layer{{9, 32, 28, 28}, 5, 2}, Layer{{9, 96, 14, 14}, 7}, Layer{{9, 34, 30, 30}, 7}})
+    for (const double ratio : kRatios)
+      for (const bool half : {false, true}) {
+        if (half && ratio == 1000) continue;
+        Conv2dProblem problem = layer.problem();
+        problem.statistics = true;
+        Case test = forward(random, layer, problem);
+        test.inputs[0] = random.uniform(layer.x, ratio - 1, ratio + 1);
+        // The filter picks the pixel in its middle, so that zeros around the image do not count.
+        const std::int64_t taps = layer.weights().elements() / layer.x[1];
+        for (std::size_t i = 0; i < test.inputs[1].values.size(); ++i)
+          test.inputs[1].values[i] = static_cast<std::int64_t>(i) % taps == taps / 2;
+        test.outputs.push_back(f64({2, layer.x[1]}));
+        test.control = all_valid(layer.x[0] - 1);
+        const Result result = run(Backend::cuda, Layout::channels_last, half ? in_bf16(test) : test);
+        expect_variance(result.outputs[1], result.outputs[0], layer.x[0] - 1, half ? DType::bf16 : DType::f32,
+                        test.name + ", ratio " + std::to_string(ratio));
+      }
+}
+
 // The gradient of the filters must be written in the layout in which forward reads the filters.
 TEST(Depthwise, WritesTheGradientInTheLayoutOfTheFilters) {
   Random random(5);

@@ -113,6 +113,28 @@ TEST(Add, StatisticsAreThoseOfWhatWasWritten) {
       }
 }
 
+TEST(Add, StatisticsKeepTheVarianceFarFromZero) {
+  Random random(7);
+  const Shape shape{20, 24, 28, 28};
+  for (const double ratio : kRatios) {
+    Case test{
+        .name = "add_forward with statistics, ratio " + std::to_string(ratio),
+        .maker = [](Backend backend,
+                    KernelRequest& request) { return add_forward(backend, {.statistics = true}, request); },
+        .inputs = {random.uniform(shape, ratio - 1, ratio + 1), random.uniform(shape)},
+        .outputs = {f32(shape), f64({2, shape[1]})},
+        .control = all_valid(shape[0] - 1)};
+    const auto check = [&](Backend backend, Layout layout, DType type) {
+      const Result result = run(backend, layout, type == DType::bf16 ? in_bf16(test) : test);
+      expect_variance(result.outputs[1], result.outputs[0], shape[0] - 1, type, test.name);
+    };
+    check(Backend::reference, Layout::row_major, DType::f32);
+    if (!gpu_present()) continue;
+    check(Backend::cuda, Layout::channels_last, DType::f32);
+    if (ratio < 1000) check(Backend::cuda, Layout::channels_last, DType::bf16);
+  }
+}
+
 TEST(Add, IsTheSum) {
   const Case test{
       .maker = [](Backend backend, KernelRequest& request) { return add_forward(backend, {}, request); },

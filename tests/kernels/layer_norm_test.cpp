@@ -113,6 +113,26 @@ Case group_norm_gradient(int groups, Tensor x, Tensor gamma, Tensor dy, Tensor m
           .tolerance = 3e-6};
 }
 
+// Checks the moments of layer norm and group norm if the mean is far above the standard deviation.
+TEST(GroupNorm, KeepsTheVarianceFarFromZero) {
+  Random random(9);
+  for (const Shape& shape : {Shape{2, 96, 28, 28}, Shape{2, 20, 9, 3}})
+    for (const double ratio : kRatios) {
+      const Tensor x = random.uniform(shape, ratio - std::sqrt(3.0), ratio + std::sqrt(3.0)),
+                   gamma = random.uniform({shape[1]}, 0.5, 2), beta = random.uniform({shape[1]});
+      for (const Case& test : {group_norm(4, x, gamma, beta), layer_norm(x, gamma, beta)}) {
+        const Tensor exact = run_reference(test).outputs[1];
+        for (const Backend backend : backends())
+          for (const Layout layout : layouts_of(backend)) {
+            const Tensor moments = run(backend, layout, test).outputs[1];
+            for (std::size_t i = exact.values.size() / 2; i < exact.values.size(); ++i)
+              EXPECT_NEAR(moments.values[i], exact.values[i], 2e-6 * exact.values[i])
+                  << test.name << " on " << name_of(backend) << ", ratio " << ratio;
+          }
+      }
+    }
+}
+
 // There are groups of whole blocks of channels, of parts of a block, of channels from two blocks,
 // of a single channel, and of all channels.
 TEST(GroupNorm, MatchesTheReference) {

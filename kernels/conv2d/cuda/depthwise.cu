@@ -5,6 +5,7 @@
 #include "kernels/conv2d/cuda/depthwise_strips.h"
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
 #include "kernels/device/cuda_column_sums.cuh"
+#include "kernels/device/cuda_shifted_sums.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::conv {
@@ -22,8 +23,11 @@ bool supports_depthwise(const Task& task) {
 
 std::size_t partial_bytes(const Task& task, int row_blocks) {
   const Geometry& g = task.geometry;
-  const int rows = task.direction == Direction::backward_weights ? g.taps() : task.statistics ? 2 : 0;
-  return std::size_t(row_blocks) * rows * g.c * sizeof(float);
+  const std::size_t bytes = task.direction == Direction::backward_weights ? g.taps() * sizeof(float)
+                            : !task.statistics                            ? 0
+                            : task.type() == DType::f32                   ? 2 * sizeof(cuda::MomentSum<4>)
+                                                                          : 2 * sizeof(cuda::MomentSum<2>);
+  return std::size_t(row_blocks) * std::size_t(g.c) * bytes;
 }
 
 // Returns whether tiles are faster than strips, as measured on an H100: always with filters of 7x7,
@@ -80,7 +84,7 @@ DepthwiseOperands operands_of(const Task& task, const Buffers& b) {
   operands.relu = task.relu;
   operands.mask = task.input_relu ? b.x : nullptr;
   operands.control = b.control;
-  operands.partials = static_cast<float*>(b.workspace);
+  operands.partials = b.workspace;
   operands.members = b.members;
   return operands;
 }
@@ -94,14 +98,18 @@ Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), cons
   return [=, sums = task.statistics](Stream stream) {
     const DepthwiseOperands& operands = call.operands;
     start(call, sums, stream.get());
-    if (call.direction == Direction::backward_weights)
-      cuda::launch(finish_filters, dim3(unsigned(cuda::ceil_div(call.channels, 32)), unsigned(call.taps())),
-                   256, stream, operands.members, operands.partials, call.row_blocks, call.taps(),
-                   call.channels, static_cast<float*>(b.out));
-    if (sums)
-      cuda::finish_columns(operands.partials, 1, call.row_blocks, call.channels, 1,
+    const auto add_sums = [&](const auto* partials) {
+      cuda::finish_columns(partials, 1, call.row_blocks, call.channels, 1,
                            cuda::SumOutputs<double, 2>{{b.sums, b.sums + call.channels}}, stream,
                            operands.members);
+    };
+    if (call.direction == Direction::backward_weights)
+      cuda::launch(finish_filters, dim3(unsigned(cuda::ceil_div(call.channels, 32)), unsigned(call.taps())),
+                   256, stream, operands.members, static_cast<const float*>(operands.partials),
+                   call.row_blocks, call.taps(), call.channels, static_cast<float*>(b.out));
+    if (sums)
+      call.type == DType::f32 ? add_sums(static_cast<const cuda::MomentSum<4>*>(operands.partials))
+                              : add_sums(static_cast<const cuda::MomentSum<2>*>(operands.partials));
   };
 }
 

@@ -51,9 +51,10 @@ struct DepthwiseOperands {
   bool relu = false;                     // applies after the bias is added
   const void* mask = nullptr;            // if not null, the output is 0 wherever the mask is not above 0
   const StepControl* control = nullptr;  // batch norm's sums run over its `valid` samples
-  // The partial sums of each block: batch norm's sums of y and of y squared,
-  // [row_blocks][2][channels], or the gradient of the filters, [row_blocks][taps][channels].
-  float* partials = nullptr;
+  // The partial sums of each block: batch norm's sums of y and of y squared, [row_blocks][2]
+  // [channels] of cuda::MomentSum, or the gradient of the filters, [row_blocks][taps][channels] of
+  // float.
+  void* partials = nullptr;
   Members members = {};
 };
 

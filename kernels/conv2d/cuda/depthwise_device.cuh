@@ -6,6 +6,7 @@
 #include "kernels/conv2d/cuda/depthwise.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_members.cuh"
+#include "kernels/device/cuda_shifted_sums.cuh"
 
 namespace convoy::kernels::conv {
 
@@ -14,6 +15,12 @@ namespace convoy::kernels::conv {
 template <typename T>
 __device__ __forceinline__ T* moved(const DepthwiseCall& call, T* pointer) {
   return cuda::of_member(pointer, call.operands.members.stride);
+}
+
+// Returns the partial sums of the blocks, which are float or double (DepthwiseOperands).
+template <typename Sum>
+__device__ __forceinline__ Sum* partials_of(const DepthwiseCall& call) {
+  return static_cast<Sum*>(moved(call, call.operands.partials));
 }
 
 // Return the offset in elements of a pixel's first channel, in the input or in the output tensor.
@@ -77,5 +84,39 @@ __device__ __forceinline__ float2 store_pair(const DepthwiseCall& call, float2 p
   cuda::unpack(stored, value);
   return {value[0], value[1]};
 }
+
+// Two neighbouring channels of batch norm's sums (cuda_shifted_sums.cuh) of outputs of type T.
+template <typename T>
+using SumsPair = std::conditional_t<sizeof(T) == 2, float2, double2>;
+
+// Adds up a thread's outputs and their squares for batch norm.
+template <typename T>
+class OutputSums {
+ public:
+  // Adds two channels of an output, unless its sample is not valid (`counts`).
+  __device__ __forceinline__ void add(float2 pair, bool counts) {
+    if constexpr (cuda::kShiftsSums<sizeof(T)>) {
+      if (!counts) return;
+      if (count_++ == 0) shift_ = pair;
+      pair.x -= shift_.x, pair.y -= shift_.y;
+    } else if (!counts) {
+      pair = {0, 0};
+    }
+    sum_.x += pair.x, sum_.y += pair.y;
+    add_product(squares_, pair, pair);
+  }
+  // Stores the sum of the outputs and then that of their squares.
+  __device__ __forceinline__ void get(SumsPair<T> (&to)[2]) const {
+    to[0] = {sum_.x, sum_.y}, to[1] = {squares_.x, squares_.y};
+    if constexpr (cuda::kShiftsSums<sizeof(T)>) {
+      cuda::remove_shift(to[0].x, to[1].x, count_, shift_.x);
+      cuda::remove_shift(to[0].y, to[1].y, count_, shift_.y);
+    }
+  }
+
+ private:
+  float2 sum_ = {0, 0}, squares_ = {0, 0}, shift_ = {0, 0};
+  int count_ = 0;
+};
 
 }  // namespace convoy::kernels::conv

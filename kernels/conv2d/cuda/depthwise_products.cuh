@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
   if constexpr (sums) {
     __syncthreads();
     store_totals<kSlab>(call, total, channel, reinterpret_cast<float*>(planes),
-                        moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels);
+                        partials_of<float>(call) + std::int64_t{first} * 2 * call.channels);
   }
 }
 
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
       const int r = tap / F::kFilter, s = tap - r * F::kFilter;
       float total = 0;
       for (int q = 0; q < 8; ++q) total += own_sums[(r * F::kInputColumns + s + F::kStride * q) * 8 + q];
-      moved(call, call.operands.partials)[(std::int64_t{first} * F::kTaps + tap) * call.channels + c] = total;
+      partials_of<float>(call)[(std::int64_t{first} * F::kTaps + tap) * call.channels + c] = total;
     }
   }
 }

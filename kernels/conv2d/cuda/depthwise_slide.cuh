@@ -75,22 +75,22 @@ __device__ __forceinline__ Strip strip_at(const Call& call, int index) {
 }
 
 // Adds up `pairs` over the strips of a block. Writes the sums to [count][channels], from `to` on.
-template <int count>
-__device__ __forceinline__ void store_sums(const float2 (&pairs)[count], float2* shared, const Call& call,
-                                           const Thread& at, float* to) {
+template <int count, typename Pair>
+__device__ __forceinline__ void store_sums(const Pair (&pairs)[count], Pair* shared, const Call& call,
+                                           const Thread& at, decltype(Pair::x)* to) {
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < count; ++i) shared[(at.strip * count + i) * call.lanes + at.lane] = pairs[i];
   __syncthreads();
   for (int i = int(threadIdx.x); i < count * call.lanes; i += int(blockDim.x)) {
-    float2 sum = shared[i];
+    Pair sum = shared[i];
     for (int strip = 1; strip < call.strips; ++strip) {
-      const float2 other = shared[strip * count * call.lanes + i];
+      const Pair other = shared[strip * count * call.lanes + i];
       sum.x += other.x, sum.y += other.y;
     }
     const int which = i / call.lanes, channel = at.channel + 2 * (i - which * call.lanes - at.lane);
     if (channel < call.channels)
-      *reinterpret_cast<float2*>(to + std::int64_t{which} * call.channels + channel) = sum;
+      *reinterpret_cast<Pair*>(to + std::int64_t{which} * call.channels + channel) = sum;
   }
 }
 

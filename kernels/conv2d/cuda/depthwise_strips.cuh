@@ -10,16 +10,12 @@ namespace convoy::kernels::conv::strips {
 template <typename T, class S, bool sums>
 __device__ __forceinline__ void store_line(const Call& call, const float2 (&line)[S::kColumns],
                                            std::int64_t offset, unsigned inside, bool counts,
-                                           float2 (&total)[2]) {
+                                           OutputSums<T>& total) {
 #pragma unroll
   for (int b = 0; b < S::kColumns; ++b) {
     if (!(inside >> b & 1u)) continue;
     const float2 stored = store_pair<T>(call, line[b], offset + std::int64_t{b} * call.channels);
-    if constexpr (sums) {
-      const float2 pair = counts ? stored : float2{0, 0};
-      total[0].x += pair.x, total[0].y += pair.y;
-      add_product(total[1], pair, pair);
-    }
+    if constexpr (sums) total.add(stored, counts);
   }
 }
 
@@ -28,8 +24,11 @@ template <typename T, class S, bool sums>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forward, S::kFilter))
     depthwise_strips(const __grid_constant__ Call call) {
   constexpr int K = S::kFilter;
-  __shared__ float2
-      shared[S::kTaps * kMostLanes < 2 * kMostThreads ? 2 * kMostThreads : S::kTaps * kMostLanes];
+  // The filters and, at the end, the sums of all threads.
+  using Pair = SumsPair<T>;
+  constexpr int kSumPairs = sums ? 2 * kMostThreads * int(sizeof(Pair) / sizeof(float2)) : 0;
+  __shared__ __align__(sizeof(Pair))
+      float2 shared[S::kTaps * kMostLanes < kSumPairs ? kSumPairs : S::kTaps * kMostLanes];
   const Thread at = thread_of(call);
   const auto* const weights = static_cast<const T*>(moved(call, call.operands.weights));
   const int channel0 = at.channel - 2 * at.lane;
@@ -44,7 +43,8 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
   if constexpr (K == 3)
 #pragma unroll
     for (int tap = 0; tap < S::kTaps; ++tap) kept[tap] = own[tap * call.lanes];
-  float2 bias = {0, 0}, total[2] = {};
+  float2 bias = {0, 0};
+  OutputSums<T> total;
   if (call.operands.bias != nullptr && at.active)
     bias = {moved(call, call.operands.bias)[at.channel], moved(call, call.operands.bias)[at.channel + 1]};
   const int valid = sums ? moved(call, call.operands.control)->valid : 0,
@@ -121,9 +121,12 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forwa
       }
     }
   }
-  if constexpr (sums)
-    store_sums<2>(total, shared, call, at,
-                  moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels);
+  if constexpr (sums) {
+    Pair pairs[2];
+    total.get(pairs);
+    store_sums(pairs, reinterpret_cast<Pair*>(shared), call, at,
+               partials_of<decltype(Pair::x)>(call) + std::int64_t{first} * 2 * call.channels);
+  }
 }
 
 // Computes partial sums of the filters' gradient. The register slots (Slide, depthwise_slide.cuh)
@@ -201,9 +204,8 @@ __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::backw
   }
 #pragma unroll
   for (int r = 0; r < K; ++r)
-    store_sums<K>(
-        gradient[r], shared, call, at,
-        moved(call, call.operands.partials) + (std::int64_t{first} * S::kTaps + r * K) * call.channels);
+    store_sums(gradient[r], shared, call, at,
+               partials_of<float>(call) + (std::int64_t{first} * S::kTaps + r * K) * call.channels);
 }
 
 template <typename T, int filter>

@@ -52,8 +52,8 @@ __device__ __forceinline__ Thread thread_of(const Call& call) {
 
 // Adds up `count` pairs of channels over all threads that have the same two channels. The sums are
 // then in shared[i * kChannels + channel]. All threads of the block must call this.
-template <int count>
-__device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared) {
+template <int count, typename Pair>
+__device__ __forceinline__ void sum_pairs(Pair (&pairs)[count], decltype(Pair::x)* shared) {
   const int warp = int(threadIdx.x) / 32, warps = int(blockDim.x) / 32, lane = int(threadIdx.x) % 32;
   __syncthreads();
 #pragma unroll
@@ -61,11 +61,11 @@ __device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared)
     pairs[i].x += __shfl_xor_sync(0xffffffffu, pairs[i].x, kLanes);
     pairs[i].y += __shfl_xor_sync(0xffffffffu, pairs[i].y, kLanes);
     if (lane < kLanes)
-      *reinterpret_cast<float2*>(shared + (warp * count + i) * kChannels + 2 * lane) = pairs[i];
+      *reinterpret_cast<Pair*>(shared + (warp * count + i) * kChannels + 2 * lane) = pairs[i];
   }
   __syncthreads();
   for (int i = int(threadIdx.x); i < count * kChannels; i += int(blockDim.x)) {
-    float sum = shared[i];
+    auto sum = shared[i];
     for (int other = 1; other < warps; ++other) sum += shared[other * count * kChannels + i];
     shared[i] = sum;
   }
@@ -73,8 +73,8 @@ __device__ __forceinline__ void sum_pairs(float2 (&pairs)[count], float* shared)
 }
 
 // Writes `count` sums per channel of a block to [count][channels], from `to` on.
-template <int count>
-__device__ __forceinline__ void store_sums(const float* shared, float* to, int channel, int channels) {
+template <int count, typename Sum>
+__device__ __forceinline__ void store_sums(const Sum* shared, Sum* to, int channel, int channels) {
   for (int i = int(threadIdx.x); i < count * kChannels; i += int(blockDim.x)) {
     const int which = i / kChannels, c = channel + i % kChannels;
     if (c < channels) to[std::int64_t{which} * channels + c] = shared[i];
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kMostThreads, 2) depthwise_tiles(const __grid_
   float2 bias = {0, 0};
   if (call.operands.bias != nullptr && c < call.channels)
     bias = {moved(call, call.operands.bias)[c], moved(call, call.operands.bias)[c + 1]};
-  float2 total[2] = {};
+  OutputSums<T> total;
   const int valid = sums ? moved(call, call.operands.control)->valid : 0;
 
   int which = 0;
@@ -171,16 +171,19 @@ __global__ void __launch_bounds__(kMostThreads, 2) depthwise_tiles(const __grid_
         const float2 stored = store_pair<T>(call, result[a][b], line + std::int64_t{b} * call.channels);
         if constexpr (sums) {
           if (sample >= valid) continue;
-          total[0].x += stored.x, total[0].y += stored.y;
-          add_product(total[1], stored, stored);
+          total.add(stored, true);
         }
       }
     }
   }
   if constexpr (sums) {
-    sum_pairs(total, filters);
-    store_sums<2>(filters, moved(call, call.operands.partials) + std::int64_t{first} * 2 * call.channels,
-                  channel, call.channels);
+    using Sum = decltype(SumsPair<T>::x);
+    SumsPair<T> pairs[2];
+    total.get(pairs);
+    auto* const shared = reinterpret_cast<Sum*>(dynamic);
+    sum_pairs(pairs, shared);
+    store_sums<2>(shared, partials_of<Sum>(call) + std::int64_t{first} * 2 * call.channels, channel,
+                  call.channels);
   }
 }
 

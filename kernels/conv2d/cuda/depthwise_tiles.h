@@ -22,7 +22,7 @@ struct Call : DepthwiseCall {
     return std::size_t(tiling.images) * input_rows * input_columns * kChannels;
   }
   // Shared memory holds the inputs of two tiles and the filters. At the end, the sums of the warps
-  // overwrite the filters.
+  // overwrite the inputs.
   std::size_t shared_bytes() const {
     return 2 * input_elements() * bytes_of(type) + std::size_t(taps()) * kChannels * sizeof(float);
   }

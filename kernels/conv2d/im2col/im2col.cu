@@ -263,11 +263,16 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on,
                         b.members);
     for (const Sm90ConvCall& call : *calls) start(call, stream);
-    if (in_norm)
-      finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream, b.members);
-    else if (slots > 0)
-      gemm::sum_slots(workspace.slots, slots, task.joined ? g.k / g.groups : g.k, b.sums, stream, b.members,
+    const auto add_slots = [&](const auto* of_blocks) {
+      gemm::sum_slots(of_blocks, slots, task.joined ? g.k / g.groups : g.k, b.sums, stream, b.members,
                       task.joined ? g.groups : 1);
+    };
+    if (in_norm)
+      finish_norm_sums(static_cast<const float*>(workspace.slots), slots, g.c, g.h * g.w, b.norm, b.control,
+                       stream, b.members);
+    else if (slots > 0)
+      has_double_slots(task) ? add_slots(static_cast<const double*>(workspace.slots))
+                             : add_slots(static_cast<const float*>(workspace.slots));
     if (transposes_gradient)
       add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on,
                      b.members);

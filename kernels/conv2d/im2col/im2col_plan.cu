@@ -126,6 +126,8 @@ bool sums(const Task& task, int splits) {
   return task.statistics && splits == 1 && 2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
 }
 
+bool has_double_slots(const Task& task) { return task.statistics && task.type() == DType::f32; }
+
 bool norms(const Task& task, int splits) {
   return task.input_norm && splits == 1 && !strided(task) && !task.joined &&
          2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
@@ -154,7 +156,8 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
                                           : rearranged ? std::size_t(result.m * result.n)
                                                        : 0);
   const int columns = sums(task, splits) ? g.k : norms(task, splits) ? g.c : 0;
-  workspace.slots = carver.take<float>(gemm::slot_elements(columns, gemm::kSumSlots));
+  workspace.slots = carver.take<std::uint8_t>(gemm::slot_elements(columns, gemm::kSumSlots) *
+                                              (has_double_slots(task) ? sizeof(double) : sizeof(float)));
   const std::size_t filters = weights ? 0
                               : folds ? fold.filter_elements(g)
                               : rearranged || transposes(task, tile)

@@ -45,6 +45,8 @@ bool transposes(const Task& task, int tile);
 // Returns whether the kernel that writes y also computes batch norm's sums of y. It can do so only
 // if k is not split.
 bool sums(const Task& task, int splits);
+// Returns whether the slots of column sums are double (cuda::MomentSum) and not float.
+bool has_double_slots(const Task& task);
 // Returns whether the kernel that writes dx fuses input_norm (Conv2dProblem). It can do so only if
 // k is not split and pixels are not joined (joined_pixels.h).
 bool norms(const Task& task, int splits);
@@ -64,7 +66,8 @@ Result result_of(const Task& task, const View& view, int tile);
 struct Workspace {
   // `partial` has the partial results of the splits of k, `gradient` the gradient of rearranged
   // filters, and `slots` the column sums of the blocks.
-  float *partial, *gradient, *slots;
+  float *partial, *gradient;
+  void* slots;
   float* bias;  // one copy per joined pixel, if repeats_bias()
   std::uint8_t *filters, *images;
   std::size_t bytes;

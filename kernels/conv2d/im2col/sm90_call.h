@@ -107,8 +107,8 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // a mask with elements of C's type; with norm_operands, a mask of bits
-  float* sum_slots;
+  const std::uint8_t* mask;    // a mask with elements of C's type; with norm_operands, a mask of bits
+  void* sum_slots;             // float, but double for forward in tf32
   MemberMap norm_operands[2];  // for input_norm: the norm's input, and dy2
   // backward_weights in tf32 writes its result here and not through the map `c`. The layout is
   // [splits][m filters][taps][channels].

@@ -247,7 +247,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
            call.m,
            call.n,
            call.mask,
-           call.sum_slots,
+           static_cast<float*>(call.sum_slots),
            {call.placement},
            call.members.stride},
           call.schedule, call.blocks, call.members, stream);

@@ -4,19 +4,24 @@
 //
 // A consumer warpgroup keeps the sums in registers as long as its tiles are in the same columns of
 // C. Then it adds them to its own slot in device memory. The order of additions is fixed, so every
-// run gives the same bits. Device code, sm_90a only.
+// run gives the same bits.
+//
+// Sums of C and its squares are shifted if C is f32 (cuda_shifted_sums.cuh): a lane shifts what it
+// sums of a box by its first element. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
 
 #include <cstdint>
 
+#include "kernels/device/cuda_shifted_sums.cuh"
 #include "kernels/gemm/mma_sync/mma_instructions.cuh"
 
 namespace convoy::kernels::gemm {
 
-// If `enabled` is false, the class does nothing.
-template <class Config, bool enabled = true>
+// If `enabled` is false, the class does nothing. `Sum` is the type of the sums: float, or double
+// for squares of f32.
+template <class Config, bool enabled = true, typename Sum = float>
 class ColumnSums {
  public:
   // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]: a block has two such
@@ -24,7 +29,7 @@ class ColumnSums {
   // add(). Rows of C from `rows` on do not count. One launch may compute several trainings, its
   // members (Members, kernels/device/kernel.h). `block` is the index of this thread block among the
   // blocks that compute the same member.
-  __device__ ColumnSums(float* slots, int block, int n, int rows, int consumer)
+  __device__ ColumnSums(Sum* slots, int block, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
         n_(n),
         rows_(rows),
@@ -43,12 +48,13 @@ class ColumnSums {
   }
 
   // Adds a box. The box begins at column `chunk` * kWidth of the tile and at row `row` of C. Set
-  // `squares` if `other` is the same box.
-  template <bool squares>
+  // `squares` if `other` is the same box. Set `gaps` if the box may have rows of zeros that belong
+  // to no output.
+  template <bool squares, bool gaps = false>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
-      row + 64 <= rows_ ? add_rows<squares, true>(chunk, box, other, row)
-                        : add_rows<squares, false>(chunk, box, other, row);
+      row + 64 <= rows_ ? add_rows<squares, true, gaps>(chunk, box, other, row)
+                        : add_rows<squares, false, gaps>(chunk, box, other, row);
   }
 
   // Adds the sums in registers to the slot. Call this after the last tile.
@@ -58,8 +64,8 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < kSums; ++i) {
         const int column = column_ + column_of(i);
-        const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
-        const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
+        const Sum sum = kHalves || kDealt ? sums_[i] : of_four_lanes(sums_[i]);
+        const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : kDealt || lane_ < 8;
         // No other lane adds to this element. The operation is atomic only because it then need not
         // wait for the old value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
@@ -73,17 +79,19 @@ class ColumnSums {
   // The number of columns of a box. Each of the four warps sums a quarter of them.
   static constexpr int kWidth = Config::box_columns;
 
-  template <bool squares, bool all_count>
+  template <bool squares, bool all_count, bool gaps>
   __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (kHalves)
       multiply<squares, all_count>(sums_ + chunk * 4, box, other, row);
+    else if constexpr (squares)
+      walk_squares<!all_count || gaps>(chunk, box, all_count ? 64 : rows_ - row);
     else
-      walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
+      walk<all_count>(sums_ + chunk * 2, box, other, row);
   }
   // Returns to which column of the tile sums_[sum] belongs.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
-                   : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
+                   : (kDealt ? sum / 2 * 4 + lane_ / 8 : sum / 2) * 32 + warp_ * 8 + lane_ % 8;
   }
 
   // Adds up a box of bf16 on tensor cores, by one matrix product. The right factor is the box. The
@@ -125,10 +133,10 @@ class ColumnSums {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // Adds up a box of f32. Four lanes add up a column together. Each lane reads two of every eight
-  // rows, which avoids bank conflicts.
-  template <bool squares, bool all_count>
-  __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
+  // Adds up a box of f32 and its products with another box. Four lanes add up a column together.
+  // Each lane reads two of every eight rows, which avoids bank conflicts.
+  template <bool all_count>
+  __device__ void walk(Sum* sums, const std::uint8_t* box, const std::uint8_t* other, int row) const {
     const int unit = warp_ * 2 + lane_ % 8 / 4;
     float sum = 0, products = 0;
 #pragma unroll
@@ -136,23 +144,58 @@ class ColumnSums {
       const int in_eight = lane_ / 8 * 2 + i % 2, r = i / 2 * 8 + in_eight;
       const int at = r * 128 + ((unit ^ in_eight) << 4) + lane_ % 4 * 4;
       float value = *reinterpret_cast<const float*>(box + at);
-      float by = squares ? value : *reinterpret_cast<const float*>(other + at);
+      float by = *reinterpret_cast<const float*>(other + at);
       if (!all_count && row + r >= rows_) value = by = 0;
       sum += value;
       products = fmaf(value, by, products);
     }
     sums[0] += sum, sums[1] += products;
   }
-  __device__ static float of_four_lanes(float sum) {
+  // Adds up the first `rows` rows of a box of f32 and their squares, shifted by the column's first
+  // element. With `some_zeros`, elements may be zero because they do not count. As a zero adds
+  // nothing to the sums, it is not shifted. Doubles take many registers, so only one of the four
+  // lanes of a column keeps its sums, and the chunks are dealt out to the lanes.
+  template <bool some_zeros>
+  __device__ void walk_squares(int chunk, const std::uint8_t* box, int rows) {
+    float shift = element(box, 0), sum = 0, squares = 0;
+    if (some_zeros && shift == 0) shift = element(box, 1);
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const float value = !some_zeros || row_of(i) < rows ? element(box, row_of(i)) : 0;
+      const bool counts = !some_zeros || value != 0;
+      const float shifted = counts ? value - shift : 0;
+      if (some_zeros) count += counts;
+      sum += shifted;
+      squares = fmaf(shifted, shifted, squares);
+    }
+    Sum all = of_four_lanes(sum), all_squares = of_four_lanes(squares);
+    cuda::remove_shift(all, all_squares, some_zeros ? of_four_lanes(count) : 64, shift);
+    if (lane_ / 8 == chunk % 4) sums_[chunk / 4 * 2] += all, sums_[chunk / 4 * 2 + 1] += all_squares;
+  }
+  // Returns the row of the box that this lane adds up as number i of 16.
+  __device__ int row_of(int i) const { return i / 2 * 8 + lane_ / 8 * 2 + i % 2; }
+  // Returns the element of a row of the box that is in this lane's column.
+  __device__ float element(const std::uint8_t* box, int row) const {
+    const int unit = warp_ * 2 + lane_ % 8 / 4;
+    return *reinterpret_cast<const float*>(box + row * 128 + ((unit ^ (row & 7)) << 4) + lane_ % 4 * 4);
+  }
+  template <typename T>
+  __device__ static T of_four_lanes(T sum) {
     sum += __shfl_xor_sync(~0u, sum, 8);
     return sum + __shfl_xor_sync(~0u, sum, 16);
   }
 
-  float* slot_;
+  Sum* slot_;
   int n_, rows_, warp_, lane_;
   int column_ = -1;
-  static constexpr int kSums = (Config::columns + kWidth - 1) / kWidth * (kHalves ? 4 : 2);
-  float sums_[enabled ? kSums : 1] = {};
+  // True if the chunks of f32 squares are dealt out to four lanes (walk_squares()).
+  static constexpr bool kDealt = sizeof(Sum) == sizeof(double);
+  static constexpr int kChunks = (Config::columns + kWidth - 1) / kWidth, kSums = kHalves ? kChunks * 4
+                                                                                  : kDealt
+                                                                                      ? (kChunks + 3) / 4 * 2
+                                                                                      : kChunks * 2;
+  Sum sums_[enabled ? kSums : 1] = {};
 };
 
 }  // namespace convoy::kernels::gemm

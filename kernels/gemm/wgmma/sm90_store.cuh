@@ -40,7 +40,7 @@ class TileStore {
     std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
     // For Extra::mask, a mask of C's type: C is 0 wherever the mask is not above 0.
     const std::uint8_t* mask;
-    float* sum_slots;  // for Extra::sums, one slot per consumer warpgroup: [blocks * 2][2][n]
+    void* sum_slots;  // for Extra::sums, one slot of Sum per consumer warpgroup: [blocks * 2][2][n]
     Placement placement;
     std::ptrdiff_t member_stride;
   };
@@ -58,7 +58,7 @@ class TileStore {
         warp_(thread_ / 32),
         lane_(thread_ % 32),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
-        column_sums_(moved(parameters.sum_slots), block, parameters.n,
+        column_sums_(moved(static_cast<Sum*>(parameters.sum_slots)), block, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
 
   // Returns how many pipeline stages per work item this Store reads tensors from: none.
@@ -100,6 +100,7 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
+  using Sum = cuda::MomentSum<Config::element_bytes>;
   // True if threads, and not TMA, store the box.
   static constexpr bool copied = with_mask || Placement::has_gaps;
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
@@ -192,7 +193,8 @@ class TileStore {
           }
         }
         // Each warp sums 16 columns of the box. In half a box, warps 2 and 3 have no columns.
-        if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
+        if (with_sums && !(narrow && warp_ >= 2))
+          column_sums_.template add<true, Placement::has_gaps>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
@@ -270,7 +272,7 @@ class TileStore {
   int consumer_, thread_, warp_, lane_;
   bool adjusts_;
   int staged_ = 0;
-  ColumnSums<Config, with_sums> column_sums_;
+  ColumnSums<Config, with_sums, Sum> column_sums_;
 };
 
 }  // namespace convoy::kernels::gemm

@@ -16,6 +16,7 @@
 
 #include "kernels/conv2d/bench/measure.h"
 #include "tests/brief.h"
+#include "tests/kernels/harness.h"
 #include "tests/kernels/memory.h"
 
 namespace convoy::kernels::testing {
@@ -83,15 +84,18 @@ class NormSums : public ::testing::Test {
     return std::ranges::count_if(tiles_, [&](const auto& tile) { return tile.first == engine; });
   }
 
+  // Each output gets a constant, which is about `ratio` times the standard deviation.
   template <typename T>
-  void check_statistics(Engine engine, const Image& image, int valid) {
+  void check_statistics(Engine engine, const Image& image, int valid, double ratio = 0) {
     Task plain = task_of<T>(image, conv::Direction::forward), task = plain;
     task.statistics = true;
     if (!conv::supports(engine, task)) return;
     const std::size_t image_pixels = std::size_t(image.p() * image.q()),
                       pixels = std::size_t(image.n) * image_pixels, k = std::size_t(image.filters);
-    const OnDevice<T> x(values<T>(pixels_of(image) * std::size_t(image.c))),
-        weights(values<T>(weights_of(image)));
+    std::vector<T> x_values = values<T>(pixels_of(image) * std::size_t(image.c)),
+                   weight_values = values<T>(weights_of(image));
+    if (ratio > 0) add_constant(image, ratio, x_values, weight_values);
+    const OnDevice<T> x(x_values), weights(weight_values);
     const OnDevice<StepControl> control(control_of(valid));
     for (const conv::Plan& plan : conv::candidates(engine, task)) {
       if (!plan.fuses_extra) continue;
@@ -125,6 +129,11 @@ class NormSums : public ::testing::Test {
         ASSERT_NEAR(found[i], sum[i], 5e-6 * magnitude[i]) << "channel " << i;
         ASSERT_NEAR(found[k + i], squares[i], 5e-6 * squares[i]) << "channel " << i;
       }
+      const std::int64_t rows = std::int64_t(valid) * std::int64_t(image_pixels), channels = image.filters;
+      std::vector<double> valid_y(std::size_t(rows * channels));
+      for (std::size_t i = 0; i < valid_y.size(); ++i) valid_y[i] = value_of(written[i]);
+      expect_variance(doubles({2, channels}, found), floats({rows, channels}, valid_y), rows,
+                      sizeof(T) == 2 ? DType::bf16 : DType::f32, "ratio " + std::to_string(ratio));
       expect_the_same_again(launch, sums);
       EXPECT_EQ(y.read(), written);
     }
@@ -218,6 +227,15 @@ class NormSums : public ::testing::Test {
   static std::size_t weights_of(const Image& image) {
     return std::size_t(image.filters) * std::size_t(image.size * image.size) *
            std::size_t(image.c / image.groups);
+  }
+  // Sets the first input channel of each group to 1. Its filters pick the pixel in their middle.
+  template <typename T>
+  static void add_constant(const Image& image, double ratio, std::vector<T>& x, std::vector<T>& weights) {
+    const std::size_t own = std::size_t(image.c / image.groups), taps = std::size_t(image.size * image.size);
+    const double deviation = 0.55 * std::sqrt(double(own * taps));  // of uniform values in [-1, 1.5]
+    for (std::size_t i = 0; i < x.size(); i += own) x[i] = rounded<T>(1);
+    for (std::size_t i = 0; i < weights.size(); i += own)
+      weights[i] = rounded<T>(float(i / own % taps == taps / 2 ? ratio * deviation : 0));
   }
   static std::vector<StepControl> control_of(int valid) {
     StepControl control;
@@ -315,6 +333,21 @@ TEST_F(NormSums, OfForward) {
     for (const auto& [image, valid] : all) check_statistics<float>(engine, image, valid);
   EXPECT_EQ(tiles_of(Engine::im2col), 9) << "tile shapes in tf32";
   EXPECT_EQ(tiles_of(Engine::folded), 8) << "tile shapes in tf32";
+}
+
+TEST_F(NormSums, KeepTheVarianceFarFromZero) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
+  // Tiles without and with gap rows, few samples and many, joined pixels, and a folded layer.
+  const Sample all[] = {{{90, 160, 14, 14, 32, 1}, 89}, {{7, 64, 9, 10, 64, 3}, 5},
+                        {{64, 64, 28, 28, 64, 3}, 63},  {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
+                        {{40, 58, 14, 14, 116, 1}, 40}, {{9, 3, 46, 46, 64, 7, 2}, 8}};
+  for (const Engine engine : {Engine::im2col, Engine::folded})
+    for (const auto& [image, valid] : all)
+      for (const double ratio : {10, 100, 1000}) {
+        check_statistics<float>(engine, image, valid, ratio);
+        if (ratio < 1000) check_statistics<Half>(engine, image, valid, ratio);
+      }
 }
 
 TEST_F(NormSums, OfMaskedGradients) {
