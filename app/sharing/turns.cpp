@@ -79,9 +79,8 @@ void Turns::finished(int number) {
   if (at(number).urgent > 0) --at(number).urgent, --urgent_;
 }
 
-bool Turns::any_holds_trainings() const {
-  return std::ranges::any_of(jobs_,
-                             [](const Job& job) { return job.traits.holds_trainings() && !job.ended; });
+bool Turns::any_service() const {
+  return std::ranges::any_of(jobs_, [](const Job& job) { return job.traits.service && !job.ended; });
 }
 
 bool Turns::take_turns(int a, int b) const { return !serves(a) && !serves(b) && at(a).group != at(b).group; }

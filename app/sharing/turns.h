@@ -52,7 +52,7 @@ class Turns {
   void finished(int job);
 
   bool serves(int job) const { return at(job).traits.service; }
-  bool any_holds_trainings() const;
+  bool any_service() const;
   // Returns whether both jobs are trainings and their groups differ.
   bool take_turns(int a, int b) const;
   // Returns the jobs whose turn comes next and whose states can be copied to the device now. A
