@@ -207,8 +207,8 @@ double SharedDevice::longest_piece_ms(int job) const {
 }
 
 // While there are services, lets a training have only a few unfinished pieces on the device,
-// because a service must wait for them. A service with multiprocessors of its own waits, too, if the
-// driver puts its work and that of a training into one hardware queue.
+// because a service must wait for them. A service with multiprocessors of its own waits, too, if
+// the driver puts its work and that of a training into one hardware queue.
 void SharedDevice::throttle(int job, Lock& lock) {
   if (turns_.serves(job)) return;
   while (turns_.any_service() && copies_.in_flight(job) >= kPiecesAhead) {
