@@ -60,11 +60,12 @@ void LocalSearch::adapt_penalty() {
 // the temperature starts lower. After a hot start, few moves would not even lead back to a schedule
 // as good as the first one.
 void LocalSearch::set_temperature() {
-  // The final temperature as a fraction of the makespan. Under contention there are fewer moves.
-  const double last = cost_.machine().contention() ? 1e-4 : 1e-5;
+  // The final temperature as a fraction of the makespan. Under contention and memory limits there
+  // are fewer moves.
+  const double last = cost_.machine().contention() || limited_ ? 1e-4 : 1e-5;
   constexpr double kCoolest = 0.03, kKnown = 0.01;
   // With at least this many moves per node, the search starts at the full temperature.
-  constexpr double kMany = 400;
+  const double many = limited_ && !cost_.machine().contention() ? 200 : 400;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
   if (limits_.deadline != Clock::time_point::max()) {
@@ -75,7 +76,7 @@ void LocalSearch::set_temperature() {
     if (time > kClearly * used + kDelay) used = time;
   }
   const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
-  const double first = limits_.temperature * std::clamp(moves / (kMany * graph_.node_count()), kCoolest, 1.0);
+  const double first = limits_.temperature * std::clamp(moves / (many * graph_.node_count()), kCoolest, 1.0);
   temperature_ = first * std::pow(last / first, used) * static_cast<double>(best_score_.makespan);
 }
 
