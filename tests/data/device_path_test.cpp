@@ -20,7 +20,8 @@ const std::vector<float> kMean{0.4f, 0.5f, 0.6f}, kStd{0.2f, 0.25f, 0.3f};
 // Makes the images with two kernels, resampling and normalising. Returns float32 [N, C, H, W].
 std::vector<float> on_device(const Bytes& cuts, const std::vector<kernels::SampleTransform>& transforms,
                              ImageShape output, const std::vector<ScaleShift>& factors) {
-  const kernels::StepControl control{.valid = static_cast<std::int32_t>(transforms.size())};
+  kernels::StepControl control;
+  control.valid = static_cast<std::int32_t>(transforms.size());
   const std::int64_t samples = std::ssize(transforms);
   const kernels::Shape shape{samples, output.channels, output.height, output.width};
   const kernels::TensorDesc operand = kernels::transforms_desc(samples);

@@ -315,7 +315,7 @@ void add_optimizers(std::vector<Measured>& rows) {
   OptimizerProblem problem;
   for (std::int64_t at = 0, i = 0; at < kParameters; ++i) {
     const std::int64_t count = std::min<std::int64_t>(i % 3 == 0 ? 480'256 : 512, kParameters - at);
-    problem.segments.push_back({at, count, i % 3 == 0, i % 3 == 0});
+    problem.segments.push_back({at, count, i % 3 == 0 ? 1.0f : 0.0f, i % 3 == 0});
     at += count;
   }
   const TensorDesc flat = desc(DType::f32, {kParameters});
