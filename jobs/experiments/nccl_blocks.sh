@@ -5,11 +5,11 @@
 #
 #     jobs/experiments/nccl_blocks.sh CONVOY OUT
 #
-# NCCL gets the gradients because every rank sees only its own GPU, which turns the copy engines off.
-# Its kernels have the highest priority in all rows.
+# NCCL gets the gradients because every rank sees only its own GPU, so copy engines are not used.
+# NCCL's kernels have the highest priority in all rows.
 # Variables: RANKS (2), MODEL (resnet50), BATCH (256) of a rank, SIZE (224), LIMITS ("16 8 4 2") of
-# NCCL_MAX_CTAS. ROUNDS (3), each with every row once. STEPS (60) of a row. BACKEND (cuda); cpu shows
-# only that the script works.
+# NCCL_MAX_CTAS. ROUNDS (3), each with every row once. STEPS (60) of a row. BACKEND (cuda); cpu only
+# shows that the script works.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "nccl_blocks.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }

@@ -10,9 +10,9 @@
 //
 // `window` is the number of elements in one row of a filter's window: `across` pixels, filled up to
 // whole blocks of channels, because TMA takes longer for a row that lies partly outside a tensor.
-// What a window of the images has there belongs to the pixels after it; the filters are zero there,
-// so only a value that is not finite reaches outputs beside it. Zeros follow the last image. CUDA
-// builds only.
+// In the folded images, a window goes on into the pixels that follow. The filters are zero in this
+// additional part, so it changes no finite result. A value that is not finite may also reach
+// neighbouring outputs. Zeros follow the last image. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"

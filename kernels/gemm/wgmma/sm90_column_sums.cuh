@@ -154,8 +154,8 @@ class ColumnSums {
   // Adds up the first `rows` rows of a box of f32 and their squares, shifted by the column's first
   // element. With `some_zeros`, elements may be zero because they do not count: a gap of up to two
   // rows is zero, and rows from `rows` on are not read. As a zero adds nothing to the sums, it is
-  // not shifted. Doubles take many registers, so only one of the four
-  // lanes of a column keeps its sums, and the chunks are dealt out to the lanes.
+  // not shifted. Doubles take many registers, so only one of the four lanes of a column keeps its
+  // sums, and the chunks are dealt out to the lanes.
   template <bool some_zeros>
   __device__ void walk_squares(int chunk, const std::uint8_t* box, int rows) {
     float shift = !some_zeros || rows > 0 ? element(box, 0) : 0, sum = 0, squares = 0;
