@@ -60,8 +60,8 @@ void LocalSearch::adapt_penalty() {
 // the temperature starts lower. After a hot start, few moves would not even lead back to a schedule
 // as good as the first one.
 void LocalSearch::set_temperature() {
-  // The final temperature as a fraction of the makespan. Under contention and memory limits there
-  // are fewer moves.
+  // The final temperature as a fraction of the makespan. It is higher under contention or memory
+  // limits, where there is time for fewer moves.
   const double last = cost_.machine().contention() || limited_ ? 1e-4 : 1e-5;
   constexpr double kCoolest = 0.03, kKnown = 0.01;
   // With at least this many moves per node, the search starts at the full temperature.

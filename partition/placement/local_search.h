@@ -93,7 +93,7 @@ class LocalSearch {
   // Numbers of schedules within and above the memory limits since the last change of the penalty.
   int within_ = 0, beyond_ = 0;
   bool kicking_ = false;  // whether the current move is accepted regardless of its cost
-  bool stale_ = true;     // whether state_ has changed since refresh()
+  bool stale_ = true;     // whether refresh() must run before the next move
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;  // the nodes that the current move changes, with their devices
   std::vector<NodeIndex> cluster_;
