@@ -119,9 +119,9 @@ struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns through which tap input position `input` contributes to output position `output`. The
-  // result is outside [0, filter) if it does not contribute. Positions count from output_origin()
-  // and input_origin().
+  // Returns the tap through which input position `input` contributes to output position `output`.
+  // The result is outside [0, filter) if it does not contribute. Positions count from
+  // output_origin() and input_origin().
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }

@@ -53,8 +53,8 @@ conv::Plan plan_of(const Task& task, std::int64_t batch) {
   if (!conv::supports(plan.engine, task) ||
       conv::with_joined_pixels(task).joined != conv::with_joined_pixels(whole).joined)
     throw std::invalid_argument("conv2d: the kernel of the whole batch does not suit a slice of it");
-  // The slice's own candidate of this name has the sizes of workspace for the slice, which may be
-  // smaller. If there is none, the sizes for the whole batch are large enough.
+  // A candidate for the slice that has this plan's name knows the workspace sizes of the slice,
+  // which may be smaller. If there is none, the sizes for the whole batch are large enough.
   for (const conv::Plan& own : conv::candidates(plan.engine, task))
     if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra) return own;
   return plan;
@@ -153,7 +153,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const char* operation = "conv2d_backward_data";
   require_input_norm_counts(operation, problem, request);
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  // Without input_relu and input_norm there is no x. The reference then refers to dy, which is
+  // Without input_relu and input_norm there is no x. The variable x then refers to dy, which is
   // checked twice.
   TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
   for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);

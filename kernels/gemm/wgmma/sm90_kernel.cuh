@@ -45,8 +45,8 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // The number of TMA boxes of B if n is contiguous, and their bytes. The last box may be only half
-  // used.
+  // If n is contiguous: the number of TMA boxes of B, and the bytes of one box. The last box may be
+  // only half used.
   static constexpr int column_boxes = (columns + b_width - 1) / b_width,
                        column_box_bytes = depth * b_row_bytes;
   // Several taps of a filter's row may share one TMA box of pixels (Sm90Tile::taps). Each tap then
