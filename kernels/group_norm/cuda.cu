@@ -175,7 +175,8 @@ Groups groups_of(const GroupNormProblem& problem, const ImageExtents& e, int wid
           problem.epsilon,       Divider(e.c / width),  Divider(e.pixels()), Divider(e.c / problem.groups)};
 }
 
-// The workspace: sums (f64 [2, N, C]), means for backward (f32 [2, N groups]), and partial sums.
+// The workspace: sums (f64 [2, N, C]), means for backward (f32 [2, N groups]), and the partial sums
+// of column_sums() (cuda_column_sums.cuh).
 struct Workspace {
   double* sums;
   float *means, *partials;

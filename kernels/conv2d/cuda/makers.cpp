@@ -53,8 +53,9 @@ conv::Plan plan_of(const Task& task, std::int64_t batch) {
   if (!conv::supports(plan.engine, task) ||
       conv::with_joined_pixels(task).joined != conv::with_joined_pixels(whole).joined)
     throw std::invalid_argument("conv2d: the kernel of the whole batch does not suit a slice of it");
-  // A candidate for the slice that has this plan's name knows the workspace sizes of the slice,
-  // which may be smaller. If there is none, the sizes for the whole batch are large enough.
+  // If a candidate for the slice has the plan's name, return it: its workspace is that of the
+  // slice, which may be smaller. Otherwise return the plan for the whole batch, whose workspace is
+  // large enough.
   for (const conv::Plan& own : conv::candidates(plan.engine, task))
     if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra) return own;
   return plan;

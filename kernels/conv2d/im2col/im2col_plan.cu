@@ -87,8 +87,8 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // If backward_data reads the filters without transposing them, n is contiguous. Then the channels
-  // of a pack are padded to whole blocks, so that no block of k belongs to two packs.
+  // If backward_data reads the filters without transposing them, k runs over the filters. Then the
+  // filters of a pack are padded to whole blocks, so that no block of k belongs to two packs.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};

@@ -22,7 +22,7 @@ bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // Returns the view as kernels with this tile read it. If taps share pixels (Sm90Tile::taps), each
 // row of positions gets a gap (gemm::gap_of), which reads zeros for the last taps of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
-// Returns how many channels of the images a box has.
+// Returns how many channels a TMA box of the images has.
 int box_channels(const Task& task, const gemm::Sm90Tile& tile);
 bool strided(const Task& task);
 // Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little

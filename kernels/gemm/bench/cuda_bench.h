@@ -53,9 +53,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
 }
 
 // Takes `samples` timings of each contender, which has one launch per set of operands. A timing
-// replays a captured graph of launches for about `budget` microseconds. The contenders take turns
-// after each timing, so that a change of the GPU's clock rate affects all of them. Returns, for
-// each contender, the median, the least and the most of its timings, per launch.
+// replays a captured graph of launches for about `budget` microseconds. Each contender is timed
+// once before any contender is timed again, so that a change of the GPU's clock rate affects all of
+// them. Returns, for each contender, the median, the least and the most of its timings, per launch.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

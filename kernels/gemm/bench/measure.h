@@ -36,9 +36,9 @@ class Bench {
   // != 0). Compares up to 20,000 elements of C with sums in double precision.
   Check check(const Plan& plan, std::uint64_t seed);
   // Takes `samples` timings of each plan. A timing replays a captured graph of launches for about
-  // `budget` microseconds. The launches use the sets of operands in turn. The plans take turns
-  // after each timing, so that a change of the GPU's clock rate affects all of them. Returns, for
-  // each plan, the median, the least and the most of its timings, per launch.
+  // `budget` microseconds. The launches use the sets of operands in turn. Each plan is timed once
+  // before any plan is timed again, so that a change of the GPU's clock rate affects all of them.
+  // Returns, for each plan, the median, the least and the most of its timings, per launch.
   std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:
