@@ -25,7 +25,7 @@ struct DepthwiseShape {
   int filter, stride;  // filter: the height and width of the filters
   // With stride 1, backward_data convolves dy with filters turned by 180 degrees (`flipped`). With
   // stride 2, it is a transposed convolution (`transposed`): through tap r, output o reads input (o
-  // + padding - r) / 2.
+  // + padding - r) / 2, if this quotient is an integer.
   bool flipped, transposed;
   int samples, channels;
   int input_h, input_w, output_h, output_w;

@@ -213,7 +213,8 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   return call;
 }
 
-// Sets `bytes` bytes of each member to zero.
+// Sets `bytes` bytes to zero in the memory of each member (Members, kernels/device/kernel.h).
+// `data` is the address in the memory of member 0.
 void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
   constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
   if (members.count > 1 && members.stride <= kMostPitch) {
