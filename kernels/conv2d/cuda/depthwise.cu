@@ -54,8 +54,9 @@ std::vector<Plan> depthwise_candidates(const Task& task) {
   return plans;
 }
 
-// Adds up the partial sums of the filters' gradient, [parts][taps][channels], over the parts, and
-// writes the result as [channels][taps]. A block has 32 channels at one tap.
+// Adds up the partial sums of the filters' gradient, [parts][taps][channels], over the parts: each
+// block of the convolution's kernel has written one part. Writes the result as [channels][taps]. A
+// block computes 32 channels at one tap.
 __global__ void __launch_bounds__(256) finish_filters(const float* partials, int parts, int taps,
                                                       int channels, float* to, std::ptrdiff_t member_stride) {
   cuda::move_to_member(member_stride, partials, to);

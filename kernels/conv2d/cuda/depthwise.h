@@ -25,7 +25,7 @@ struct DepthwiseShape {
   int filter, stride;  // filter: the height and width of the filters
   // With stride 1, backward_data convolves dy with filters turned by 180 degrees (`flipped`). With
   // stride 2, it is a transposed convolution (`transposed`): through tap r, output o reads input (o
-  // + padding - r) / 2.
+  // + padding - r) / 2, if this quotient is an integer.
   bool flipped, transposed;
   int samples, channels;
   int input_h, input_w, output_h, output_w;
@@ -119,9 +119,9 @@ struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns through which tap input position `input` contributes to output position `output`. The
-  // result is outside [0, filter) if it does not contribute. Positions count from output_origin()
-  // and input_origin().
+  // Returns the tap through which input position `input` contributes to output position `output`.
+  // The result is outside [0, filter) if it does not contribute. Positions count from
+  // output_origin() and input_origin().
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }

@@ -36,7 +36,8 @@ __device__ __forceinline__ uint4 load_pixel(const bf16* at, bool inside) {
   return inside ? __ldg(reinterpret_cast<const uint4*>(at)) : uint4{0, 0, 0, 0};
 }
 // Regroups four values. Each of a and b holds two channels of one pixel; `low` and `high` then hold
-// two pixels of one channel each. Calling it twice restores the words.
+// two pixels of one channel each. A second call, with `low` and `high` as inputs, gives a and b
+// again.
 __device__ __forceinline__ void exchange(Word a, Word b, Word& low, Word& high) {
   low = __byte_perm(a, b, 0x5410), high = __byte_perm(a, b, 0x7632);
 }

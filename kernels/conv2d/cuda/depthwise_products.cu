@@ -12,8 +12,8 @@ using cuda::ceil_div;
 // of Hopper. Every supported chip can give a block kMostShared.
 constexpr std::size_t kGoodShared = 75 * 1024, kMostShared = 99 * 1024;
 
-// Returns how many of eight neighbouring patches begin in the same banks of shared memory. A load
-// from the eight patches at once takes so many cycles.
+// Returns the largest number of patches, among eight neighbours, that begin in the same banks of
+// shared memory. A load from the eight patches at once takes so many cycles.
 template <class F>
 int conflicts(const Call& call) {
   const DepthwiseTiling& tiling = call.tiling;

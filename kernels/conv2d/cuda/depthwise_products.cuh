@@ -199,8 +199,8 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* input
 }
 
 // Computes partial sums of the filters' gradient. Each matrix product sums over patches and gives a
-// matrix [input columns, output columns]. All elements of a diagonal belong to the same tap, and
-// their sum is the gradient of that tap.
+// matrix [input columns, output columns] for one row of the filter. Its elements [s + stride * j,
+// j] belong to tap s of this row, and their sum over j is the gradient of the tap.
 template <class F, int kSlab>
 __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
