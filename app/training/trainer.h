@@ -55,9 +55,9 @@ class Trainer {
   void keep_own_members();
   void make_sessions();
   Network make_replica_network(const TrainOptions& options) const;
+  FitRows set_values(Network& network, const TrainOptions& options) const;
   // Returns the network with the outputs, the drop path and the parametrisation that the options
   // request.
-  FitRows set_values(Network& network, const TrainOptions& options) const;
   Network trained(Network network, const TrainOptions& options) const;
   void prepare(Shape& shape);
   StepOptions session_options(std::size_t shape) const;
