@@ -95,7 +95,8 @@ namespace {
 // The largest batch and the largest side of images, in pixels, that are tried. Searches end there
 // even if memory is left.
 constexpr std::int64_t kMostBatch = 1 << 20, kMostSide = 1 << 16;
-constexpr std::int64_t kSideStep = 32;  // the layers of many networks halve a side five times
+// The layers of many networks halve a side five times, so only multiples of 2^5 pixels are tried.
+constexpr std::int64_t kSideStep = 32;
 
 bool exists(const NetworkRequest& request) {
   try {
