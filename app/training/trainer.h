@@ -131,8 +131,8 @@ class Trainer {
   // The synthetic data of members whose seed differs from that of options_, by seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // A source of batches, and the members of this rank that train on its batches. Sources must
-  // outlive the sessions, because the device of a session may still use a batch.
+  // A source of batches, and the members of this rank that train or are tested on its batches.
+  // Sources must outlive the sessions, because the device of a session may still use a batch.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;
