@@ -109,11 +109,12 @@ std::vector<double> central_differences(const Case& forward, int position,
 double dot(const std::vector<double>& a, const std::vector<double>& b);
 // Returns f64 [2, C]: for each channel, the sums of x and of x^2 over the first `valid` samples.
 Tensor batch_norm_sums(const Tensor& x, std::int64_t valid);
-// Checks the variance that follows from such sums against two passes over x in double. With
-// `stored_as` bf16, it may be off by as much as rounding x to bf16 changes it.
+// Computes the variance from the sums of batch_norm_sums(), and compares it with that of two passes
+// over x in double. With `stored_as` bf16, they may differ by as much as rounding x to bf16 changes
+// the variance.
 void expect_variance(const Tensor& sums, const Tensor& x, std::int64_t valid, DType stored_as,
                      const std::string& what);
-// The ratios of mean and standard deviation for such tests.
+// The mean divided by the standard deviation, in tests with expect_variance().
 inline constexpr double kRatios[] = {0, 10, 100, 1000};
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance = 2e-3);

@@ -83,7 +83,7 @@ TEST_F(CudaMultiprocessors, CapturedKernelsStayInTheirPart) {
           },
           CudaStream::Priority::normal, &parts.first);
       graph.launch(stream->get());
-      // An event orders streams of different parts.
+      // With an event, a stream can wait for a stream in another part of the GPU.
       done.record(stream->get());
       done.make_wait(anywhere.get());
       anywhere.synchronize();

@@ -198,7 +198,7 @@ TEST(LaneChoice, ItsKeyNamesTheStepAndTheDevice) {
   program.add(instruction({0}, 100, "last"));
   EXPECT_NE(key, choice_key("a GPU", program));
   const Program same = branches();
-  Program moved;  // the same kinds, but the right branches read elsewhere
+  Program moved;  // instructions of the same kinds, of which "right" ones read another range
   for (Instruction one : same.instructions()) {
     if (one.kind == "right") one.reads = {range(0)};
     moved.add(one);

@@ -27,8 +27,8 @@ class TrainAverage : public TrainJob {
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     return json::parse(outcome.text);
   }
-  // Expects that the first average is a copy of the values, and that each further step moves it
-  // towards the step's values by 1 - decay of the difference.
+  // Expects that the first average is a copy of the values. In each further step, it must move
+  // towards the step's values by the share 1 - decay of its difference from them.
   static void expect_averages(const std::string& name, const std::string& kind, const std::string& tensor,
                               int steps, double decay) {
     std::vector<float> expected;
