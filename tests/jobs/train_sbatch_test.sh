@@ -122,8 +122,8 @@ check "the reason" contains slow.log "the time limit came before the job's first
 
 echo "== A job of higher priority"
 # Slurm sends SIGCONT and SIGTERM to the stopped ranks. If srun started them, all ranks get the
-# signals. If mpirun did, only the ranks on the second node get them, because the job's script runs
-# on the first. As soon as one rank runs again, the test lets the others go on.
+# signals. If mpirun did, the ranks on the first node belong to the job's script, which Slurm does
+# not signal yet. As soon as one rank runs again, the test lets the others go on.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do

@@ -137,8 +137,8 @@ TEST(LaneChoice, AChainHasOneLane) {
   }
 }
 
-// By the model each branch fills the device, so two at once gain nothing. The measured time of two
-// branches is that of one, and this must count.
+// By the model each branch fills the device, so two at once gain nothing. But two branches are
+// measured to take as long as one, and the measurement must count.
 TEST(LaneChoice, MeasuredPairsCountMoreThanTheModel) {
   const Program program = branches();
   MadeUpDevice device(program, 1);

@@ -1,5 +1,5 @@
-// Tests how many bytes ModelMemory plans and where it reserves them. It must reserve gradients that
-// ranks share by the functions of a SharedMemory.
+// Tests how many bytes ModelMemory plans and where it reserves them. For gradients that ranks
+// share, it must call the functions of a SharedMemory.
 #include "app/execute/model_memory.h"
 
 #include <gtest/gtest.h>

@@ -75,7 +75,7 @@ std::vector<Layer> layers() {
       {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
       {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
       {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
-      // These two layers are plain matrix products.
+      // Filters of one tap: a plain matrix product, and a product that skips pixels of x.
       {{2, 72, 9, 9}, {40, 72, 1, 1}},
       {{2, 72, 9, 8}, {40, 72, 1, 1}, {.stride = {2, 2}}},  //
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
