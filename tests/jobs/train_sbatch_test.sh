@@ -40,7 +40,7 @@ train() { # NAME SBATCH_FLAGS…
 }
 job_field() { scontrol --oneliner show job "$1" | sed -n "s/.* $2=\([^ ]*\).*/\1/p"; }
 state_is() { [[ " $2 " == *" $(job_field "$1" JobState) "* ]]; }
-ended() { # JOB SECONDS
+ended() { # JOB SECONDS: waits for at most SECONDS until the job has ended
   await "$2" state_is "$1" "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY" && return
   squeue --long
   sinfo --Node --long

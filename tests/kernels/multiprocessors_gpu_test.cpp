@@ -15,7 +15,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-constexpr std::size_t kMost = 1024;  // more than any GPU has
+constexpr std::size_t kMost = 1024;  // more multiprocessors than any GPU has
 constexpr int kBlocks = 20'000;
 
 class CudaMultiprocessors : public ::testing::Test {

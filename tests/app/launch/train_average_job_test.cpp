@@ -1,5 +1,6 @@
 // Tests --accumulate and --ema in whole jobs. A step in parts must give the results of a step on
-// the whole batch. Averages must be those computed here. A resumed run must have the same bits.
+// the whole batch. Averages must be those that the test computes. A resumed run must have the same
+// bits.
 #include <algorithm>
 #include <cmath>
 

@@ -234,7 +234,8 @@ class NormSums : public ::testing::Test {
   template <typename T>
   static void add_constant(const Image& image, double ratio, std::vector<T>& x, std::vector<T>& weights) {
     const std::size_t own = std::size_t(image.c / image.groups), taps = std::size_t(image.size * image.size);
-    const double deviation = 0.55 * std::sqrt(double(own * taps));  // of uniform values in [-1, 1.5]
+    // About the standard deviation of y, if x and the weights are uniform in [-1, 1.5].
+    const double deviation = 0.55 * std::sqrt(double(own * taps));
     for (std::size_t i = 0; i < x.size(); i += own) x[i] = rounded<T>(1);
     for (std::size_t i = 0; i < weights.size(); i += own)
       weights[i] = rounded<T>(float(i / own % taps == taps / 2 ? ratio * deviation : 0));
