@@ -81,17 +81,17 @@ std::string compare_members(Backend backend, const std::vector<MemberPart>& part
 // far.
 long allocations();
 
-// Return the backends that this machine can test, and the image layouts in which a backend is
-// tested.
+// backends() returns the backends that this machine can compare with the reference. layouts_of()
+// returns the layouts of images in which a backend is tested.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
-// Compare the case with the reference in every layout and element type, out of place and in place,
-// for every backend or for the given ones.
+// Both functions compare the case with the reference in every layout and element type, out of place
+// and in place. The first tests all backends(), the second tests those of `under_test`.
 void expect_matches_reference(const Case& test);
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test);
-// Checks that a case gives the bits of `expected` also if operands share a buffer, for every pair
-// that may share one.
+// Runs the case once for every input and output that may share a buffer, and then do. Each run must
+// give the bits of `expected`.
 void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected);
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what);
 // Compares the outputs and updated inputs that `test` does not ignore.
