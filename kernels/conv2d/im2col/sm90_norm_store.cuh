@@ -79,9 +79,8 @@ class NormStore {
   }
 
   // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
-  // `block` is the index of this thread block among the blocks that compute `member`. It selects
-  // the slot of the column sums.
-  __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
+  // `slot` is the number of this consumer warpgroup's slot among those of `member`.
+  __device__ NormStore(const Parameters& parameters, int member, int slot, std::uint8_t* staging,
                        int consumer)
       : p_(parameters),
         member_(member),
@@ -90,7 +89,7 @@ class NormStore {
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
         rows_(parameters.placement.sum_rows(parameters.m, offset_)),
-        column_sums_(moved(parameters.sum_slots), block, parameters.n, rows_, consumer) {}
+        column_sums_(moved(parameters.sum_slots), slot, parameters.n, rows_) {}
 
   // Starts loading the mask of a tile. Call it before the product, which then hides the load.
   __device__ void prefetch_mask(int row, int column) {

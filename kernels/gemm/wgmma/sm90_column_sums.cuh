@@ -24,13 +24,11 @@ namespace convoy::kernels::gemm {
 template <class Config, bool enabled = true, typename Sum = float>
 class ColumnSums {
  public:
-  // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]: a block has two such
-  // warpgroups, and a slot has two sums for each column. Synchronise the warpgroup before the first
-  // add(). Rows of C from `rows` on do not count. One launch may compute several trainings, its
-  // members (Members, kernels/device/kernel.h). `block` is the index of this thread block among the
-  // blocks that compute the same member.
-  __device__ ColumnSums(Sum* slots, int block, int n, int rows, int consumer)
-      : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
+  // Clears this consumer warpgroup's slot, number `slot` of `slots`, [slots][2][n]: a slot has two
+  // sums for each column. Synchronise the warpgroup before the first add(). Rows of C from `rows` on
+  // do not count.
+  __device__ ColumnSums(Sum* slots, int slot, int n, int rows)
+      : slot_(slots + std::int64_t{slot} * 2 * n),
         n_(n),
         rows_(rows),
         warp_(int(threadIdx.x) % 128 / 32),
