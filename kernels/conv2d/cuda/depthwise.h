@@ -1,7 +1,7 @@
 // The depthwise engine: convolutions with as many groups as channels. Memory bandwidth limits them.
 // The engine has three families of kernels: strips (forward and both gradients), tiles (5x5 and 7x7
-// with stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has
-// the fields of a launch that all families need. CUDA builds only.
+// with stride 1, not the gradient of filters) and diagonal products (bf16 on Hopper's tensor cores).
+// This header has the fields of a launch that all families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -85,8 +85,8 @@ struct DepthwiseTiling {
   // Sets how many tiles there are. A patch has `rows` x `columns` pixels.
   void divide(const DepthwiseShape& shape, int rows, int columns) {
     const auto parts = [](int extent, int size) { return (extent + size - 1) / size; };
-    tiles_across = parts(shape.output_w + shape.lead(1), across * columns);
-    tiles_down = parts(shape.output_h + shape.lead(0), down * rows);
+    tiles_across = parts(shape.output_w, across * columns);
+    tiles_down = parts(shape.output_h, down * rows);
     batches = parts(shape.samples, images);
   }
 };
