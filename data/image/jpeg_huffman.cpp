@@ -79,6 +79,8 @@ inline void JpegBits::refill() {
   count |= 56;
 }
 
+JpegCodes::JpegCodes() { fill_pairs(), fill_runs(); }
+
 void JpegCodes::set(const JHUFF_TBL& table, bool ac) {
   if (std::memcmp(table.bits, table_.bits, sizeof table.bits) == 0 &&
       std::memcmp(table.huffval, table_.huffval, sizeof table.huffval) == 0)

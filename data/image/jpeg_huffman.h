@@ -52,6 +52,7 @@ class JpegCodes {
   static constexpr int kMostBits = 18;
   static constexpr std::uint32_t kEnd = 512, kUnknown = 256;
 
+  JpegCodes();  // makes a table without codes
   // Prepares the look-up of DC or AC coefficients. Only AC tables have pairs and runs. Does nothing
   // if `table` is the one already prepared.
   void set(const JHUFF_TBL& table, bool ac);

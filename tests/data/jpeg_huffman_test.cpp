@@ -177,6 +177,27 @@ TEST(JpegHuffman, CoefficientsAreThoseOfTheFile) {
   }
 }
 
+// A table without codes is legal. Damaged data may use it nevertheless.
+TEST(JpegHuffman, ATableWithoutCodesIsRefused) {
+  Bytes file = file_of(sizes_in_turn({3}), true, 0);
+  static constexpr std::array<std::uint8_t, 2> kTables{0xFF, 0xC4};
+  for (auto at = file.begin();;) {
+    at = std::search(at, file.end(), kTables.begin(), kTables.end());
+    if (at == file.end()) break;
+    if (at[4] >> 4 == 1) {  // a table of AC codes
+      const std::uint8_t number = at[4];
+      file.erase(at + 2, at + 2 + at[2] * 256 + at[3]);
+      Bytes empty(19);
+      empty[1] = 19, empty[2] = number;
+      at = file.insert(at + 2, empty.begin(), empty.end());
+    }
+    ++at;
+  }
+  JpegHuffman huffman;
+  EXPECT_TRUE(decode(huffman, file, 0, 0, kColumns - 1)[0].empty());
+  EXPECT_TRUE(decode(huffman, file, 9, 0, kColumns - 1)[0].empty());
+}
+
 Bytes region_of(ImageDecoder& decoder, const Bytes& file, const Window& region) {
   Bytes pixels(static_cast<std::size_t>(region.width * region.height * 3));
   decoder.open(file);
