@@ -30,7 +30,7 @@ enum class Engine : std::uint8_t {
   // Like gathered, but with Hopper's wgmma instructions, and with TMA to read the windows.
   im2col,
   folded,     // like im2col, after space_to_depth of the images; for few channels
-  depthwise,  // for as many groups as channels: no matrix product, sums in registers
+  depthwise,  // for as many groups as channels
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix,
                                       Engine::im2col, Engine::folded,   Engine::depthwise};

@@ -55,8 +55,8 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// For clusters of blocks: cluster_rank() returns the block's rank in its cluster. cluster_wait() waits
-// until all threads of the cluster have called cluster_arrive(), and cluster_sync() calls both.
+// For clusters of blocks: cluster_rank() returns the block's rank in its cluster. cluster_wait()
+// waits until all threads of the cluster have called cluster_arrive(). cluster_sync() calls both.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -184,9 +184,9 @@ __device__ inline void registers_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Store two or four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane passes
-// the address of one row or, if transposed, of one column. stmatrix_x2 reads the addresses of lanes
-// 0 to 15.
+// Store two or four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane
+// passes the address of one row or, if transposed, of one column. stmatrix_x2 reads the addresses
+// of lanes 0 to 15.
 __device__ inline void stmatrix_x2(std::uint32_t address, std::uint32_t r0, std::uint32_t r1) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(r0), "r"(r1)
                : "memory");

@@ -1,7 +1,7 @@
 // The depthwise engine: convolutions with as many groups as channels. Memory bandwidth limits them.
 // The engine has three families of kernels: strips (forward and both gradients), tiles (5x5 and 7x7
-// with stride 1, not the gradient of filters) and diagonal products (bf16 on Hopper's tensor cores).
-// This header has the fields of a launch that all families need. CUDA builds only.
+// with stride 1, not the gradient of filters) and diagonal products (bf16 on Hopper's tensor
+// cores). This header has the fields of a launch that all families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -32,7 +32,7 @@ struct DepthwiseShape {
   int padding[2];  // in height and width; if flipped, filter - 1 - the padding of the layer
 
   __host__ __device__ int taps() const { return filter * filter; }
-  // Returns by how many positions the first strip or tile begins before the first output, along
+  // Returns by how many positions the first strip begins before the first output, along
   // axis 0 (height) or 1 (width). Transposed kernels compute outputs in pairs, so they may have to
   // begin one position earlier.
   int lead(int axis) const { return transposed ? padding[axis] & 1 : 0; }

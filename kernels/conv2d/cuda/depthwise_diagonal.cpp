@@ -8,11 +8,16 @@
 namespace convoy::kernels::conv::diagonal {
 namespace {
 
-// Bytes of shared memory of a block, so that two blocks fit on a multiprocessor.
-constexpr int kMostShared = 113 * 1024;
+// Returns how many clusters of `blocks` blocks, 1 to 8, a GPU runs at the same time, if two blocks
+// fit on a multiprocessor. They are those of the reference GPU (gpu_model.h), so that the order of
+// sums is the same on every GPU.
+int resident_clusters(int blocks) {
+  constexpr int kClusters[] = {2 * cuda::kMultiprocessors, 132, 79, 62, 47, 39, 32, 30};
+  return kClusters[blocks - 1];
+}
 
-// Estimates the cycles that a multiprocessor takes for all tiles of a slab: for products, for moving
-// bytes between L2 and shared memory, and for barriers.
+// Estimates the cycles that a multiprocessor takes for all tiles of a slab: for products, for
+// moving bytes between L2 and shared memory, and for barriers.
 template <class F>
 double cost_of(const Call& call) {
   const double products_of_set = F::kRows * F::kColumns * F::kFilter * (F::kInputColumns + 1) / 2;
@@ -49,8 +54,6 @@ void choose_tile_for(Call& call) {
     choose_tile<Form<filter, 2, false>>(call);
   else
     choose_tile<Form<filter, 1, false>>(call);
-  call.row_blocks = even_blocks(call.tiling.tiles(),
-                                std::int64_t{resident_clusters<filter>(call)} * call.cluster / call.slabs);
 }
 
 }  // namespace
@@ -77,6 +80,8 @@ Call make_call(const Task& task, bool clusters) {
   while (call.slabs % call.cluster != 0) --call.cluster;
   (call.filter == 3 ? choose_tile_for<3> : call.filter == 5 ? choose_tile_for<5> : choose_tile_for<7>)(call);
   call.across = cuda::Divider(call.tiling.across);
+  call.row_blocks =
+      even_blocks(call.tiling.tiles(), resident_clusters(call.cluster) * call.cluster / call.slabs);
   return call;
 }
 

@@ -1,11 +1,15 @@
-// Depthwise convolutions in bf16 on Hopper's tensor cores. One tap of the filter multiplies a matrix
-// [16 output pixels, 8 channels] of input pixels by a diagonal matrix [8 channels, 8 channels] of
-// weights. Only an eighth of these products is needed, but tensor cores compute them faster than
-// memory delivers pixels, and pixels need not be rearranged. For the gradient of the filters, the
-// transposed pixels are multiplied by dy, and the diagonal of the result is the sum.
+// Depthwise convolutions in bf16 on Hopper's tensor cores. One tap of the filter multiplies a
+// matrix [16 output pixels, 8 channels] of input pixels by a diagonal matrix [8 channels, 8
+// channels] of weights. Only an eighth of these products is needed, but tensor cores compute them
+// faster than memory delivers pixels, and pixels need not be rearranged. For the gradient of the
+// filters, the transposed pixels are multiplied by dy, and the diagonal of the result is the sum.
 //
 // TMA copies a tile of the input to shared memory while the block computes the tile before it, and
-// copies the outputs back. CUDA builds only.
+// copies the outputs back.
+//
+// NaN or infinity times zero is NaN. So a pixel that is not finite may reach the other seven
+// channels of its group, in transposed convolutions also a neighbouring column, and in the gradient
+// other taps of its channel. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/cuda/depthwise.h"
@@ -17,6 +21,9 @@ namespace convoy::kernels::conv::diagonal {
 // A block computes kSlab channels, which are 64 bytes of a pixel. kGroups warps, with 8 channels
 // each, compute the same pixels.
 inline constexpr int kThreads = 256, kWarps = kThreads / 32, kSlab = 32, kGroups = kSlab / 8;
+// The most bytes of shared memory of a block, so that two blocks fit on a multiprocessor: half of
+// its 228 KB, without 1 KB that the system takes and the kernel's own barriers.
+inline constexpr int kMostShared = 112 * 1024;
 
 // A patch (DepthwiseTiling) is what the tensor cores compute for one row of their matrices: kRows x
 // kColumns output pixels. 16 patches are computed together.
@@ -24,7 +31,8 @@ template <int filter, int stride, bool transposed>
 struct Form : DepthwiseAxis<filter, stride, transposed> {
   static constexpr int kRows = stride == 2 ? 4 : 7, kColumns = transposed ? 2 : 1;
   // Transposed: the tap through which the first input pixel of a patch contributes to its first
-  // output. It is the largest one whose parity is that of the padding.
+  // output. It is the largest one that is as even or odd as the padding (filter - 1) / 2. Other
+  // paddings must be as even or odd (supports()).
   static constexpr int kFirstTap = filter - 1 - (filter - 1) / 2 % 2;
   // The input pixels that a patch needs.
   static constexpr int kInputRows =
@@ -52,8 +60,9 @@ struct Box {
   int pitch, pixels;  // pixels of a row of all images, and of the box
 
   // The bytes of the pixels, and of the memory that holds the box. The box begins at a multiple of
-  // 1,024 bytes. After it there is room for another pixel: the first input box is read beyond its
-  // end, and lanes without an output pixel write there.
+  // 1,024 bytes, and there is room for another pixel behind it: the gradient's last pair of columns
+  // reads one pixel beyond an input box, and lanes without an output pixel write beyond the output
+  // box.
   __host__ __device__ int bytes() const { return pixels * kSlab * 2; }
   __host__ __device__ int room() const { return (bytes() + kSlab * 2 + 1023) / 1024 * 1024; }
 };
@@ -61,9 +70,9 @@ struct Box {
 struct Call : DepthwiseCall {
   MemberMap input_map, output_map;  // output_map: of dy in backward_weights
   DepthwiseTiling tiling;
-  // The blocks of a cluster compute neighbouring slabs of the same tiles, and wait for each other. So
-  // neighbouring channels, which share lines of memory, are read and written at about the same time,
-  // even if the tensors are much larger than L2.
+  // The blocks of a cluster compute neighbouring slabs of the same tiles, and wait for each other.
+  // So neighbouring channels, which share lines of memory, are read and written at about the same
+  // time, even if the tensors are much larger than L2.
   int cluster;
   Box input, output;
   cuda::Divider across;  // divides by tiling.across
@@ -87,9 +96,6 @@ bool prefers_clusters(const Task& task);
 Call make_call(const Task& task, bool clusters);
 // Sets the tensor maps of the operands.
 void set_maps(Call& call, const MapMaker& maps);
-// Returns how many clusters of the kernel the device can run at the same time.
-template <int filter>
-int resident_clusters(const Call& call);
 // Starts the kernel. With `sums`, it also computes batch norm's sums of y.
 template <int filter>
 void start(const Call& call, bool sums, cudaStream_t stream);

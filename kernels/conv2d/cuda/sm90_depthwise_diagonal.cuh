@@ -13,9 +13,10 @@ namespace convoy::kernels::conv::diagonal {
 using cuda::bf16;
 using gemm::Word;
 
-// Returns the address in shared memory of 8 channels of a pixel. `pixel` is the pixel's index in its
-// box, which begins at address `box`. TMA swaps the 16-byte parts of pixels
-// (CU_TENSOR_MAP_SWIZZLE_64B), so that the same channels of eight neighbours lie in different banks.
+// Returns the address in shared memory of 8 channels of a pixel. `pixel` is the pixel's index in
+// its box, which begins at address `box`. TMA swaps the 16-byte parts of pixels
+// (CU_TENSOR_MAP_SWIZZLE_64B), so that the same channels of eight neighbours lie in different
+// banks.
 __device__ __forceinline__ Word address_of(Word box, int pixel, int group) {
   return box + Word(pixel * (kSlab * 2) + ((group ^ (pixel >> 1 & 3)) << 4));
 }
@@ -113,8 +114,8 @@ class Tiles {
 template <class F>
 using Weights = Word[F::kFilter][F::kColumns][F::kInputColumns];
 
-// Reads the weights of the 8 channels from `channel` on. A lane has two elements of a column of each
-// matrix, of which at most one is on the diagonal.
+// Reads the weights of the 8 channels from `channel` on. A lane has two elements of a column of
+// each matrix, of which at most one is on the diagonal.
 template <class F>
 __device__ __forceinline__ void load_weights(const Call& call, int channel, Weights<F>& weights) {
   const int lane = int(threadIdx.x) % 32, c = lane / 4;
@@ -143,8 +144,8 @@ using Results = float[F::kRows][F::kColumns][4];
 template <class F>
 __device__ __forceinline__ void multiply(const Call& call, Word box, int pixel, int group,
                                          const Weights<F>& weights, Results<F>& results) {
-  // The pixels of two columns begin at each of these addresses. Rows have a multiple of eight pixels,
-  // so that the order of their 16-byte parts is the same in all rows.
+  // The pixels of two columns begin at each of these addresses. Rows have a multiple of eight
+  // pixels, so that the order of their 16-byte parts is the same in all rows.
   Word from[(F::kInputColumns + 1) / 2];
 #pragma unroll
   for (int s = 0; s < F::kInputColumns; s += 2) from[s / 2] = address_of(box, pixel + s, group);
@@ -199,7 +200,8 @@ __device__ __forceinline__ void finish(const Call& call, const TilePlace& first,
   const Patch written = patch_of(call, set * 16 + lane % 16);
   const int to = written.there ? output_pixel<F>(call, written, down) : call.output.pixels;
   const int pitch = written.there ? call.output.pitch : 0;
-  // The lane's registers belong to patches lane / 4 and lane / 4 + 8, and to two channels from `c` on.
+  // The lane's registers belong to patches lane / 4 and lane / 4 + 8, and to two channels from `c`
+  // on.
   const int c = channel + 2 * (lane % 4);
   Patch mine[2] = {};
   const bf16* mask = nullptr;
@@ -239,8 +241,8 @@ __device__ __forceinline__ void finish(const Call& call, const TilePlace& first,
     }
 }
 
-// Adds up the sums of all lanes, and writes the block's partial sums of y and of its squares. `shared`
-// has room for [kWarps][2][8] floats.
+// Adds up the sums of all lanes, and writes the block's partial sums of y and of its squares.
+// `shared` has room for [kWarps][2][8] floats.
 template <class F>
 __device__ __forceinline__ void store_totals(const Call& call, const Tiles<F>& tiles, Totals& totals,
                                              float* shared) {
@@ -327,15 +329,15 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_diagonal(const __grid_c
   }
 }
 
-// A lane's sums for the gradient of `rows` rows of the filters: [row][pair of columns][registers]. The
-// rows of a product are 8 channels at a tap and the same channels at the next tap in width. Its
+// A lane's sums for the gradient of `rows` rows of the filters: [row][pair of columns][registers].
+// The rows of a product are 8 channels at a tap and the same channels at the next tap in width. Its
 // columns are the channels of dy.
 template <class F, int rows>
 using TapSums = float[rows][(F::kInputColumns + 1) / 2][4];
 
 // Adds the products of 16 patches to the sums of the filters' rows from `first` on. `pixel` is this
-// lane's input pixel: of patch lane % 8 or that plus 8, at the first or the second column. `dy_pixel`
-// is the first pixel of dy in patch lane % 16.
+// lane's input pixel: of patch lane % 8 or that plus 8, at the first or the second column.
+// `dy_pixel` is the first pixel of dy in patch lane % 16.
 template <class F, int first, int rows>
 __device__ __forceinline__ void add_products(const Call& call, Word box, int pixel, Word dy_box, int dy_pixel,
                                              int set, int group, TapSums<F, rows>& sum) {
@@ -377,6 +379,9 @@ __device__ __forceinline__ void add_products(const Call& call, Word box, int pix
 template <class F, int first, int rows, int step>
 __device__ __forceinline__ void add_tiles(const Call& call, Tiles<F>& tiles, int first_set, float* to) {
   const int lane = int(threadIdx.x) % 32, group = int(threadIdx.x) / 32 % kGroups, sets = call.sets();
+  // The warps of a block may call different instances of this function, where __syncthreads() would
+  // not be allowed.
+  const auto sync = [] { sm90::named_barrier_sync(1, kThreads); };
   TapSums<F, rows> sum = {};
 #pragma unroll 1
   for (; !tiles.done(); tiles.advance()) {
@@ -392,10 +397,10 @@ __device__ __forceinline__ void add_tiles(const Call& call, Tiles<F>& tiles, int
                                    output_pixel<F>(call, reads_dy, down), set, group, sum);
       set += step;
     }
-    __syncthreads();
+    sync();
   }
   tiles.finish();
-  __syncthreads();
+  sync();
   const int c = lane / 4;
   if (c / 2 != lane % 4) return;
 #pragma unroll
@@ -406,9 +411,9 @@ __device__ __forceinline__ void add_tiles(const Call& call, Tiles<F>& tiles, int
           c % 2 == 0 ? sum[r][s / 2][s % 2 * 2] : sum[r][s / 2][s % 2 * 2 + 1];
 }
 
-// Computes partial sums of the filters' gradient. The two warps of a group share the sets of patches.
-// With 7x7, they share the rows of the filter instead, since the sums of all rows would leave
-// registers for only one block on a multiprocessor.
+// Computes partial sums of the filters' gradient. The two warps of a group share the sets of
+// patches. With 7x7, they share the rows of the filter instead, since the sums of all rows would
+// leave registers for only one block on a multiprocessor.
 template <class F>
 __global__ void __launch_bounds__(kThreads, 2)
     depthwise_diagonal_gradient(const __grid_constant__ Call call) {
@@ -459,10 +464,11 @@ Kernel kernel_of(const Call& call, bool sums) {
   return call.stride == 2 ? kernel_with_extra<Two>(call, sums) : kernel_with_extra<One>(call, sums);
 }
 
-// Calls use(config) with the configuration of a launch.
-template <class Use>
-void with_config(const Call& call, Kernel kernel, cudaStream_t stream, const Use& use) {
-  CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, call.shared_bytes()));
+template <int filter>
+void start(const Call& call, bool sums, cudaStream_t stream) {
+  const Kernel kernel = kernel_of<filter>(call, sums);
+  // The same limit for all calls, since other threads may launch the kernel between these lines.
+  CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared));
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {unsigned(call.cluster), 1, 1};
@@ -471,26 +477,7 @@ void with_config(const Call& call, Kernel kernel, cudaStream_t stream, const Use
   config.dynamicSmemBytes = std::size_t(call.shared_bytes());
   config.stream = stream;
   config.attrs = &attribute, config.numAttrs = 1;
-  use(config);
-}
-
-template <int filter>
-int resident_clusters(const Call& call) {
-  const Kernel kernel = kernel_of<filter>(call, false);
-  int clusters = 0;
-  with_config(call, kernel, nullptr, [&](cudaLaunchConfig_t config) {
-    config.gridDim = dim3(unsigned(call.slabs));
-    CONVOY_CUDA(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
-  });
-  return clusters;
-}
-
-template <int filter>
-void start(const Call& call, bool sums, cudaStream_t stream) {
-  const Kernel kernel = kernel_of<filter>(call, sums);
-  with_config(call, kernel, stream, [&](const cudaLaunchConfig_t& config) {
-    CONVOY_CUDA(cudaLaunchKernelEx(&config, kernel, call));
-  });
+  CONVOY_CUDA(cudaLaunchKernelEx(&config, kernel, call));
 }
 
 }  // namespace convoy::kernels::conv::diagonal

@@ -25,8 +25,8 @@ template <class Config, bool enabled = true, typename Sum = float>
 class ColumnSums {
  public:
   // Clears this consumer warpgroup's slot, number `slot` of `slots`, [slots][2][n]: a slot has two
-  // sums for each column. Synchronise the warpgroup before the first add(). Rows of C from `rows` on
-  // do not count.
+  // sums for each column. Synchronise the warpgroup before the first add(). Rows of C from `rows`
+  // on do not count.
   __device__ ColumnSums(Sum* slots, int slot, int n, int rows)
       : slot_(slots + std::int64_t{slot} * 2 * n),
         n_(n),

@@ -404,9 +404,9 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     // The first consumer warpgroup starts: its first wait returns at once.
     std::uint32_t parity = consumer == 0;
     for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
-      // A block has two slots of sums for each member. In ping-pong, the first belongs to the consumer
-      // that takes the share's first work item, as in a launch for a single member. The previous
-      // share decides which consumer that is.
+      // A block has two slots of sums for each member. In ping-pong, the first belongs to the
+      // consumer that takes the share's first work item, as in a launch for a single member. The
+      // previous share decides which consumer that is.
       const int slot = Config::ping_pong ? consumer ^ turn : consumer;
       Store output(store, member, (first * Config::cluster + int(rank)) * 2 + slot,
                    staging + consumer * 2 * Config::staging_bytes, consumer);

@@ -171,6 +171,10 @@ std::vector<Layer> layers_in_groups() {
        {48, 1, 5, 5},
        {.stride = {2, 2}, .padding = {2, 2}, .groups = 48, .input_relu = true}},
       {{33, 104, 7, 7}, {104, 1, 5, 5}, {.padding = {2, 2}, .groups = 104}},
+      // Many tiles per thread block, in numbers that are no multiple of the blocks.
+      {{301, 96, 28, 28}, {96, 1, 3, 3}, {.padding = {1, 1}, .groups = 96}},
+      {{203, 96, 28, 28}, {96, 1, 5, 5}, {.stride = {2, 2}, .padding = {2, 2}, .groups = 96}},
+      {{205, 64, 14, 14}, {64, 1, 7, 7}, {.padding = {3, 3}, .groups = 64}},
   };
 }
 
@@ -401,7 +405,10 @@ TEST(Conv2dPlans, KeepNaN) {
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
       // The kernel treats neighbouring pixels of this layer as one, with zeros between the weights.
       {{2, 58, 8, 8}, {58, 58, 1, 1}, {.bias = true, .relu = true}},
-      {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
+      {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}},
+      {{2, 64, 9, 9}, {64, 1, 3, 3}, {.padding = {1, 1}, .groups = 64, .bias = true, .relu = true}},
+      {{2, 64, 9, 9}, {64, 1, 5, 5}, {.stride = {2, 2}, .padding = {2, 2}, .groups = 64, .bias = true}},
+      {{2, 64, 9, 9}, {64, 1, 7, 7}, {.padding = {3, 3}, .groups = 64, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)
     for (const Math math : {Math::bf16, Math::tf32, Math::fp32}) {
       const Task task = task_of(layer, Direction::forward, math);
