@@ -86,8 +86,9 @@ class FewerDevices {
 }  // namespace
 
 // Returns the limits of a local search that begins now. They limit its work or its number of moves,
-// so that results are reproducible as long as the deadline is far away. Each later round of
-// searches (improve_until_deadline()) has twice the work of the one before, and other seeds.
+// so that results are reproducible as long as the deadline is far away. Round 0 is the first
+// search. The next kShortRounds rounds have half its work, so that the best placement is chosen
+// more often. Each later round has twice the work of the one before. All have other seeds.
 ImprovementLimits Partitioner::search_limits(int round) const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
@@ -104,7 +105,7 @@ ImprovementLimits Partitioner::search_limits(int round) const {
   constexpr std::int64_t kWorkPerSize = 250, kMostWork = 1'200'000'000;
   limits.work = small() ? options_.search_work : std::min(kWorkPerSize * size(), kMostWork);
   constexpr int kMostDoublings = 30;
-  limits.work <<= std::min(round, kMostDoublings);
+  if (round > 0) limits.work = limits.work / 2 << std::clamp(round - kShortRounds, 0, kMostDoublings);
   return limits;
 }
 
@@ -237,7 +238,7 @@ void Partitioner::search_again(Entry& best, int round, ImprovementCounts& counts
       if (options_.threads == 1 && search == 0 && !ample_time(limits, 2))
         limits.deadline = share_of_time(limits.deadline, 2);
       limits.seed += search;
-      if (search == 1) limits.temperature /= 10;
+      if (search == 1) limits.temperature /= cost_.machine().contention() ? 10 : 100;
       return improve(cost_, units_, start, limits, &its[search]);
     });
   run_tasks(tasks, [&](const Placement& placement) {
@@ -309,14 +310,14 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     if (second) consider(second_search(start, limits));
   }
   try_all_placements(entry);
-  // A second round for graphs with fewer nodes and edges than this. Under contention the first
-  // searches alone get the work of both rounds.
-  constexpr std::int64_t kTwoRounds = 10'000;
-  const bool again =
-      rounds_ && second && size() < kTwoRounds && !cost_.machine().contention() && left().count() > 0;
-  if (again && entry.candidate.makespan > limits.good_enough) search_again(entry, 1, counts);
-  improve_until_deadline(entry.candidate, again ? 2 : 1,
-                         [&](int round) { search_again(entry, round, counts); });
+  // More rounds for graphs with fewer nodes and edges than this. Under contention the first
+  // searches alone get the work of all rounds.
+  constexpr std::int64_t kManyRounds = 10'000;
+  int round = 1;
+  if (rounds_ && second && size() < kManyRounds && !cost_.machine().contention())
+    for (; round <= kShortRounds && left().count() > 0; ++round)
+      if (entry.candidate.makespan > limits.good_enough) search_again(entry, round, counts);
+  improve_until_deadline(entry.candidate, round, [&](int next) { search_again(entry, next, counts); });
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }

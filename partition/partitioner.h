@@ -57,6 +57,7 @@ class Partitioner {
     return size() <= kMostNodesAndEdges;
   }
   std::int64_t size() const { return std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count(); }
+  static constexpr int kShortRounds = 4;
   ImprovementLimits search_limits(int round = 0) const;
   ImprovementLimits limits_without_memory(int round = 0) const;
   static bool ample_time(const ImprovementLimits& limits, std::int64_t searches);
