@@ -88,7 +88,8 @@ class FewerDevices {
 // Returns the limits of a local search that begins now. They limit its work or its number of moves,
 // so that results are reproducible as long as the deadline is far away. Round 0 is the first
 // search. The next kShortRounds rounds have half its work, so that the best placement is chosen
-// more often. Each later round has twice the work of the one before. All have other seeds.
+// more often. Each later round has twice the work of the one before. Under contention all rounds
+// double it. All have other seeds.
 ImprovementLimits Partitioner::search_limits(int round) const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
@@ -105,7 +106,8 @@ ImprovementLimits Partitioner::search_limits(int round) const {
   constexpr std::int64_t kWorkPerSize = 250, kMostWork = 1'200'000'000;
   limits.work = small() ? options_.search_work : std::min(kWorkPerSize * size(), kMostWork);
   constexpr int kMostDoublings = 30;
-  if (round > 0) limits.work = limits.work / 2 << std::clamp(round - kShortRounds, 0, kMostDoublings);
+  const int doublings = cost_.machine().contention() ? round + 1 : round - kShortRounds;
+  if (round > 0) limits.work = limits.work / 2 << std::clamp(doublings, 0, kMostDoublings);
   return limits;
 }
 
