@@ -20,7 +20,7 @@ std::int64_t bytes_of(const std::string& path) {
   return error ? 0 : static_cast<std::int64_t>(bytes);
 }
 
-// Returns the images of the folder and counts all other files in it.
+// Returns the images of the folder and counts all other files in it as left out.
 std::vector<std::string> images_of(Conversion& conversion) {
   Listing listing = conversion.source->list();
   conversion.account_for(listing);

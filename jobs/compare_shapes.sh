@@ -28,7 +28,8 @@ value() { # FILE KEY
   sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\).*/\1/p" "$1" | sed -n 1p
 }
 
-# This run measures kernels and lanes for the tuning file, so it is not timed.
+# This run measures which kernels and lanes (streams) are fastest, and writes them to the tuning
+# file. So it is not timed.
 list=$(IFS=,; echo "${widths[*]}")
 [ "$backend" = cpu ] || train 20 --model "$model" --members "width=$list" --out "$out/tuning" >/dev/null
 train "$steps" --model "$model" --members "width=$list" --out "$out/together" | tee "$out/together.log"

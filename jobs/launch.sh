@@ -121,8 +121,8 @@ nodes_for() { # RANKS
   [ "$left" -gt 0 ] || echo "$nodes"
 }
 
-# Fails unless every node shows as many GPUs as it has ranks. Without this check each rank would
-# print a message of its own.
+# Fails unless every node shows at least as many GPUs as it has ranks. Without this check each rank
+# would print a message of its own.
 check_gpus() { # RANKS
   local report seen
   # shellcheck disable=SC2016

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Places each graph on 4 devices under ten memory limits, from the peak of the placement without a
-# limit down to the least that a device needs for one node or for its share of the resident bytes.
+# Places each graph on 4 devices under ten memory limits. They fall from the peak of the placement
+# without a limit to the partitioner's lower bound, below which certainly nothing fits.
 # Checks each placement by `convoy simulate --memory`. Writes OUT/memory.md with makespans in µs,
 # "none" if it is proven that nothing fits, and "not found" without such a proof.
 # Usage: jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...

@@ -27,6 +27,20 @@ function(convoy_sm90_convolution name header start)
   set(sm90_sources ${sm90_sources} PARENT_SCOPE)
 endfunction()
 
+# Depthwise convolutions with filters of `filter` x `filter`.
+function(convoy_sm90_depthwise filter)
+  set(what "Depthwise convolutions, ${filter}x${filter}")
+  set(header conv2d/cuda/sm90_depthwise_diagonal.cuh)
+  set(namespace conv::diagonal)
+  set(definition "template void start<${filter}>(const Call&, bool, cudaStream_t);
+template int resident_clusters<${filter}>(const Call&);")
+  convoy_sm90_instance(depthwise_${filter})
+  set(sm90_sources ${sm90_sources} PARENT_SCOPE)
+endfunction()
+
+convoy_sm90_depthwise(3)
+convoy_sm90_depthwise(5)
+convoy_sm90_depthwise(7)
 convoy_sm90_product(bf16_nn "Math::bf16, false, true, Extra::none")
 convoy_sm90_product(bf16_nt "Math::bf16, false, false, Extra::none")
 convoy_sm90_product(bf16_nt_sums "Math::bf16, false, false, Extra::sums")

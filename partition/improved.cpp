@@ -184,8 +184,8 @@ void Partitioner::try_all_placements(Entry& best) const {
 }
 
 // Returns the limits of a local search that ignores memory. Under contention a move takes ten times
-// the work, because it delays many transfers. Therefore allows more work, although only kContention
-// times as much.
+// the work, because it delays many transfers. So the search may then do kContention times the usual
+// work.
 ImprovementLimits Partitioner::limits_without_memory(int round) const {
   constexpr std::int64_t kContention = 3;
   ImprovementLimits limits = search_limits(round);
@@ -194,8 +194,8 @@ ImprovementLimits Partitioner::limits_without_memory(int round) const {
   return limits;
 }
 
-// Returns whether the time until the deadline is enough for the work of so many searches, one after
-// the other, even if a unit of work (work.h) takes much longer than a nanosecond.
+// Returns whether the time until the deadline is enough for `searches` searches, one after the
+// other, even if a unit of work (work.h) takes kMostPerUnit nanoseconds instead of one.
 bool Partitioner::ample_time(const ImprovementLimits& limits, std::int64_t searches) {
   constexpr std::int64_t kMostPerUnit = 2;
   return limits.deadline == Clock::time_point::max() ||

@@ -7,7 +7,7 @@ convoy=$1
 cd "$(dirname "$0")/.."
 failures=0
 wrong() { echo "$*"; failures=$((failures + 1)); }
-at_most() { # LINES FILE
+at_most() { # LINES FILE: checks that the file has at most LINES lines
   local lines
   lines=$(wc -l <"$2")
   [ "$lines" -le "$1" ] || wrong "$2: found $lines lines, expected at most $1"

@@ -15,7 +15,7 @@ struct GraphAndMachineFlags {
   std::string graph, topology, profile;
   bool color_classes = false, contention = false;
   partition::DeviceIndex devices = 0, devices_per_node = 0;
-  std::vector<std::int64_t> memory;  // one value for all devices, or one per device
+  std::vector<std::int64_t> memory;  // in bytes: one value for all devices, or one per device
   std::vector<double> speeds;        // empty, or one value per device
   double latency_us = 25, bandwidth_gbps = 130, node_latency_us = 50, node_bandwidth_gbps = 25;
 

@@ -67,8 +67,9 @@ std::int64_t LargestWithin::nearest_possible(std::int64_t number, std::int64_t l
 
 LargestWithin::Found LargestWithin::find(std::int64_t limit, std::int64_t first) {
   const std::int64_t step = numbers_.step;
-  // `low` is a number whose value is within the limit. `high` is a larger number whose value
-  // exceeds the limit.
+  // `low` is the largest number known to be within the limit; 0 if none is known. `high` is a
+  // larger number that cannot be the result: its value exceeds the limit, or it exceeds
+  // Numbers::most.
   std::int64_t low = 0, high = numbers_.most / step * step + step;
   for (const auto& [number, bytes] : known_)
     if (bytes <= limit) low = number;
@@ -94,7 +95,8 @@ namespace {
 // The largest batch and the largest side of images, in pixels, that are tried. Searches end there
 // even if memory is left.
 constexpr std::int64_t kMostBatch = 1 << 20, kMostSide = 1 << 16;
-constexpr std::int64_t kSideStep = 32;  // the layers of many networks halve a side five times
+// The layers of many networks halve a side five times, so only multiples of 2^5 pixels are tried.
+constexpr std::int64_t kSideStep = 32;
 
 bool exists(const NetworkRequest& request) {
   try {

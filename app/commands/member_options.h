@@ -19,9 +19,9 @@ namespace convoy::app {
 
 inline constexpr int kMostMembers = 4096;
 
-// Returns the options of every member: the options of `base`, with the member's own values in their
-// place. Throws UsageError if the specification is not valid. Its message is one line that starts
-// with --members or the file.
+// Returns the options of every member: those of `base`, except for the options to which `spec`
+// gives another value for this member. Throws UsageError if `spec` is not valid. The message is one
+// line that starts with --members or with the name of the TOML file.
 std::vector<TrainOptions> member_options(const std::string& spec, const TrainOptions& base);
 
 }  // namespace convoy::app

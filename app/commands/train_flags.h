@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-// Adds every option of option_table.h and --config to the verb. `options` must outlive it.
+// Adds every option of option_table.h and --config to the verb. `options` must outlive the verb.
 void add_train_flags(CLI::App& verb, TrainOptions& options);
 
 }  // namespace convoy::app

@@ -19,7 +19,8 @@ constexpr double kHostOperations = 5e10, kHostBytes = 5e9;
 // Bytes per second of the PCIe link between an H100 and its host.
 constexpr double kPcieBytes = 5.3e10;
 // Milliseconds that a slice of an operation takes on a GPU in addition to its fraction of the time
-// of the whole batch. The kernels must start, and multiprocessors are idle at their end.
+// of the whole batch: each slice starts its own kernels, and some multiprocessors are idle while a
+// kernel ends.
 constexpr double kStartMs = 0.005;
 
 std::size_t index(int at) { return static_cast<std::size_t>(at); }

@@ -22,7 +22,8 @@ struct OpLoad {
   double arithmetic = 0;  // fraction of the peak rate of arithmetic
   int likeness = 0;       // the same number for all instructions of one kind, size and grid
   Engine engine = Engine::compute;
-  // True if the instruction reads indices. These may be invalid outside a step, so it cannot be
+  // True if the instruction reads indices that an earlier instruction of the step has written
+  // (Instruction::reads_indices). Outside a step they may be invalid, so the instruction cannot be
   // timed alone.
   bool only_in_place = false;
 };

@@ -34,7 +34,7 @@ class StepTimer {
   // Returns for each schedule the milliseconds of a step. First captures one CUDA graph per
   // schedule. After the deadline it captures only the first two schedules, and the others get
   // infinity. Then every round times all captured schedules, and the median over the rounds counts.
-  // There are at least three rounds. After the deadline no further round begins.
+  // After three rounds, another round begins only before the deadline.
   virtual std::vector<double> schedules(std::span<const LaneOrder> schedules, Deadline deadline) = 0;
 };
 

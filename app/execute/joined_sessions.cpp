@@ -50,10 +50,10 @@ void JoinedSessions::start_all(const std::function<void(Session&)>& start) {
     if (joined.takes_part) start(*joined.session);
 }
 
-// Makes every session finish its oldest step in flight. The sessions start their steps together, so
-// these oldest steps were started together. This also holds for a session that starts no more
-// steps, which only has fewer steps in flight. A session without a step in flight gives its members
-// empty metrics.
+// Makes every session finish its oldest step in flight. All sessions start and finish their steps
+// together, so these oldest steps were started together. A session whose members have all been
+// retired starts no more steps, so it soon has no step in flight. Its members then get empty
+// metrics.
 std::span<const StepMetrics> JoinedSessions::finish_members() {
   for (const Joined& joined : sessions_) {
     const auto own = std::span(metrics_).subspan(static_cast<std::size_t>(joined.first));

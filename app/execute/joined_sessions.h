@@ -37,8 +37,8 @@ class JoinedSessions {
   double exposed_comm_ms() const;
   void average_states();
 
-  // Evaluates members on one pass over the sources. All members of a group get the batches of the
-  // group's source. With `averages`, evaluates the moving averages of the parameters instead, in
+  // Evaluates members on one pass over several sources. `groups` says which members get the batches
+  // of which source. With `averages`, evaluates the moving averages of the parameters instead, in
   // the sessions that have them. Returns one StepMetrics per member. A member that was not
   // evaluated gets metrics without samples. Requires that no step is in flight.
   struct MemberBatches {
@@ -70,7 +70,7 @@ class JoinedSessions {
   void start_all(const std::function<void(Session&)>& start);
 
   std::vector<Joined> sessions_;
-  std::vector<Place> places_;  // the session of each member, and its number there
+  std::vector<Place> places_;  // for each member: its session, and its number within that session
   std::vector<StepMetrics> metrics_;
 };
 

@@ -111,7 +111,7 @@ void connect(LanePlan& plan, const std::vector<std::vector<int>>& dependences) {
     before[at(step.lane)] = previous;
     std::vector<int> waits;
     for (const int of : dependences[i]) waits.push_back(position[at(of)]);
-    std::ranges::sort(waits, std::ranges::greater());  // latest first, as it may imply others
+    std::ranges::sort(waits, std::ranges::greater());  // the latest first, because it may imply earlier ones
     for (const int of : waits) {
       LanePlan::Step& other = plan.steps[at(plan.order[at(of)])];
       if (before[at(other.lane)] >= of) continue;  // other waits imply this one

@@ -97,9 +97,9 @@ class ModelMemory {
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
 
-  // Returns the flat buffer of all parameters, which has flat_elements() floats. The flat buffers
-  // of the functions below have trained_elements() floats, since frozen parameters come last and
-  // have neither gradients nor averages.
+  // Returns the flat buffer of all parameters, which has flat_elements() floats. The frozen
+  // parameters come last. They have no gradients, optimizer states and averages, so the flat
+  // buffers of these have only trained_elements() floats.
   float* flat_parameters() const { return reinterpret_cast<float*>(base(Region::parameters)); }
   float* flat_gradients() const {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base(Region::gradients));

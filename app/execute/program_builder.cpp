@@ -133,8 +133,8 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
   }
   if (node.transfer() != nullptr) return append_transfer(program, compiled, node);
   const HostCopy* const copy = node.host_copy();
-  // The end of a copy to the host needs no instruction, since the next user of the buffer waits for
-  // the copy itself.
+  // The node out_finish needs no instruction: the next instruction that writes to the buffer waits
+  // for the instruction of out_begin, which ends when the copy ends.
   if (copy != nullptr && copy->action == HostCopy::Action::out_finish) return;
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_.address(compiled, id));

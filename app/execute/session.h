@@ -25,7 +25,8 @@ struct EvaluatedBatch {
   // Index of the image in the image set; -1 in a row without an image, as in a short last batch.
   std::vector<std::int64_t> samples;
   std::vector<std::int32_t> labels;  // -1 if the image has no label
-  // Valid until `visit` returns: [samples of a full batch, classes].
+  // [samples of a full batch, classes]. Valid only while Session::evaluate() calls its argument
+  // `visit` with this batch.
   std::span<const float> probabilities;
 };
 

@@ -18,7 +18,8 @@ struct StepPiece {
 
 // Returns the pieces in their order. An instruction is never divided, so a piece may take longer
 // than `longest_ms`. There is only one piece if `longest_ms` is 0 or if the program communicates.
-// The same holds for copies to and from host memory, because they overlap most of the step.
+// There is also only one if the program copies tensors to or from host memory, because these
+// copies run during most of the step.
 std::vector<StepPiece> divide_step(const Program& program, const LanePlan& plan, Precision precision,
                                    double longest_ms);
 

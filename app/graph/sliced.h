@@ -11,8 +11,8 @@
 namespace convoy::app {
 
 struct BatchSlice {
-  std::int64_t batch = 0;               // the samples of the whole batch
-  std::int64_t first = 0, samples = 0;  // the samples of the slice
+  std::int64_t batch = 0;               // the number of samples in the whole batch
+  std::int64_t first = 0, samples = 0;  // the first sample of the slice, and how many it has
 };
 
 // Returns the operation on a slice of the node's batch. Returns nothing if the operation must see

@@ -1,6 +1,7 @@
-// Predicts the time of a step on more ranks than are available, by simulating one rank. Its
-// operations run one after the other. The all-reduces of its gradient buckets (comm/buckets.h) run
-// at the same time. Each starts when all gradients of its bucket are computed.
+// Predicts the time of a step on more ranks than are available, by simulating one rank. The rank
+// computes its operations one after the other. Meanwhile the network runs the all-reduces of the
+// gradient buckets (comm/buckets.h), one after the other, too. An all-reduce can start when all
+// gradients of its bucket are computed.
 #pragma once
 
 #include <span>

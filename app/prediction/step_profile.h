@@ -43,8 +43,8 @@ struct StepProfile {
 // the time of the whole step. Throws std::runtime_error that names file and field.
 StepProfile read_profile(const std::string& file);
 
-// Returns the graph of the step that a session would run on such a device. A profile should list
-// its nodes, in their order.
+// Returns the graph of the step that a session would run on `device`. A profile should list the
+// nodes of this graph, in their order.
 StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device);
 
 // Estimates the time of each operation as the larger of operations / rate and bytes / bandwidth,

@@ -47,8 +47,9 @@ class Placing {
     forget(job);
     if (!place(job, {kState, kScratch}, kAnyCost)) throw DoesNotFit(jobs_[job], capacity_);
   }
-  // Places all these jobs in one range of memory, which is as large as the largest of them needs.
-  // Takes a free range if there is one. Otherwise the range overlaps jobs that were placed before.
+  // Places the states and the scratch memory of all these jobs in one range of memory, which is as
+  // large as the largest job needs. Takes a free range if there is one. Otherwise the range
+  // overlaps jobs that were placed before.
   void stack(const std::vector<std::size_t>& jobs) {
     const auto bytes = [&](std::size_t job) {
       return aligned(jobs_[job].need.bytes[kState]) + aligned(jobs_[job].need.bytes[kScratch]);

@@ -41,8 +41,8 @@ int multiprocessors_of(const JobSpec& job) {
   return job.kind == JobKind::predict ? static_cast<int>(job.service.multiprocessors) : 0;
 }
 
-// Throws UsageError if the job wants a part of the device that is not the one with `divided`
-// multiprocessors.
+// Throws UsageError if the job asks for multiprocessors of its own, but not on a GPU or not
+// `divided` of them. `divided` is the number that earlier jobs ask for.
 void check_multiprocessors(const JobSpec& job, int divided) {
   const int own = multiprocessors_of(job);
   if (own > 0 && common_options(job).backend != kernels::Backend::cuda)

@@ -97,8 +97,8 @@ void StateCopies::clear(int number) {
 }
 
 // Returns the marks (DeviceQueue::Mark) that must be reached before the job may write to its
-// memory. For all jobs that have memory in common with it, they are the end of the work and the end
-// of copies to host memory.
+// memory. Every other job that has memory in common with it has two such marks: the end of the
+// other job's work, and the end of the copies of its state to host memory.
 std::vector<DeviceQueue::Mark> StateCopies::marks_of_conflicts(int number) const {
   std::vector<Mark> marks;
   for (int other = 0; other < memory_.jobs(); ++other)

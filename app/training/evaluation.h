@@ -36,7 +36,8 @@ class Evaluation {
  public:
   // Reads the checkpoint. The options that decide how an image reaches the network, such as --size,
   // are taken from the checkpoint and replace those of `options.run`. `flags` are further options
-  // that must be the same on all ranks. This and all functions below are collective.
+  // that must be the same on all ranks. The constructor, open(), prepare() and run() are
+  // collective.
   Evaluation(EvaluationOptions options, const comm::MpiEnvironment& environment, const Facts& flags = {});
 
   // Opens the data with `open`. Call this function before prepare().

@@ -8,13 +8,12 @@
 
 namespace convoy::app {
 
-// Gives the network the values of a safetensors file, an ONNX file or a checkpoint. Their names end
-// in .safetensors, .onnx and .h5. `classes` are the data set's classes, by label. If the file says
-// the names of its classes, as checkpoints and files of `convoy export` do, each class gets the row
-// of the last layer (head) that belongs to the class of the same name. If the file lacks a class,
-// the whole head is initialised at random. Throws
-// UsageError for a file of another kind, and std::runtime_error that names the file if it cannot be
-// read or does not fit.
+// Gives the network the values of `file`: FILE.safetensors, FILE.onnx or a checkpoint FILE.h5.
+// `classes` are the data set's classes, by label. If the file says the names of its classes, as
+// checkpoints and files of `convoy export` do, each class gets the row of the last layer (head)
+// that belongs to the class of the same name. If the file lacks a class, the whole head is
+// initialised at random. Throws UsageError for a file of another kind, and std::runtime_error that
+// names the file if it cannot be read or does not fit.
 FitRows set_initial_weights(Network& network, const std::string& file,
                             const std::vector<std::string>& classes);
 

@@ -14,8 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// The last signal that arrived. It is a lock-free atomic, because a signal handler may change no
-// other variable.
+// The last signal that arrived. It is a lock-free atomic, because a signal handler must not change
+// ordinary variables.
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 

@@ -55,9 +55,9 @@ class Trainer {
   void keep_own_members();
   void make_sessions();
   Network make_replica_network(const TrainOptions& options) const;
+  FitRows set_values(Network& network, const TrainOptions& options) const;
   // Returns the network with the outputs, the drop path and the parametrisation that the options
   // request.
-  FitRows set_values(Network& network, const TrainOptions& options) const;
   Network trained(Network network, const TrainOptions& options) const;
   void prepare(Shape& shape);
   StepOptions session_options(std::size_t shape) const;
@@ -131,8 +131,8 @@ class Trainer {
   // The synthetic data of members whose seed differs from that of options_, by seed.
   std::map<std::int64_t, std::unique_ptr<Dataset>> synthetic_;
   Dataset::Delivery delivery_;
-  // A source of batches, and the members of this rank that train on its batches. Sources must
-  // outlive the sessions, because the device of a session may still use a batch.
+  // A source of batches, and the members of this rank that train or are tested on its batches.
+  // Sources must outlive the sessions, because the device of a session may still use a batch.
   struct Source {
     std::unique_ptr<data::BatchSource> batches;
     std::vector<int> members;

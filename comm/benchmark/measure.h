@@ -16,9 +16,10 @@ namespace convoy::comm {
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
-// Returns the number of bytes that cross a rank's link for each byte of the buffer: 2 (n - 1) / n
-// for the all-reduce of a ring, else 1 (nccl-tests, doc/PERFORMANCE.md). The rate of bytes over the
-// link can be compared between different numbers of ranks.
+// Returns the number of bytes that cross a rank's link for each byte of the buffer. With n ranks it
+// is 2 (n - 1) / n for the all-reduce of a ring, and 1 for other movements (nccl-tests,
+// doc/PERFORMANCE.md). The rate of bytes over the link can be compared between different numbers of
+// ranks.
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {
@@ -37,9 +38,9 @@ class CollectivesMeter {
   // Fills the buffer, runs `movement` once and checks every element. Returns whether the results of
   // all ranks were right.
   virtual bool correct(Movement movement, std::int64_t bytes, Way way) = 0;
-  // Runs `movement` `times` times in a row and returns the mean time of one run in microseconds.
-  // Overwrites the buffer. On devices the calls are captured in one CUDA graph, as in a training
-  // step.
+  // Runs `movement` `times` times in a row. Returns the mean time of one run on the slowest rank,
+  // in microseconds. Overwrites the buffer. On devices the calls are captured in one CUDA graph, as
+  // in a training step.
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
   // Returns the microseconds of one all-reduce of `bytes` of gradients that are divided into
   // buckets of `bucket` bytes.

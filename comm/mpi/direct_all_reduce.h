@@ -22,7 +22,7 @@ namespace convoy::comm {
 
 class DirectAllReduce : public PreparedOperation {
  public:
-  // No other operation on the communicator may use `tag` and `tag + 1`. The communicator must
+  // No other operation on the communicator may use `tag` or `tag + 1`. The communicator must
   // outlive this object. `count` is at most 2^28.
   DirectAllReduce(const Communicator& communicator, int tag, void* data, std::int64_t count, DType type,
                   std::string_view label);
@@ -35,8 +35,8 @@ class DirectAllReduce : public PreparedOperation {
   void wait(Stream) override;
 
  private:
-  // A rank exchanges these four messages with each other rank: values of the shares, and their
-  // sums.
+  // A rank exchanges these four messages with each other rank. A part holds the sender's values of
+  // the receiver's share. A sum holds the sum of the sender's share over all ranks.
   enum class Message : std::uint8_t { receive_part, send_part, receive_sum, send_sum };
   static constexpr int kMessages = 4;
 

@@ -1,7 +1,8 @@
 // All-reduce of data in memory that the ranks of one host share (SharedWindow). Each rank adds all
 // ranks' values of its share of the buffer, in rank order, and writes the sum to every rank's
 // buffer. Ranks synchronise by counters in the shared memory and send no message. With two ranks
-// and 45 MB each rank reads and writes 90 MB, and no transport copies the data again.
+// and a buffer of 45 MB, each rank reads 45 MB and writes 45 MB, and no transport copies the data
+// again.
 #pragma once
 
 #include <memory>

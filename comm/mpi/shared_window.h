@@ -15,8 +15,8 @@ namespace convoy::comm {
 
 class SharedWindow {
  public:
-  // The progress of a rank in one operation. Each counter holds the number of the last step in
-  // which the rank has come so far.
+  // How far a rank is in one operation. When the rank reaches the point that the comment of a
+  // counter names, it sets the counter to the number of the current step.
   struct alignas(64) Progress {
     std::atomic<std::uint64_t> ready;  // the rank's own values are complete
     std::atomic<std::uint64_t> done;   // the rank has written the sum of its share to all ranks

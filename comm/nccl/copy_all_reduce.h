@@ -3,8 +3,9 @@
 // adds them in rank order, and copy engines write the sum to all ranks. As many bytes are moved as
 // by a ring (Patarasuk and Yuan, 2009).
 //
-// No multiprocessor is occupied while data move. NCCL is faster alone, but its kernels occupy
-// multiprocessors until the last byte arrives, which delays kernels that need all multiprocessors.
+// No multiprocessor is occupied while data move. NCCL is faster if nothing else runs, but its
+// kernels occupy multiprocessors until the last byte arrives, which delays kernels that need all
+// multiprocessors.
 //
 // A sum depends only on the values of the ranks, to the bit, and not on its place in the buffer.
 // The same is true on the host. CUDA builds only. Internal to comm.

@@ -25,7 +25,7 @@ class NcclCollectives : public Collectives {
     refuse_shared_devices(ranks(), current_device());
     set_nccl_defaults();
     // NCCL reserves some MiB for each block, but sums of a few KiB use only one or two blocks. So
-    // limit the number of blocks.
+    // limit the number of blocks if all sums are small.
     constexpr int kFewBlocks = 4;
     connections_.whole = open("tensors", 1, sums == Sums::small ? kFewBlocks : 0);
     if (sums == Sums::gradients) connections_.buckets = open("buckets", 2, 0);

@@ -35,10 +35,10 @@ std::string format_cores(std::span<const int> cores);
 // cores. Collective. Call it before any worker thread starts. Returns the rank's cores, with
 // hardware threads of one core next to each other.
 //
-// Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks that may use the same
-// cores divide them in rank order, so that hardware threads of a core and cores of a package go to
-// the same rank. `near` are the cores next to this rank's device. If the rank may use any of these,
-// it uses only these.
+// Cores that mpirun, Slurm or a cgroup has forbidden are never used. Ranks whose sets of allowed
+// cores are equal divide the set in rank order, so that hardware threads of a core and cores of a
+// package go to the same rank. `near` are the cores next to this rank's device. If the rank may use
+// any of these, it uses only these.
 std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
 // Returns the cores of `allowed` that are also in `near`, in the order of `allowed`. Returns all of

@@ -13,7 +13,8 @@ class TerminateSignal {
   static bool arrived();
   // Restores the default action, unless the program has set another one.
   static void release();
-  // Ignores a SIGTERM that was held back. Call it in a process that is about to end.
+  // If hold() has taken over SIGTERM, makes it have no effect from now on, even if it has already
+  // arrived. Call this in a process that is about to end.
   static void ignore();
   // Ends this process by SIGTERM, which the calling thread must not block.
   [[noreturn]] static void deliver();

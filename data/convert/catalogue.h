@@ -43,8 +43,9 @@ struct Conversion {
   LeftOut left_out;
   std::int64_t skipped = 0;
 
-  // Counts the entries of the listing that cannot be read. Calls refuse() for each that may be an
-  // image or a folder of images.
+  // Calls refuse() for each entry of listing.unreadable that may be an image or a folder of images.
+  // Counts the other unreadable entries, special files and names that lead out of the archive as
+  // left out.
   void account_for(const Listing& listing);
   // Returns whether a file is an image that is read. Calls refuse() for an image of another format,
   // with `shown` for the name of the file, and counts any other file as left out.

@@ -42,8 +42,8 @@ struct ConvertOptions {
   // Side of the square cut out of the centre after the shorter side is resized to it; 0: no
   // resizing.
   int size = 0;
-  // An image whose shorter side has more pixels is shrunk until that side has this many. 0: no
-  // image is shrunk.
+  // The most pixels of an image's shorter side. A larger image is shrunk until its shorter side has
+  // this many pixels. 0: no image is shrunk.
   int short_side = 0;
   int channels = 3;  // channels of decoded images: 3 or 1
   int threads = 0;   // threads that decode; 0: one per processor

@@ -114,7 +114,9 @@ class FolderLayout {
     }
   }
 
-  // Calls take(path, class, split) for every image that is read.
+  // Calls take(path, class, split) for every JPEG or PNG image in a class folder. Counts the other
+  // files as left out. Afterwards throws if some images have another format (unless skip_bad is
+  // set), or if the folder of a class is unreadable or empty.
   template <typename Take>
   void images(bool splits, Take take) {
     std::map<std::string, std::int64_t> unread;

@@ -104,8 +104,8 @@ class Shards {
     bool done = false;
   };
 
-  // Returns whether a file becomes the image of a sample whose image is `image` so far, or "". A
-  // file of a format that is read replaces one of another format.
+  // Returns whether the file `path` becomes the image of a sample. `image` is the sample's image so
+  // far, or "" if it has none. A file of a format that is read replaces one of another format.
   static bool may_replace(const std::string& image, const std::string& path) {
     return image.empty() || (unread_image_kind(image) && is_read_image(path));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace convoy::data {
 namespace {
@@ -30,26 +31,42 @@ constexpr auto kPlace = [] {
   return places;
 }();
 
-// Returns the value that is coded by `size` bits (T.81, F.2.2.1). Bits that begin with 0 code a
-// negative value.
-int extended(std::uint32_t bits, int size) {
-  const auto value = static_cast<int>(bits);
-  return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
+// Returns the value that the last `size` of the first `used` bits code (T.81, F.2.2.1). Bits that
+// begin with 0 code a negative value. Has no branches, because a processor could not predict them.
+int value_of(std::uint64_t bits, int used, int size) {
+  const int mask = (1 << size) - 1, value = static_cast<int>(std::rotl(bits, used)) & mask;
+  return value - (mask & (2 * value - mask - 1) >> 31);
 }
 
 int take_value(JpegBits& bits, int size) {
-  if (size == 0) return 0;
-  const std::uint32_t taken = bits.peek(size);
+  const int value = value_of(bits.bits, size, size);
   bits.drop(size);
-  return extended(taken, size);
+  return value;
 }
 
-// Each of the following functions extracts one field of a JpegCodes::Pair.
-int used_bits(JpegCodes::Pair pair) { return static_cast<int>(pair & 63); }
-int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 6 & 15); }
-int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 10 & 0x7F); }
-int first_value(JpegCodes::Pair pair) { return static_cast<std::int8_t>(pair >> 17); }
-int second_value(JpegCodes::Pair pair) { return static_cast<std::int32_t>(pair) >> 25; }
+// Each of the following functions extracts one field of a JpegCodes::Pair or JpegCodes::Run.
+int used_bits(std::uint32_t found) { return static_cast<int>(found & 63); }
+int advance_of(JpegCodes::Run run) { return run >> 6; }
+int advance_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 6 & 0x3FF); }
+int last_size(JpegCodes::Pair pair) { return static_cast<int>(pair >> 16 & 15); }
+int zeros_of(JpegCodes::Pair pair) { return static_cast<int>(pair >> 20 & 15); }
+int first_value(JpegCodes::Pair pair) { return static_cast<std::int32_t>(pair) >> 24; }
+
+// Returns the fields that Pair and Run have in common, of one code and its value.
+std::uint32_t run_of(int length, int symbol) {
+  const int zeros = symbol >> 4, size = symbol & 15;
+  const auto advance = static_cast<std::uint32_t>(zeros + 1);
+  return static_cast<std::uint32_t>(length + size) | (size > 0 || zeros == 15 ? advance : JpegCodes::kEnd)
+                                                         << 6;
+}
+
+// Calls visit(length, symbol) for each code of at most `most` bits, in the order of the codes.
+template <typename Visit>
+void for_each_code(const JHUFF_TBL& table, int most, const Visit& visit) {
+  const UINT8* symbol = table.huffval;
+  for (int length = 1; length <= most; ++length)
+    for (int i = 0; i < table.bits[length]; ++i) visit(length, *symbol++);
+}
 
 }  // namespace
 
@@ -62,13 +79,15 @@ inline void JpegBits::refill() {
   count |= 56;
 }
 
+JpegCodes::JpegCodes() { fill_pairs(), fill_runs(); }
+
 void JpegCodes::set(const JHUFF_TBL& table, bool ac) {
   if (std::memcmp(table.bits, table_.bits, sizeof table.bits) == 0 &&
       std::memcmp(table.huffval, table_.huffval, sizeof table.huffval) == 0)
     return;
   table_ = table;
   fill_singles();
-  if (ac) fill_pairs();
+  if (ac) fill_pairs(), fill_runs();
 }
 
 // Fills the table that finds a single code. Codes of one length are consecutive numbers. The codes
@@ -87,34 +106,62 @@ void JpegCodes::fill_singles() {
   }
 }
 
+// Fills pairs_ from the first entry to the last. This is the order of the codes.
 void JpegCodes::fill_pairs() {
   // A Pair stores its first value in 8 bits with a sign, so a value may have at most 7 bits.
   constexpr int kMostSize = 7;
-  std::array<Pair, 1 << kLookBits> firsts;
-  for (std::uint32_t bits = 0; bits < firsts.size(); ++bits) {
-    const auto [symbol, length] = singles_[bits];
-    const int zeros = symbol >> 4, size = symbol & 15, used = length + size;
-    Pair& first = firsts[bits];
-    if (length == 0 || used > kLookBits || size > kMostSize) {
-      first = kUnknown << 10;
-    } else if (size == 0) {
-      first = static_cast<Pair>(used) | (zeros < 15 ? kEnd << 10 : 15 << 6 | 16 << 10);
-    } else {
-      const int value = extended(bits >> (kLookBits - used) & ((1U << size) - 1), size);
-      first = static_cast<Pair>(used | zeros << 6 | (zeros + 1) << 10 | (value & 0xFF) << 17);
-    }
+  // The entries from 1 << n on hold the code that the last n bits of a look-up begin with. They are
+  // 0 if there is none.
+  std::array<Pair, 2 << kLookBits> seconds;
+  for (int n = 0; n <= kLookBits; ++n) {
+    Pair* to = seconds.data() + (1 << n);
+    for_each_code(table_, n, [&](int length, int symbol) {
+      const int size = symbol & 15, used = kLookBits - n + length + size;
+      const Pair second = used > kMostBits ? 0 : run_of(length, symbol) | static_cast<Pair>(size) << 16;
+      to = std::fill_n(to, 1 << (n - length), second);
+    });
+    std::fill(to, seconds.data() + (2 << n), 0);
   }
-  for (std::uint32_t bits = 0; bits < firsts.size(); ++bits) {
-    const Pair first = firsts[bits];
-    pairs_[bits] = first;
-    if (advance_of(first) >= static_cast<int>(kEnd)) continue;
-    const Pair second = firsts[bits << used_bits(first) & (firsts.size() - 1)];
-    if (advance_of(second) == static_cast<int>(kUnknown) || used_bits(first) + used_bits(second) > kLookBits)
-      continue;
-    const int value = first_value(second);
-    // A Pair has only 7 bits, with a sign, for its second value.
-    if (value < -64 || value > 63) continue;
-    pairs_[bits] += (second & 0x1FC3F) | static_cast<Pair>(value) << 25;
+  Pair* to = pairs_.data();
+  for_each_code(table_, kLookBits, [&](int length, int symbol) {
+    const int zeros = symbol >> 4, size = symbol & 15, rest = kLookBits - length - size;
+    const Pair first = run_of(length, symbol) | static_cast<Pair>(zeros) << 20;
+    if (length + size > kMostBits) {
+      to = std::fill_n(to, 1 << (kLookBits - length), kUnknown << 6);
+    } else if (rest <= 0 || size > kMostSize || advance_of(first) >= static_cast<int>(kEnd)) {
+      to = std::fill_n(to, 1 << (kLookBits - length), first | static_cast<Pair>(size) << 16);
+    } else {
+      for (int bits = 0; bits < 1 << size; ++bits, to += 1 << rest) {
+        const int value = bits < 1 << size >> 1 ? bits - (1 << size) + 1 : bits;
+        const Pair more = first | static_cast<Pair>(value) << 24;
+        const Pair* second = seconds.data() + (1 << rest);
+        for (int i = 0; i < 1 << rest; ++i)
+          to[i] = second[i] + (second[i] != 0 ? more : first | static_cast<Pair>(size) << 16);
+      }
+    }
+  });
+  std::fill(to, pairs_.data() + pairs_.size(), kUnknown << 6);
+}
+
+// Fills runs_ for 0 to kLookBits bits, each from the first entry to the last. After a code and its
+// value, the rest of the bits gives what fewer bits give.
+void JpegCodes::fill_runs() {
+  for (int n = 0; n <= kLookBits; ++n) {
+    const Run none = n < kLookBits ? 0 : kUnknown << 6;
+    Run* to = runs_.data() + (1 << n);
+    for_each_code(table_, n, [&](int length, int symbol) {
+      const int size = symbol & 15, rest = n - length - size;
+      const auto run = static_cast<Run>(run_of(length, symbol));
+      if (kLookBits - rest > kMostBits) {
+        to = std::fill_n(to, 1 << (n - length), none);
+      } else if (rest <= 0 || advance_of(run) >= static_cast<int>(kEnd)) {
+        to = std::fill_n(to, 1 << (n - length), run);
+      } else {
+        for (int bits = 0; bits < 1 << size; ++bits, to += 1 << rest)
+          for (int i = 0; i < 1 << rest; ++i) to[i] = static_cast<Run>(runs_[(1 << rest) + i] + run);
+      }
+    });
+    std::fill(to, runs_.data() + (2 << n), none);
   }
 }
 
@@ -206,31 +253,37 @@ bool JpegHuffman::decode(JBLOCKROW* blocks) {
 template <bool kStore>
 bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* to) {
   JpegBits bits = all_bits;  // a local copy, which the compiler can keep in registers
-  const auto store = [=](int k, int value) {
-    if constexpr (kStore) to[kPlace[k]] = static_cast<JCOEF>(value);
-  };
-  for (int k = 1; k < kBlock;) {
+  const auto store = [=](std::ptrdiff_t k, int value) { to[kPlace[k]] = static_cast<JCOEF>(value); };
+  for (std::ptrdiff_t k = 1; k < kBlock;) {
     bits.refill();
-    // refill() provides 56 bits. The first three look-ups use at most 33 of them, so the fourth has
-    // 23, which is enough for any code. Before the value of a long code, refill() is called again.
-    for (int look_ups = 0; look_ups < 4; ++look_ups) {
-      const JpegCodes::Pair pair = codes.pair(bits);
-      const int advance = advance_of(pair), next = k + advance;
+    // refill() provides 56 bits. The first two look-ups use at most 36 of them, so the third has
+    // 20, enough for any look-up and any code. Only a value after the code needs another refill().
+    static_assert(3 * JpegCodes::kMostBits <= 56 && 56 - 2 * JpegCodes::kMostBits >= 16);
+    for (int look_ups = 0; look_ups < 3; ++look_ups) {
+      std::conditional_t<kStore, JpegCodes::Pair, JpegCodes::Run> found;
+      if constexpr (kStore)
+        found = codes.pair(bits);
+      else
+        found = codes.run(bits);
+      const std::ptrdiff_t advance = advance_of(found), next = k + advance;
       if (next < kBlock) {
-        // If the pair has only one coefficient, both stores go to the same position, and the second
-        // one overwrites the first.
-        store(next - 1, second_value(pair));
-        store(k + zeros_of(pair), first_value(pair));
-        bits.drop(used_bits(pair));
+        if constexpr (kStore) {
+          // If the pair has only one coefficient, both stores go to the same position, and the
+          // second one overwrites the first.
+          store(k + zeros_of(found), first_value(found));
+          store(next - 1, value_of(bits.bits, used_bits(found), last_size(found)));
+        }
+        bits.drop(used_bits(found));
         k = next;
         continue;
       }
-      // The pair ends the block, has an unknown code, or goes beyond the block.
+      // The look-up ends the block, has an unknown code, or goes beyond the block.
       const bool ends = advance >= static_cast<int>(JpegCodes::kEnd);
-      const int end = next - (ends ? static_cast<int>(JpegCodes::kEnd) : 0);
+      const std::ptrdiff_t end = next - (ends ? static_cast<int>(JpegCodes::kEnd) : 0);
       if (ends && end < kBlock) {
-        bits.drop(used_bits(pair));
-        if (first_value(pair) != 0) store(k + zeros_of(pair), first_value(pair));
+        bits.drop(used_bits(found));
+        if constexpr (kStore)
+          if (first_value(found) != 0) store(k + zeros_of(found), first_value(found));
         return all_bits = bits, true;
       }
       const int symbol = codes.symbol(bits), size = symbol & 15;
@@ -239,7 +292,8 @@ bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* t
       bits.refill();
       k += symbol >> 4;
       const int value = take_value(bits, size);
-      if (size > 0) store(k, value);
+      if constexpr (kStore)
+        if (size > 0) store(k, value);
       ++k;
       break;
     }

@@ -1,8 +1,8 @@
 // Decodes the Huffman codes of a sequential JPEG scan in place of libjpeg-turbo, which still reads
 // the tables, computes the inverse transform, upsamples and converts colours. This decoder is
-// faster for two reasons. One table look-up yields up to two coefficients. And it decodes only what
-// a region needs: it stores no coefficients outside the region and skips segments between restart
-// markers (ITU-T T.81, E.1.4) that do not touch the region.
+// faster for two reasons. One table look-up yields up to two coefficients, or passes over many
+// outside the region that is needed. And it skips segments between restart markers (ITU-T T.81,
+// E.1.4) that do not touch the region.
 //
 // The coefficients equal those of libjpeg-turbo. Damaged and unusual scans are left to
 // libjpeg-turbo's own decoder.
@@ -34,22 +34,30 @@ struct JpegBits {
 // One Huffman table, prepared to decode the next kLookBits bits with one look-up.
 class JpegCodes {
  public:
-  static constexpr int kLookBits = 11;
-  // One or two coefficients that one look-up yields. The fields, from the lowest bit on:
-  //   6 bits   the number of bits that the codes and values take; lowest, because shifts use only
-  //            these bits
+  static constexpr int kLookBits = 10;
+  // What one look-up of AC codes yields. The last of its codes must lie within kLookBits bits, but
+  // the value after this code need not. The fields, from the lowest bit on:
+  //   6 bits   the number of bits that the codes and values take, at most kMostBits; lowest,
+  //            because shifts use only these bits
+  //   10       the number of coefficients, including zeros. kEnd is added if the block ends after
+  //            them. kUnknown means that the bits do not contain a whole code, or that the code and
+  //            its value take more than kMostBits. A run of 16 zeros counts as 16 coefficients.
+  // A Run has as many codes as there are in kLookBits bits, and no values. It serves to skip.
+  using Run = std::uint16_t;
+  // A Pair has at most two codes, and these fields in addition:
+  //   4 bits   the size of the last value, which comes last in the used bits; 0 if the value is 0
   //   4        the number of zeros before the first coefficient
-  //   7        the number of coefficients, including zeros. kEnd is added if the block ends after
-  //            them. kUnknown means that the bits do not contain the whole first coefficient.
-  //   8, 7     the two values. The second is 0 if there is only one coefficient. A run of 16 zeros
-  //            counts as one coefficient of value 0.
+  //   8        the first value, which is overwritten by the last one if there is only one
   using Pair = std::uint32_t;
-  static constexpr std::uint32_t kEnd = 64, kUnknown = 127;
+  static constexpr int kMostBits = 18;
+  static constexpr std::uint32_t kEnd = 512, kUnknown = 256;
 
-  // Prepares the look-up of DC or AC coefficients. Only AC tables have pairs. Does nothing if
-  // `table` is the one already prepared.
+  JpegCodes();  // makes a table without codes
+  // Prepares the look-up of DC or AC coefficients. Only AC tables have pairs and runs. Does nothing
+  // if `table` is the one already prepared.
   void set(const JHUFF_TBL& table, bool ac);
   Pair pair(const JpegBits& bits) const { return pairs_[bits.peek(kLookBits)]; }
+  Run run(const JpegBits& bits) const { return runs_[(1 << kLookBits) + bits.peek(kLookBits)]; }
   // Removes the next code from `bits` and returns its symbol, or -1 if there is no such code.
   int symbol(JpegBits& bits) const;
 
@@ -59,10 +67,13 @@ class JpegCodes {
   };
   void fill_singles();
   void fill_pairs();
+  void fill_runs();
 
   JHUFF_TBL table_{};
   std::array<Single, 1 << kLookBits> singles_{};
   std::array<Pair, 1 << kLookBits> pairs_{};
+  // The entries from 1 << n on hold the codes that the last n bits of a look-up contain.
+  std::array<Run, 2 << kLookBits> runs_{};
   // For each code length: the last code of this length plus 1, and the number to add to a code to
   // get the index of its symbol.
   std::array<std::int32_t, 17> code_end_{}, first_index_{};

@@ -102,8 +102,9 @@ static inline void bring_together(const std::uint8_t* const* rows, std::int64_t 
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), second);
 }
 
-// Reverses bring_together(): writes four columns of sums as 16 bytes to each of four rows. `gather`
-// is the order of the bytes.
+// Reverses bring_together(): writes four columns of sums as four pixels to each of four rows,
+// always 16 bytes per row. `gather` reverses `spread`: it moves the bytes of the four pixels
+// together.
 static inline void take_apart(const Sums& a, const Sums& b, const Sums& c, const Sums& d, __m128i gather,
                               std::uint8_t* const* rows, std::int64_t at) {
   const __m256i order = _mm256_broadcastsi128_si256(gather);

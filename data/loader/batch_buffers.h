@@ -57,7 +57,7 @@ class BatchBuffers {
   // Prepares a batch of `valid` samples for a single rank. Throws std::invalid_argument if the
   // batch has fewer entries.
   void begin(Position position, std::int64_t valid);
-  // Marks entry i as empty: label and sample are -1.
+  // Marks entry i as empty: sets its label and sample to -1 and clears its image or transform.
   void fill_empty(std::int64_t i) const;
 
  private:

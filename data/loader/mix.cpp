@@ -13,10 +13,10 @@
 namespace convoy::data {
 namespace {
 
-// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
+// XORed into the seed, so that these random numbers differ from those for other purposes.
 constexpr std::uint64_t kPurpose = 0x6D69782073746570ull;
 
-// The random 32-bit words of one step, in the order in which they are drawn.
+// The sequence of random 32-bit words for one step.
 class Words {
  public:
   Words(std::uint64_t seed, std::int64_t epoch, std::int64_t step)

@@ -7,7 +7,7 @@
 namespace convoy::data {
 namespace {
 
-// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
+// XORed into the seed, so that these random numbers differ from those for other purposes.
 constexpr std::uint64_t kPurpose = 0x6F72646572ull << 16;
 
 // The last step of MurmurHash3 (Appleby, public domain): every input bit affects every output bit.

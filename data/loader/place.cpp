@@ -9,7 +9,8 @@ namespace {
 
 struct PlacedAxis {
   kernels::AxisMap map;
-  // The index of the first pixel to read, in the image as the decoder has reduced it.
+  // The pixel from which `map` counts source pixels: its index in the image as the decoder has
+  // reduced it.
   std::int32_t region = 0;
 };
 

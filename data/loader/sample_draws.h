@@ -1,6 +1,6 @@
 // The random numbers for one sample in one epoch, from a counter-based generator (philox.h). They
 // depend only on seed, epoch and sample. Each kind of augmentation uses its own random numbers, so
-// that switching one kind on does not change the draws of another.
+// that switching one kind on does not change the numbers of another.
 #pragma once
 
 #include <cmath>
@@ -34,7 +34,7 @@ class SampleDraws {
   }
 
  private:
-  // XORed into the seed, so that these random numbers differ from those drawn for other purposes.
+  // XORed into the seed, so that these random numbers differ from those for other purposes.
   static constexpr std::uint64_t kPurpose = 0x6175676D656E74ull << 8;
   std::uint64_t key_, sample_, epoch_;
 };

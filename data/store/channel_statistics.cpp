@@ -11,7 +11,8 @@ constexpr int kFractionBits = 20;
 // The number of bytes that are summed in parallel. It is a multiple of the usual channel counts C
 // (1, 3 and 4), so lane i always holds channel i % C.
 constexpr std::size_t kLanes = 48;
-// The most rows of kLanes bytes whose squares can be summed in 32 bits without overflow.
+// At most this many rows of kLanes bytes are summed in 32 bits, so that the sums of their squares
+// do not overflow.
 constexpr std::size_t kRowsAtOnce = 65536;
 
 struct Sums {

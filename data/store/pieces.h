@@ -16,7 +16,8 @@ struct Pieces {
   // Descriptor of the file. The caller closes it. -1 if all pieces must be read through HDF5.
   int descriptor = -1;
   std::int64_t bytes = 0;  // bytes per piece; the last may reach beyond the dataset
-  // The file offset of each piece, or kThroughHdf5 if the chunk was never written.
+  // The file offset of each piece. It is kThroughHdf5 if the piece must be read through HDF5, for
+  // example because the chunk was never written.
   std::vector<std::int64_t> offsets;
 };
 

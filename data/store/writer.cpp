@@ -63,8 +63,8 @@ void StoreWriter::State::create_images(Split split, std::int64_t rows) {
   state.labels.assign(static_cast<std::size_t>(rows), kUnwritten);
 }
 
-// Transfers the rows from `first` to `first + rows` of a split. Reads them into `read` if it is not
-// null. Otherwise writes them from `write`.
+// Transfers `rows` rows of a split, from row `first` on. Reads them into `read` if it is not null.
+// Otherwise writes them from `write`.
 void StoreWriter::State::transfer(SplitState& split, std::int64_t first, std::int64_t rows,
                                   std::uint8_t* read, const std::uint8_t* write) {
   const std::string what = file.name() + ": cannot write images";

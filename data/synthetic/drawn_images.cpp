@@ -16,13 +16,13 @@
 namespace convoy::data {
 namespace {
 
-// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
+// XORed into the seed, so that these random numbers differ from those for other purposes.
 constexpr std::uint64_t kPurpose = 0x64726177ull << 24;
 constexpr int kClutter = 4;
 constexpr std::int64_t kBlock = 1024;  // images drawn between two writes
 constexpr std::array<const char*, 3> kTextures{"", "striped_", "chequered_"};
 
-// The random numbers for one image, in the order in which they are drawn.
+// The sequence of random numbers for one image.
 class Random {
  public:
   Random(std::uint64_t seed, Split split, std::int64_t sample)
@@ -45,7 +45,7 @@ class Random {
 
 using Colour = std::array<float, 3>;
 
-// Draws a colour whose brightness is close to `brightness`.
+// Chooses a random colour whose brightness is close to `brightness`.
 Colour colour(Random& random, float brightness) {
   Colour result{};
   for (float& channel : result) channel = std::clamp(brightness + random.between(-0.18f, 0.18f), 0.0f, 1.0f);

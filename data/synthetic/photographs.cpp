@@ -18,7 +18,7 @@
 namespace convoy::data {
 namespace {
 
-// XORed into the seed, so that these random numbers differ from those drawn for other purposes.
+// XORed into the seed, so that these random numbers differ from those for other purposes.
 constexpr std::uint64_t kPurpose = 0x70686f74ull << 24;
 constexpr std::int64_t kDiscs = 300;
 constexpr float kSmallestDisc = 0.012f, kLargestDisc = 0.6f;  // radii as fractions of the image's longer side

@@ -9,7 +9,7 @@
 # thread and by all. On the GPU `convoy bench gemm` checks and times each implementation.
 # --quick: a small product on the CPU, in less than a minute. Variables: M, N (1024 each), rows of
 # the product and of the weights. SIDE (32): K is 3 SIDE SIDE. BACKEND: cpu leaves out the GPU.
-# MILLISECONDS (5), the length of each of the five samples of a time on the GPU.
+# MILLISECONDS (5), the length of one sample. A time on the GPU comes from five samples.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
 fail() { echo "gemm_ladder.sh: $2" >&2; exit "$1"; }

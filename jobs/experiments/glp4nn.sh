@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains the four networks of GLP4NN with five schedules of their operations: one at a time, on
-# GLP4NN's streams, by GLP4NN's model, on three fixed lanes, and by `--lanes auto`. Prints a table
-# of their rates and writes it to OUT/glp4nn.md. On a CPU there is only one schedule, one at a time.
+# Trains the four networks of GLP4NN with their operations one at a time, sample by sample on
+# streams as in GLP4NN, on as many lanes (streams) as GLP4NN's model gives, on three lanes, and on
+# those of `--lanes auto`. Writes a table of rates to OUT/glp4nn.md. A CPU runs only the first way.
 #
 #     jobs/experiments/glp4nn.sh [--quick] CONVOY OUT
 #

@@ -28,7 +28,7 @@ fi
 
 loader=
 trap '[ -z "$loader" ] || kill "$loader" 2>/dev/null || true' EXIT
-start_load() { # none, decode or read
+start_load() { # KIND (none, decode or read): starts a loader process of this kind
   loader=
   case $1 in
     none) return ;;

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures what the sums of gradients cost a training step on several GPUs of one host, by who does
-# them: the GPUs' copy engines, or NCCL with at most so many blocks (one a multiprocessor). Prints a
-# table of step times and writes it to OUT/nccl_blocks.md.
+# Measures how much the sums of gradients slow a training step on several GPUs of one host. The sums
+# are done by the GPUs' copy engines, by NCCL, or by NCCL with a limit on its thread blocks, each of
+# which occupies a multiprocessor. Prints a table of step times; writes it to OUT/nccl_blocks.md.
 #
 #     jobs/experiments/nccl_blocks.sh CONVOY OUT
 #
-# NCCL gets the gradients because every rank sees only its own GPU, so copy engines are not used.
-# NCCL's kernels have the highest priority in all rows.
+# In the rows of NCCL every rank sees only its own GPU. So copy engines cannot reach the other GPUs,
+# and NCCL sums. NCCL's kernels have the highest priority in all rows.
 # Variables: RANKS (2), MODEL (resnet50), BATCH (256) of a rank, SIZE (224), LIMITS ("16 8 4 2") of
 # NCCL_MAX_CTAS. ROUNDS (3), each with every row once. STEPS (60) of a row. BACKEND (cuda); cpu only
 # shows that the script works.
@@ -20,7 +20,7 @@ ranks=${RANKS:-2} steps=${STEPS:-60}
 flags=(--backend cuda --precision bf16)
 [ "${BACKEND:-cuda}" = cuda ] || flags=(--backend "$BACKEND" --threads 1)
 
-step() { # COMMAND...: prints the milliseconds of a step and those that it waits for other ranks
+step() { # COMMAND...: prints the milliseconds of a step, and how many of them it waits for other ranks
   mpirun -np "$ranks" --oversubscribe --bind-to none "$@" "$convoy" bench step "${flags[@]}" --model "${MODEL:-resnet50}" \
     --size "${SIZE:-224}" --batch "${BATCH:-256}" --steps "$steps" --warmup "$((steps / 6))" --json >"$out/step" 2>"$out/errors" ||
     { cat "$out/errors" >&2; exit 1; }

@@ -152,7 +152,9 @@ def main():
         serial, shas = runs.alone(mix, jobs)
         rows.append((mix, "one by one", serial, None))
         print(f"| {mix} | one by one | {serial:.2f} | 1.000 | | | | | |", flush=True)
-        if arguments.backend == "cuda":  # jobs that share a device choose their lanes anew the first time
+        # Jobs that share a device for the first time measure which lanes (streams) to use. Let them
+        # do so in a run that is not timed.
+        if arguments.backend == "cuda":
             runs.share(mix, [(name, flags, 3) for name, flags, _ in jobs], shas, "first")
         memory = 0
         for way in arguments.ways.split(","):
@@ -165,7 +167,7 @@ def main():
             flags = {"auto": [], "turns": ["--policy", "turns"], "together": ["--policy", "together"],
                      "limited": limit, "on-demand": [*limit, "--no-prefetch"]}[way]
             if flags[:1] == limit[:1] and len(jobs) < 3:
-                continue  # half the memory would not hold one of two jobs and the inputs of the other
+                continue  # half the memory of two jobs may not hold one of them and the other's inputs
             result = runs.share(mix, jobs, shas, way, flags)
             if result is None:
                 continue

@@ -79,7 +79,7 @@ for mix in balanced copy-bound compute-bound; do
           ++count[policy]
           if (policy == "fifo") fifo = makespan
           if ($0 ~ /"auto":true/) { chosen = makespan; swapped += number("swapped_bytes") }
-          if (policy == (clients > 9 ? "genetic" : "exact")) {  # the last policy of a file
+          if (policy == (clients > 9 ? "genetic" : "exact")) {  # the last policy that was run on these jobs
             ++files
             gain += log(chosen / fifo)
             if (chosen > fifo) worse = 1

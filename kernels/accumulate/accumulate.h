@@ -3,7 +3,7 @@
 //                         total = (control->part > 0 ? sum : 0) + control->share * gradients
 // All operands are f32 [n]. `sum` is the total of the earlier parts. The first part does not read
 // it, so the caller need not clear it. `total` may be the buffer of `sum` (except in the last part)
-// or of `gradients` (in the last part). `gradients` are those of the mean loss over the part's
+// or of `gradients` (in the last part). `gradients` belong to the mean loss over the part's
 // samples. `share` is the number of the part's valid samples divided by that of the whole batch, so
 // the total after the last part is the gradient of the mean loss over the whole batch.
 #pragma once

@@ -14,8 +14,9 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// The samples are divided into this many pieces, for every number of threads, and each piece is
-// summed separately. So the bits of the sums do not depend on the number of threads.
+// The samples are divided into this many pieces, or into one piece per sample if there are fewer
+// samples. Each piece is summed separately. The pieces do not depend on the number of threads, so
+// the bits of the sums do not, either.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {

@@ -74,8 +74,8 @@ inline TensorDesc relu_mask_of(const TensorDesc& y) {
   const ImageExtents e = image_extents(y.shape);
   const int joined = joined_pixels(e, y.dtype);
   if (joined > 1) mask.shape = {e.n, e.c, 1, e.pixels() / joined};
-  // There is one byte per pack if whole packs fill a row of the matrix, else one byte per element.
-  // The kernels divide rows into packs by the same rule.
+  // A pack has `width` elements if whole packs fill a row of the matrix, else one element. The
+  // kernels divide rows into packs by the same rule.
   if (e.c * joined % width == 0) mask.shape[1] = e.c * joined / width;
   return mask;
 }

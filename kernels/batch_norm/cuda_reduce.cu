@@ -86,7 +86,7 @@ void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
 }
 
 // Computes dsums, dgamma and dbeta (batch_norm.h) from the sums of g and of g (x - mean) over each
-// column.
+// column. Also writes g itself, unless ReduceOperands::g is null.
 template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands of_first, bool synchronised, float epsilon,

@@ -13,10 +13,11 @@ inline constexpr int kReduceThreads = 512;
 // The most shared memory that store_partials() and add_partials() need, in bytes.
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Adds up two sums per column over all threads, blocks and joined pixels. Each thread passes its
-// own sums of its columns. The order of additions depends only on the shape. Then calls
-// store(channel, first sum, second sum). Before that, scaled(i, sum) may change the second sum of
-// the block's column i. Sum is the type of the partial sums: float or double.
+// Adds up two sums per column over all threads, blocks and joined pixels. Each thread passes the
+// sums of its own columns. The order of additions depends only on the shape. When the sums of the
+// block's column i are complete, scaled(i, second sum) returns the value that replaces the second
+// sum. At the end, store(channel, first sum, second sum) is called for each channel. Sum is the
+// type of the partial sums: float or double.
 template <int N, typename Sum, typename Scaled, typename Store>
 __device__ __forceinline__ void finish_sums(Sum (&sum)[N], const ColumnGrid& grid, const Place& place,
                                             char* shared, Sum* partials, unsigned* tickets, Scaled scaled,
@@ -50,8 +51,8 @@ __device__ __forceinline__ void finish_sums(Sum (&sum)[N], const ColumnGrid& gri
 template <typename T>
 using StatisticsSum = MomentSum<static_cast<int>(sizeof(T))>;
 
-// For each column, adds up the values and their squares over the valid rows, as
-// cuda_shifted_sums.cuh says. A Source supplies the matrix:
+// For each column, adds up the values and their squares over the valid rows. Sums of f32 are
+// shifted (cuda_shifted_sums.cuh). A Source supplies the matrix:
 //   Element               the type of the elements
 //   moved(stride)         returns the Source of the member (kernel.h) that the block computes
 //   load(offset)          starts reading kWidth elements; a thread starts kRows loads at once

@@ -122,8 +122,8 @@ struct TermGradient {
   }
 };
 
-// Calls visit(Packing, factor): the Packing of the images, and a zero whose type is that of the
-// factors.
+// Calls visit(packing, zero). `packing` is the Packing (cuda_launch.cuh) of the images, and the
+// type of `zero` is that of the factors.
 template <typename Visit>
 void with_types(DType type, std::int64_t channels, Repeat repeat, Visit visit) {
   with_packing(type, {channels}, [&](auto packing) {

@@ -19,8 +19,9 @@ struct Parts {
   int count;
 };
 
-// Copies the columns [first[0], first[count]) from the parts to the whole tensor (with `join`) or
-// back. A thread copies kPieceBytes bytes at a time, which may be several pieces.
+// Copies the columns [first[0], first[count]). With `join`, copies from the parts to the whole
+// tensor, else from the whole tensor to the parts. A thread copies kPieceBytes bytes at a time,
+// which may be several pieces.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {

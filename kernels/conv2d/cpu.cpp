@@ -79,8 +79,8 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const Geometry at(problem, weights.shape);
   if (problem.bias) require_layout("conv2d_forward", request.inputs[2], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.inputs[2]) : memory::desc{};
-  // Let oneDNN choose the layout of x first, because copying x is cheaper than a convolution in a
-  // layout that oneDNN dislikes.
+  // Unless x is row_major, let oneDNN choose the layout of x, too, because copying x is cheaper
+  // than a convolution in a layout that oneDNN dislikes.
   const auto wanted =
       forward_descriptor(at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
                          onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));

@@ -24,8 +24,9 @@ struct VectorOf {
 template <int kLanes, int kFilter>
 CONVOY_VECTORISED void add_line(const Geometry& g, const float* x, const float* dy, double* sums) {
   using Vector = typename VectorOf<kLanes>::Type;
-  // `edge` sums positions where the filter reaches beyond the image, with a test for each tap.
-  // `inner` sums the other positions; its loop is unrolled, so that it stays in registers.
+  // `edge` has the sums over the positions where the filter reaches beyond the image, with a test
+  // for each tap. `inner` has the sums over the other positions; its loop is unrolled, so that it
+  // stays in registers.
   Vector inner[kFilter] = {}, edge[kFilter] = {};
   for (std::int64_t q = 0; q < g.q; ++q) {
     const Vector gradient = *reinterpret_cast<const Vector*>(dy + q * kLanes);

@@ -10,7 +10,7 @@
 
 namespace convoy::kernels {
 
-// The positions in the request of the operands of input_norm.
+// The positions of input_norm's operands among the inputs and among the outputs of a request.
 enum InputNormInput : int {
   norm_x_at = 2,
   norm_sums_at,

@@ -11,8 +11,9 @@
 
 namespace convoy::kernels {
 
-// Returns the driver function `name`, with the signature that it has in the CUDA version, written
-// as in CUDA_VERSION. `Function` is its pointer type, such as the PFN_… type in cudaTypedefs.h.
+// Returns the driver function `name`, with the signature that it has in CUDA version `version`,
+// which is written like CUDA_VERSION (12000 is 12.0). `Function` is its pointer type, such as the
+// PFN_… type in cudaTypedefs.h.
 template <typename Function>
 Function driver_function(const char* name, unsigned version = 12000) {
   void* found = nullptr;

@@ -46,7 +46,7 @@ CUstream_st* MultiprocessorPart::make_stream(int priority) const {
 DividedMultiprocessors divide_multiprocessors(int first) {
   int device = 0;
   CONVOY_CUDA(cudaGetDevice(&device));
-  CONVOY_CUDA(cudaFree(nullptr));  // green contexts need the GPU's own context
+  CONVOY_CUDA(cudaFree(nullptr));  // makes the GPU's own context, which green contexts need
   CUdevResource all{}, part{}, rest{};
   call<PFN_cuDeviceGetDevResource_v12040>("cuDeviceGetDevResource", CUdevice(device), &all,
                                           CU_DEV_RESOURCE_TYPE_SM);

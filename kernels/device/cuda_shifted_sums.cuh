@@ -1,9 +1,9 @@
-// Sums of x and of x^2 over a channel, from which batch norm computes the variance. Formed in
-// float, they lose the variance if the mean is far above the standard deviation: at a ratio of 100,
-// x^2 is 10,000 times the variance, so its rounding errors count 10,000 times. A thread that sums
-// f32 therefore sums x - shift, where shift is one of its first values, over some ten to hundred
-// values. Then the sums of x follow in double. Sums of bf16 stay in float: that x is rounded to
-// bf16 changes the variance more.
+// Sums of x and of x^2 over a channel, from which batch norm computes the variance. Sums in float
+// lose the variance if the mean is far above the standard deviation: at a ratio of 100, x^2 is
+// 10,000 times the variance, so its rounding errors count 10,000 times. A thread that sums f32
+// therefore sums x - shift, where shift is one of its first values, over some ten to hundred
+// values. From these sums it then computes the sums of x and of x^2, in double. Sums of bf16 stay
+// in float, because rounding x to bf16 changes the variance more than rounding the sums does.
 #pragma once
 
 #include <type_traits>

@@ -55,16 +55,18 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// For clusters of blocks: cluster_rank() returns the block's rank in its cluster, and
-// cluster_sync() waits until all threads of the cluster have called it.
+// For clusters of blocks: cluster_rank() returns the block's rank in its cluster. cluster_wait() waits
+// until all threads of the cluster have called cluster_arrive(), and cluster_sync() calls both.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-__device__ inline void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+__device__ inline void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
+__device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+__device__ inline void cluster_sync() { cluster_arrive(), cluster_wait(); }
 
 // Programmatic dependent launch. A kernel launched with this attribute may start when all blocks of
 // the preceding kernel have called launch_dependents. After wait_for_prerequisites, it sees the
@@ -107,6 +109,15 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "%4, %5}], "
       "[%2];" ::"r"(shared_address(to)),
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+__device__ inline void load_4d(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x, int y, int z,
+                               int u) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4, %5, %6}], "
+      "[%2];" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(u)
       : "memory");
 }
 // Loads a box into the shared memory of every block of the cluster that `mask` names, at the same
@@ -173,8 +184,13 @@ __device__ inline void registers_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Stores four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane passes the
-// address of one row or, if transposed, of one column.
+// Store two or four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane passes
+// the address of one row or, if transposed, of one column. stmatrix_x2 reads the addresses of lanes
+// 0 to 15.
+__device__ inline void stmatrix_x2(std::uint32_t address, std::uint32_t r0, std::uint32_t r1) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(r0), "r"(r1)
+               : "memory");
+}
 template <bool transposed>
 __device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t r0, std::uint32_t r1,
                                    std::uint32_t r2, std::uint32_t r3) {

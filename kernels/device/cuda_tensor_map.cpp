@@ -46,8 +46,9 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// Returns, along one axis, the last position minus the tensor's last pixel. TMA's descriptor has a
-// field for this distance, which may be negative.
+// Returns, along one axis, how many pixels the last position lies after the tensor's last pixel.
+// The number is negative if the position lies before that pixel. TMA's descriptor has a field for
+// it.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

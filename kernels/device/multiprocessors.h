@@ -4,7 +4,8 @@
 // A part is a green context of the CUDA driver. Work runs in a part if its stream was made there. A
 // captured kernel keeps the part of the stream on which it was captured, whatever stream its graph
 // is launched on. A kernel with more blocks than its part can hold runs them in several rounds and
-// computes the same bits. So its blocks must not wait for each other, except in a cluster.
+// computes the same bits. A block of a later round starts only after a block has ended. So blocks
+// must not wait for each other, except in a cluster.
 //
 // The driver must know green contexts with streams (CUDA 12.5 or later). Hopper divides its
 // multiprocessors in steps of 8. Without a GPU, divide_multiprocessors() throws.

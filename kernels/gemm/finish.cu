@@ -78,8 +78,8 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
 }
 
 // Adds up the slots of column sums (rungs.h). A block computes 32 columns. With kJoined, a row of C
-// is several joined rows, which are added up, too. That loop costs 2 us, so there is a version
-// without it.
+// consists of several joined rows, and a loop adds up their sums, too. The loop costs 2 us, so
+// there is a version of the kernel without it.
 template <typename Slot, bool kJoined>
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const Slot* slots, int count, std::int64_t columns, int joined_rows, double* sums,

@@ -121,7 +121,7 @@ template <int kLanes>
 void backward(const Groups& g, const BoundOperands& b) {
   auto* const with_xhat = b.scratch<double>();
   double* const alone = with_xhat + g.sums();
-  double* const means = alone + g.sums();  // means over each group, of g xhat and then of g
+  double* const means = alone + g.sums();  // means of gamma dy xhat over each group, then of gamma dy
   const float *gamma = b.in(1), *mean = b.in(3), *invstd = b.in(3) + g.all();
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
@@ -138,7 +138,8 @@ void backward(const Groups& g, const BoundOperands& b) {
   }
   add_samples(g.planes, with_xhat, b.out(1));
   add_samples(g.planes, alone, b.out(2));
-  // Computes dx = invstd (gamma dy - mean(g) - xhat mean(g xhat)) as dy * by + x * scale + shift.
+  // Computes dx = invstd (gamma dy - mean(gamma dy) - xhat mean(gamma dy xhat)) as dy * by + x *
+  // scale + shift.
   for_each_plane(g.planes, [&](std::int64_t i) {
     const std::int64_t at = i * g.planes.elements();
     const auto by =

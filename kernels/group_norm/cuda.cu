@@ -98,7 +98,8 @@ __global__ void find_moments(const T* x, const double* sums, Groups g, float* mo
   const std::int64_t others = std::int64_t{g.samples} * g.channels;
   const auto first = std::int64_t{group} * g.of_group.divisor;
   const std::int64_t n = group / g.groups;
-  const T* const first_pixel = x + n * g.channels * (g.pixels - 1);  // its channels begin at n * channels
+  // first_pixel[n * channels + c] is channel c of the first pixel of sample n.
+  const T* const first_pixel = x + n * g.channels * (g.pixels - 1);
   double sum = 0, squares = 0;
   for (std::int64_t c = first; c < first + g.of_group.divisor; ++c) {
     double of_channel = sums[c], squares_of_channel = sums[others + c];
@@ -174,7 +175,8 @@ Groups groups_of(const GroupNormProblem& problem, const ImageExtents& e, int wid
           problem.epsilon,       Divider(e.c / width),  Divider(e.pixels()), Divider(e.c / problem.groups)};
 }
 
-// The workspace: sums (f64 [2, N, C]), means for backward (f32 [2, N groups]), and partial sums.
+// The workspace: sums (f64 [2, N, C]), means for backward (f32 [2, N groups]), and the partial sums
+// of column_sums() (cuda_column_sums.cuh).
 struct Workspace {
   double* sums;
   float *means, *partials;

@@ -20,7 +20,7 @@ CONVOY_KERNEL(group_norm_forward, GroupNormProblem);
 CONVOY_KERNEL(group_norm_backward, GroupNormProblem);
 
 // Check the number, shapes and types of the operands, and the layouts of gamma, beta and other
-// vectors. All backends require these.
+// vectors. All backends make these checks.
 void require_group_norm_forward(const GroupNormProblem& problem, KernelRequest& request);
 void require_group_norm_backward(const GroupNormProblem& problem, KernelRequest& request);
 

@@ -22,7 +22,7 @@ CONVOY_KERNEL(layer_norm_forward, LayerNormProblem);
 CONVOY_KERNEL(layer_norm_backward, LayerNormProblem);
 
 // Check the number, shapes and types of the operands, and the layouts of gamma, beta and other
-// vectors. All backends require these.
+// vectors. All backends make these checks.
 void require_layer_norm_forward(KernelRequest& request);
 void require_layer_norm_backward(KernelRequest& request);
 

@@ -8,9 +8,10 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Window {
-  int first_row, first_column;   // the window's corner, which may be in the padding
-  int top, bottom, left, right;  // the part of the window inside the image
-  float divisor;                 // the number by which the sum of an average is divided
+  int first_row, first_column;  // the window's corner, which may be in the padding
+  // The rows [top, bottom) and the columns [left, right) of the image that the window covers.
+  int top, bottom, left, right;
+  float divisor;  // the number by which the sum of an average is divided
 };
 
 __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
@@ -30,7 +31,8 @@ __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
   return window;
 }
 
-// The outputs [first, last] whose windows cover an input position, along one axis.
+// The outputs from `first` to `last`, both included, whose windows cover an input position, along
+// one axis.
 struct Range {
   int first, last;
 };

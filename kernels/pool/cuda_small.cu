@@ -75,7 +75,7 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const 
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    // With stride 1, up to three windows in each direction cover a pixel. Unrolling this loop would
+    // With stride 1, up to three windows along each axis cover a pixel. Unrolling this loop would
     // then need too many registers.
 #pragma unroll(S == 1 ? 1 : kBack + 1)
     for (int up = 0; up <= kBack; ++up) {

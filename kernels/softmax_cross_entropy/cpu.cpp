@@ -37,7 +37,7 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, co
   std::fill_n(metrics, kLossMetrics, 0.0);
   if (label.own < 0) return;
   // The loss is minus the sum of target * log p, where log p = logit - largest - log(sum). The
-  // elements of the target add up to one.
+  // elements of the target add up to one, so log(sum) is added once.
   double at_labels = logits[label.own] - largest;
   if (label.share != 1) at_labels += (1 - double(label.share)) * (logits[label.other] - logits[label.own]);
   metrics[0] = std::log(sum) - (1 - smoothing) * at_labels;

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kRowThreads)
   if (threadIdx.x == 0) {
     log_sum = log(sums.value[0]);
     // The loss is minus the sum of target * log p, where log p = logit - largest - log_sum. The
-    // elements of the target add up to one.
+    // elements of the target add up to one, so log_sum is added once.
     double at_labels = at_label - largest;
     if (target.share != 1) {
       const float at_other = load_element(rows.from, logits, first + target.other);

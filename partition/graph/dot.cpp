@@ -87,8 +87,8 @@ class DotReader {
     return token.text.substr(0, end);
   }
 
-  // Skips ports after a node's name, for example :p1 or :"p1":n. `open` tells that a colon was read
-  // and its port was not.
+  // Skips ports after a node's name, for example :p1 or :"p1":n. `open` is true if a colon was
+  // already read, but not the port after it.
   void skip_ports(bool open) {
     while (open || (now_.kind == Kind::kName && !now_.quoted && now_.text.starts_with(':'))) {
       if (now_.kind != Kind::kName) fail("expected a port after \":\"");

@@ -98,8 +98,8 @@ class TaskGraph {
   double bytes_per_ns() const { return bytes_per_ns_; }
   std::int64_t micro_batches() const { return micro_batches_; }
 
-  // All nodes in topological order, from Kahn's algorithm. If several nodes could be next, the one
-  // with the lowest index is taken.
+  // All nodes in topological order, from Kahn's algorithm with a queue. A node enters the queue
+  // when its last producer leaves it. Nodes that enter at the same time do so by ascending index.
   std::span<const NodeIndex> topological_order() const { return order_; }
   Nanoseconds total_time() const { return total_time_; }
   // The greatest common divisor of all times; 0 if all times are 0. The busy time of a device is a

@@ -185,8 +185,8 @@ DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
   return best;
 }
 
-// Moves units away from each device above its limit until enough bytes should be free. If this
-// lowers the total excess over all limits, keeps the moves and returns true.
+// Moves units away from each device above its limit until, by estimate, the device is within it. If
+// this lowers the total excess over all limits, keeps the moves and returns true.
 bool Fitter::greedy_round(Attempt& best) {
   std::vector<DeviceIndex> device_of = best.placement.device_of;
   std::vector<Bytes> added(machine_.device_count(), 0);

@@ -64,8 +64,8 @@ void StepBlocks::find_tensors() {
   }
 }
 
-// Returns the tensors that are written by operations up to `position` and read by later operations
-// of forward.
+// Returns the droppable tensors that are written by operations up to `position`, inclusive, and
+// read by later operations of forward.
 std::vector<int> StepBlocks::crossing(int position) const {
   std::vector<int> found;
   for (int i = 0; i <= position; ++i)
@@ -75,8 +75,8 @@ std::vector<int> StepBlocks::crossing(int position) const {
   return found;
 }
 
-// Returns the tensors of operations [first, end) that backward reads and no later block reads.
-// Slices of one tensor form one element.
+// Returns the droppable tensors of operations [first, end) that backward reads and no later block
+// reads. An element of the result holds one tensor, or all slices of one tensor.
 std::vector<std::vector<int>> StepBlocks::candidates_between(int first, int end) const {
   std::vector<std::vector<int>> candidates;
   std::map<int, std::size_t> position;  // index in `candidates` of each family (step_model.h)

@@ -33,8 +33,8 @@ const RecomputePlanner& StepPlanner::planner(const std::vector<int>& away) const
   return *latest_;
 }
 
-// Returns the plan with copies of the tensors `away` to host memory. Leaves out copies that the
-// limit does not require, trying the largest tensors first.
+// Returns the plan with copies of the tensors `away` to host memory. Leaves out copies that are not
+// needed to stay within the limit, those of the largest tensors first.
 StepPlan StepPlanner::with_copies(const RecomputePlan& plan, std::vector<int> away,
                                   std::int64_t limit) const {
   std::ranges::stable_sort(away, std::greater(), [&](int tensor) { return model_.tensor_bytes[tensor]; });
@@ -137,9 +137,10 @@ std::vector<int> StepPlanner::all_that_wait() const {
   return tensors;
 }
 
-// Returns the higher limits to try (step_planner.h). They exceed `limit` by multiples of one of two
-// numbers of bytes: those that `limit` lacks to keep every tensor, and those that the link can copy
-// during forward. For large steps there are fewer limits.
+// Returns the higher limits to try (step_planner.h). Each one exceeds `limit` by a fraction or a
+// multiple of one of two numbers of bytes: those by which a step that keeps every tensor exceeds
+// `limit`, and those that the link can copy to the host during forward. For large steps there are
+// fewer limits.
 std::vector<std::int64_t> StepPlanner::targets(std::int64_t limit) const {
   const double missing = static_cast<double>(most_ - limit);
   const double hidden = std::min(link_.overlaps ? forward_ms_ * link_.out_bytes_ms : 0, missing);

@@ -16,7 +16,8 @@ bool is_on_one_device(const Placement& placement);
 // Returns the makespan of place_on_one_device(), or nothing if nodes are pinned to several devices.
 std::optional<Nanoseconds> one_device_time(const CostModel& cost, const Units& units);
 
-// Divides a topological order into K ranges of consecutive nodes with equal work, one per device.
+// Divides a topological order into K ranges of consecutive nodes, one per device. The work of a
+// range is in proportion to the speed of its device.
 Placement place_contiguously(const CostModel& cost, const Units& units);
 
 // Places by HEFT, heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3),

@@ -93,9 +93,9 @@ class Etf {
     return latest;
   }
 
-  // Adds the node to the queue of every device on which it may run. If all links are equal, its
-  // inputs arrive at the same time on all devices that do not hold any of them. These devices have
-  // one shared queue.
+  // Adds the node to the queue of every device on which it may run. If all devices and all
+  // links are equal, its inputs arrive at the same time on all devices that do not hold any of
+  // them. These devices have one shared queue.
   void release(NodeIndex node) {
     const DeviceIndex fixed = fixed_device(node);
     if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));

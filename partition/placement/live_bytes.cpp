@@ -5,9 +5,9 @@
 namespace convoy::partition {
 namespace {
 
-// The kinds of events. Events at the same time are processed in this order: outputs that are no
-// longer needed are freed, outputs of starting nodes are allocated, outputs of nodes with no
-// duration are freed.
+// The kinds of events. Time and kind of an event are stored as time * kKinds + kind. So events at
+// the same time are processed in this order: outputs that are no longer needed are freed, outputs
+// of starting nodes are allocated, outputs of nodes with no duration are freed.
 constexpr std::int64_t kKinds = 4, kFree = 0, kAllocate = 1, kFreeInstant = 2;
 
 }  // namespace

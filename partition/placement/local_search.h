@@ -94,7 +94,7 @@ class LocalSearch {
   // Numbers of schedules within and above the memory limits since the last change of the penalty.
   int within_ = 0, beyond_ = 0;
   bool kicking_ = false;  // whether the current move is accepted regardless of its cost
-  bool stale_ = true;     // whether state_ has changed since refresh()
+  bool stale_ = true;     // whether refresh() must run before the next move
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;  // the nodes that the current move changes, with their devices
   std::vector<NodeIndex> cluster_;
@@ -102,7 +102,8 @@ class LocalSearch {
   std::vector<NodeIndex> at_peak_;
   std::vector<std::uint32_t> in_cluster_;  // cluster_number_ of the last cluster of each node
   std::uint32_t cluster_number_ = 0;
-  // Numbers of moves: since refresh(), and since the last new best schedule, restart or kick().
+  // Numbers of moves: since refresh(), and since the last new best schedule, restart or kick(). The
+  // second number counts a move twice if decide() has judged it.
   std::int64_t since_refresh_ = 0, since_best_ = 0;
   std::int64_t work_ = 0;             // work done (work.h), except that of state_
   std::int64_t work_at_listing_ = 0;  // work() at the last reorder_by_list_scheduling()

@@ -4,8 +4,9 @@
 
 namespace convoy::partition {
 
-// Adds the node's output on its own device and its copies on the devices of consumers. The number
-// of a copy is the node count plus the index of the first edge that needs the copy.
+// Adds the node's output on its own device and its copies on the devices of consumers. For
+// LiveBytes, the number of an output is that of its node, and the number of a copy is the node
+// count plus the index of the first edge that needs the copy.
 void ScheduleMemory::add_outputs(const ScheduleState& state, NodeIndex node) {
   const TaskGraph& graph = cost_.graph();
   const ContendedTimes* times = state.contended();

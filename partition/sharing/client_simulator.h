@@ -153,9 +153,9 @@ class ClientSimulation {
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;
   std::int32_t on_device_ = 0;
   Bytes free_ = 0, leaving_ = 0;  // `leaving_` counts bytes that are on their way to the host
-  // compute_left_ is the total time of the admitted clients' kernels that have not begun, and
-  // copy_back_left_ that of their copies back. large_left_ is the sum of both for the clients that
-  // need more than half of the memory.
+  // Total times of work of the admitted clients that has not begun: compute_left_ of kernels,
+  // copy_back_left_ of copies to the host including evictions, and large_left_ of kernels and
+  // copies back of the clients that need more than half of the memory.
   Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;

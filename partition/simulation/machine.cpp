@@ -83,7 +83,8 @@ bool Machine::limited() const {
 }
 
 // Throws if the sum of all times and transfers is too large for 64 bits. No schedule is longer than
-// this sum, and the ranks in placement algorithms stay below four times the sum.
+// this sum, and the path lengths by which placement algorithms rank nodes stay below four times the
+// sum.
 void CostModel::check_sum() const {
   constexpr double kMost = 1e18;
   double slowness = 0, latency = 0, ns_per_byte = 0;

@@ -34,7 +34,7 @@ DeviceUse use(const char* host, int index, const char* uuid) {
 TEST(LocalDevice, IsNeverSharedByTwoRanks) {
   EXPECT_EQ(shared_device_problem({}), "");
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("a", 1, "GPU-2"), use("b", 0, "GPU-3")}), "");
-  // Each rank may see another GPU as its number 0. Equal indices and names do not mean one GPU.
+  // Two ranks of a host may see different GPUs as number 0. So equal indices do not mean one GPU.
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("a", 0, "GPU-2")}), "");
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("b", 0, "GPU-1")}), "")
       << "containers may copy ids";

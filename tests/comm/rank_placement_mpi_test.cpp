@@ -14,7 +14,7 @@ namespace {
 
 using test::world;
 
-// Restores the binding at the end, so that the other tests run as they were started.
+// Restores the process's binding to cores at the end, so that it does not change for other tests.
 class SavedBinding {
  public:
   SavedBinding() { ::sched_getaffinity(0, sizeof set_, &set_); }

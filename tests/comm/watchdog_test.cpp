@@ -43,7 +43,7 @@ struct Rank {
 };
 
 struct Outcome {
-  std::array<int, kRanks> status{};  // exit status, or minus the number of the signal
+  std::array<int, kRanks> status{};  // exit status, or minus the number of the signal that ended the rank
   std::vector<std::string> lines;    // lines on standard error
   double seconds = 0;
 };

@@ -270,8 +270,8 @@ TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   });
 }
 
-// If each component of a JPEG file has a scan of its own, libjpeg keeps all coefficients in memory:
-// 2 bytes for each of three components. The header must count them.
+// If each component of a JPEG file has a scan of its own, libjpeg keeps all coefficients in memory.
+// ImageHeader must count them: 2 bytes for each of the three components of a pixel.
 TEST_F(ConvertEncoding, ScansOfOneComponentCountInFull) {
   const Bytes scans = encode_jpeg(smooth_image(4000, 4000, 3, 1), [](jpeg_compress_struct& jpeg) {
     static const jpeg_scan_info kScans[] = {

@@ -116,7 +116,8 @@ TEST(Draw, ResizedCropsStayInsideAndAreTorchvisions) {
   EXPECT_NEAR(centre_y, 0.5, 5 * 0.10 / std::sqrt(samples));
 }
 
-// As in torchvision, the fallback uses all of one side of the image and the nearest allowed aspect.
+// If no random window fits into the image, draw() must take, as torchvision does, the largest
+// window in the centre whose aspect is allowed.
 TEST(Draw, AnImpossibleAspectFallsBackToTheCentre) {
   Augmentation augmentation = parse_augmentation("resized-crop");
   augmentation.height = augmentation.width = 4;

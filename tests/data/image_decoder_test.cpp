@@ -288,8 +288,8 @@ TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
 #endif
 }
 
-// Restart markers must count from 0 to 7. If they do not, libjpeg-turbo decodes the file, and
-// refuses it.
+// Restart markers must count from 0 to 7. If they do not, our Huffman decoder leaves the file to
+// libjpeg-turbo, which refuses it.
 TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   Bytes file = kind.encode(detailed_image(128, 64, 3, 7));

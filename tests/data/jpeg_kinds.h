@@ -35,7 +35,7 @@ struct JpegKind {
   int h = 1, v = 1;  // sampling factors of the first component
   bool progressive = false, arithmetic = false, separate_scans = false, incomplete = false;
   int h2 = 1, v2 = 1;  // sampling factors of the second component
-  int restart = 0;     // number of MCUs between restart markers; 0: none
+  int restart = 0;     // MCUs (minimum coded units) between restart markers; 0: no markers
   int quality = 90;
   bool optimised = false;  // Huffman tables made for this image
 

@@ -193,7 +193,7 @@ TEST(Loader, CutsBecomeTheImagesThatTheHostMakes) {
 }
 
 // The cut of a sample (the pixels that it needs) is 3.5 times as large as the output here. A batch
-// has room for 2.5 times, so the host must resample some samples.
+// has room for cuts of only 2.5 times the outputs, so the host must resample some samples.
 TEST(Loader, ACutWithoutRoomIsResampledOnTheHostWithTheSameBits) {
   auto options = loader_options(16);
   options.augmentation = parse_augmentation("flip,erase:0.5");

@@ -50,8 +50,8 @@ Bytes all_of(const ImageSet& set, std::mt19937& random) {
   return all;
 }
 
-// Checks the sizes of the store's encoded images. `offsets` holds their bounds in bytes, first
-// those of the training split, then those of the test split.
+// Checks the sizes of the store's encoded images. `offsets` holds the byte at which each image
+// begins and the end of the last one, first for the training split, then for the test split.
 void expect_lengths(const Store& store, const std::vector<std::int64_t>& offsets) {
   std::size_t at = 0;
   for (const Split split : {Split::train, Split::test}) {

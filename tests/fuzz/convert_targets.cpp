@@ -160,7 +160,7 @@ bool fuzz_convert(std::span<const std::uint8_t> input) {
 struct Entry {
   std::string name;
   Bytes content;
-  char kind = 'f';  // f: file; d: folder; s: symbolic link, h: hard link to `content`
+  char kind = 'f';  // f: file; d: folder; s: symbolic link to `content`; h: hard link to it
 };
 
 Bytes text(const std::string& words) { return {words.begin(), words.end()}; }

@@ -340,7 +340,7 @@ figure = code["efficiencies"](code["THEMES"]["light"], "", [("a", {2: point}, pr
 lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines}
 assert [round(y) for y in lines["a, predicted"]] == [111, 100, 50], lines
 PY
-broken() { # FILE TEXT: puts the text in place of a run's file
+broken() { # FILE SED [FOLDER]: checks that the report refuses FILE; the sed command SED damages summary.json
   local run=$folder/broken/weak/m/${3:-ranks-1}/repeat-1
   rm -rf "$folder/broken"
   mkdir -p "$run" "$folder/broken/prediction/m"

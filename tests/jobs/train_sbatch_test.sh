@@ -40,7 +40,7 @@ train() { # NAME SBATCH_FLAGS…
 }
 job_field() { scontrol --oneliner show job "$1" | sed -n "s/.* $2=\([^ ]*\).*/\1/p"; }
 state_is() { [[ " $2 " == *" $(job_field "$1" JobState) "* ]]; }
-ended() { # JOB SECONDS
+ended() { # JOB SECONDS: waits for at most SECONDS until the job has ended
   await "$2" state_is "$1" "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY" && return
   squeue --long
   sinfo --Node --long
@@ -122,8 +122,8 @@ check "the reason" contains slow.log "the time limit came before the job's first
 
 echo "== A job of higher priority"
 # Slurm sends SIGCONT and SIGTERM to the stopped ranks. If srun started them, all ranks get the
-# signals. If mpirun did, only the ranks on the second node get them, because the job's script runs
-# on the first. As soon as one rank runs again, the test lets the others go on.
+# signals. If mpirun did, the ranks on the first node belong to the job's script, which Slurm does
+# not signal yet. As soon as one rank runs again, the test lets the others go on.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do

@@ -96,7 +96,7 @@ cp tree/build/release/convoy tree/build/release-cuda/convoy
 printf '\211HDF\r\n' >tree/data.h5
 chmod +x bin/* tree/build/*/convoy
 # shellcheck disable=SC2016  # expanded by the program
-trains() { # CAPABILITIES
+trains() { # CAPABILITIES: as quickstart, but with data; the output is in the file trained
   printf '#!/bin/sh\nfor word in %s; do echo "$word"; done\n' "$1" >bin/nvidia-smi
   PATH=$folder/bin:$PATH tree/jobs/quickstart.sh tree/data.h5 >trained 2>&1
 }

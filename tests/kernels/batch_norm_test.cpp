@@ -394,7 +394,7 @@ TEST(BatchNorm, SynchronisedRanksAreOneRank) {
 TEST(BatchNorm, KeepsTheVarianceFarFromZero) {
   Random random(11);
   std::vector<Shape> shapes{{17, 24, 16, 16}, {257, 20}, {9, 18, 14, 14}};
-  // A thread of a GPU sums more than four rows only if there are many.
+  // A thread of a GPU sums more than four rows only if a shape has many rows, like this one.
   if (std::ranges::count(backends(), Backend::cuda)) shapes.push_back({60, 64, 32, 32});
   for (const Shape& shape : shapes)
     for (const double ratio : kRatios) {

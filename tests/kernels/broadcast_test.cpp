@@ -38,7 +38,7 @@ Case term_gradient(Tensor dy, Shape term) {
   return case_of("broadcast_add_backward", broadcast_add_backward, {std::move(dy)}, {f32(term)}, 2e-6);
 }
 
-// Returns the shapes that a factor of x may have, except that of x.
+// Returns the shapes that a factor of x may have, besides the shape of x itself.
 std::vector<Shape> repeated(const Shape& x) {
   if (x.rank() == 2) return {Shape{x[1]}};
   return {Shape{x[1]}, Shape{x[0], x[1], 1, 1}};

@@ -81,17 +81,17 @@ std::string compare_members(Backend backend, const std::vector<MemberPart>& part
 // far.
 long allocations();
 
-// Return the backends that this machine can test, and the image layouts in which a backend is
-// tested.
+// backends() returns the backends that this machine can compare with the reference. layouts_of()
+// returns the layouts of images in which a backend is tested.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
-// Compare the case with the reference in every layout and element type, out of place and in place,
-// for every backend or for the given ones.
+// Both functions compare the case with the reference in every layout and element type, out of place
+// and in place. The first tests all backends(), the second tests those of `under_test`.
 void expect_matches_reference(const Case& test);
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test);
-// Checks that a case gives the bits of `expected` also if operands share a buffer, for every pair
-// that may share one.
+// Runs the case once for every input and output that may share a buffer, and then do. Each run must
+// give the bits of `expected`.
 void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected);
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what);
 // Compares the outputs and updated inputs that `test` does not ignore.
@@ -109,11 +109,12 @@ std::vector<double> central_differences(const Case& forward, int position,
 double dot(const std::vector<double>& a, const std::vector<double>& b);
 // Returns f64 [2, C]: for each channel, the sums of x and of x^2 over the first `valid` samples.
 Tensor batch_norm_sums(const Tensor& x, std::int64_t valid);
-// Checks the variance that follows from such sums against two passes over x in double. With
-// `stored_as` bf16, it may be off by as much as rounding x to bf16 changes it.
+// Computes the variance from the sums of batch_norm_sums(), and compares it with that of two passes
+// over x in double. With `stored_as` bf16, they may differ by as much as rounding x to bf16 changes
+// the variance.
 void expect_variance(const Tensor& sums, const Tensor& x, std::int64_t valid, DType stored_as,
                      const std::string& what);
-// The ratios of mean and standard deviation for such tests.
+// The mean divided by the standard deviation, in tests with expect_variance().
 inline constexpr double kRatios[] = {0, 10, 100, 1000};
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance = 2e-3);

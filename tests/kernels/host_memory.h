@@ -1,4 +1,4 @@
-// Memory of the host backends, which cuda_memory.cpp and no_cuda.cpp share.
+// Allocates memory for the host backends. Both cuda_memory.cpp and no_cuda.cpp use this.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Tests copies and many scales. The kernel stores weights up to a scale of 7.5 only, and some
-// scales are larger. One window has 65,536 pixels.
+// Images of the output's size are only copied, others are resized by many scales. The kernel stores
+// weights up to a scale of 7.5 only, and some scales are larger. One image has 65,536 columns.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;

@@ -15,7 +15,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-constexpr std::size_t kMost = 1024;  // more than any GPU has
+constexpr std::size_t kMost = 1024;  // more multiprocessors than any GPU has
 constexpr int kBlocks = 20'000;
 
 class CudaMultiprocessors : public ::testing::Test {
@@ -83,7 +83,7 @@ TEST_F(CudaMultiprocessors, CapturedKernelsStayInTheirPart) {
           },
           CudaStream::Priority::normal, &parts.first);
       graph.launch(stream->get());
-      // An event orders streams of different parts.
+      // With an event, a stream can wait for a stream in another part of the GPU.
       done.record(stream->get());
       done.make_wait(anywhere.get());
       anywhere.synchronize();

@@ -48,7 +48,8 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
                    {Backend::cuda});
 }
 
-// These layers have no ReLU, because backward does not differentiate a fused ReLU. Its caller does.
+// Compares the gradients with central differences. The layer must have no fused ReLU, because
+// backward leaves the derivative of a fused ReLU to its caller.
 void expect_gradients(const Layer& layer) {
   const std::vector<double>& dy = layer.backward_data.inputs[0].values;
   const Result dx = run_reference(layer.backward_data), dw = run_reference(layer.backward_weights);

@@ -130,8 +130,8 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
   }
 }
 
-// The activations fill nine tenths of the memory, so the placements made for speed do not fit. The
-// partitioner must find one that does.
+// Parameters and activations fill nine tenths of the devices' memory, so the placements made for
+// speed do not fit. The partitioner must find one that does.
 TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
   GeneratorOptions options;
   options.nodes = 1579;

@@ -263,8 +263,8 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   }
 }
 
-// The repair fits METIS's placement of this graph into the floor (524,288,000 bytes) within 20 ms,
-// but takes much longer under some looser limits.
+// The repair needs only 20 ms to fit METIS's placement of this graph into the lowest possible limit
+// (the floor, 524,288,000 bytes), but much longer under some looser limits.
 TEST(Memory, LittleTimeIsEnoughAboveTheFloorToo) {
   GeneratorOptions generator;
   generator.nodes = 1500;

@@ -291,7 +291,7 @@ TEST(ScheduleMemory, ExceedsLimitsAsTheSimulationDoes) {
   EXPECT_LT(exceeded, 1000);
 }
 
-// Returns the longest path from the node's end to the end of the schedule.
+// Returns the length of the longest path from the end of the node to the end of the schedule.
 Nanoseconds longest_tail(const ScheduleState& state, NodeIndex node) {
   const TaskGraph& graph = state.cost().graph();
   const auto rest = [&](NodeIndex next) { return state.finish(next) - state.start(next) + state.tail(next); };

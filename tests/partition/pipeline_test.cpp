@@ -25,7 +25,9 @@ TaskGraph random_chain(std::uint64_t seed, NodeIndex nodes) {
   return builder.build();
 }
 
-// Returns the shortest period of all divisions of a chain into stages, with any number of replicas.
+// Returns the shortest period of a pipeline. Tries all divisions of the chain from node `first` on
+// into stages, with any numbers of replicas. Earlier stages use `used` devices, and the longest of
+// their periods is `so_far`.
 Nanoseconds best_period(const CostModel& cost, NodeIndex first, DeviceIndex used, Nanoseconds so_far) {
   const TaskGraph& graph = cost.graph();
   if (first == graph.node_count()) return so_far;
@@ -186,7 +188,7 @@ TEST(Pipeline, ExchangesParametersAndHoldsAllResidentBytes) {
   const std::optional<Pipeline> pipeline = plan_pipeline(CostModel(graph, machine), true);
   ASSERT_TRUE(pipeline);
   ASSERT_EQ(pipeline->stages[0].replicas, 2);
-  // two replicas exchange 1000 bytes for every two micro-batches
+  // The two replicas exchange 1000 bytes, at 1 byte/ns, once for two micro-batches.
   EXPECT_EQ(pipeline->stages[0].exchange, 1000 / 2);
   EXPECT_EQ(pipeline->stages[0].bytes, 5000);
 }

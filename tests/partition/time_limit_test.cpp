@@ -15,7 +15,8 @@ PartitionOptions little_work() {
   return options;
 }
 
-// Sets a time limit of several times what the search without one has taken.
+// Searches without a time limit, and then with a limit of three times the time that this took. The
+// second search must not give a longer schedule.
 void expect_no_longer(const CostModel& cost) {
   PartitionOptions options = little_work();
   const auto begin = std::chrono::steady_clock::now();

@@ -127,8 +127,8 @@ class Session {
       if (plans[i].rung == Rung::cublas) cublas = timings[i].microseconds;
       const Row row = judged(math, shape, plans[i], checks[i], timings[i]);
       const bool contest = !options_.all && !rows.empty() && rows.back().plan.rung == row.plan.rung;
-      // Show only the fastest plan of a kernel family. But show a plan with a wrong result always,
-      // so that the error is not hidden.
+      // Show only one plan of a kernel family: the fastest one, or the first one with a wrong
+      // result, so that the error is not hidden.
       if (!contest)
         rows.push_back(row);
       else if (rows.back().check.correct &&

@@ -25,9 +25,10 @@ void fuse_relu_gradients(StepGraph& graph);
 void fuse_relu_masks(StepGraph& graph);
 
 // Lets the backward of a convolution do the first pass of a batch norm's backward. The convolution
-// must read the output of the batch norm, which must have a ReLU. Its backward then also adds the
-// second gradient of that output, applies the derivative of the ReLU, and writes the batch norm's
-// sums. This is faster on some devices only (kernels::conv2d_fuses_input_norm).
+// must read the output y of the batch norm, which must have a ReLU. Besides its gradient of y, the
+// convolution's backward then adds the gradient of y from y's other reader, applies the derivative
+// of the ReLU, and writes the batch norm's sums. This is faster on some devices only
+// (kernels::conv2d_fuses_input_norm).
 void fuse_norm_gradients(StepGraph& graph);
 
 // Returns the mask that this batch norm writes for its ReLU. Adds a mask if the batch norm writes

@@ -26,7 +26,8 @@ double bound(const PatternGraph& graph, const FileNode& clip, std::size_t input,
   return given ? *given : clip.real(attribute, NAN);
 }
 
-// Removes a ReLU before a Clip with the minimum 0, because it changes nothing.
+// Removes a ReLU before a Clip with the minimum 0, because the Clip replaces negative values by 0,
+// too.
 Match clip_of_relu(const PatternGraph& graph, const FileNode& node) {
   const FileNode* relu = node.op == "Clip" && node.domain.empty() && !node.inputs.empty()
                              ? graph.maker(node.inputs[0], "Relu")

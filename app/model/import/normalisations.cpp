@@ -49,7 +49,8 @@ void import_batch_norm(Importer& importer, const FileNode& node) {
       node.fail("its statistics are read by another node, which is not supported");
   BatchNorm norm;
   norm.epsilon = as_written(node.real("epsilon", 1e-5));
-  // In ONNX, momentum is the weight of the old statistics. Here it is the weight of the batch's.
+  // In ONNX, momentum is the weight of the old statistics. Here it is the weight of the statistics
+  // of the batch.
   norm.momentum = without_rounding(1 - as_written(node.real("momentum", 0.9)));
   const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
   bind_affine(importer, node, layer);

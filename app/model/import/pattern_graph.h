@@ -30,12 +30,13 @@ class PatternGraph {
   // Returns the node that computes a value, or null if the node is not of the type `op`. Skips up
   // to four Cast nodes.
   const FileNode* maker(const std::string& value, std::string_view op) const;
-  // The same for nodes with two inputs.
+  // Does the same as maker(), but also returns null unless the node has two inputs.
   const FileNode* binary(const std::string& value, std::string_view op) const;
 
   // Returns a constant of the file, or nothing if the value is not a stored constant.
   std::optional<Constant> constant(const std::string& value) const;
-  // Returns the only element of such a constant.
+  // Returns the only element of a stored constant, or nothing if the value is not a stored constant
+  // with one element.
   std::optional<double> number(const std::string& value) const;
 
   // The two inputs of a node: a value and a constant number.

@@ -1,4 +1,4 @@
-// Pooling layer: maximum or average over windows, or average over the whole image.
+// Pooling layer: maximum or average over windows or over the whole image.
 #pragma once
 
 #include <array>

@@ -22,7 +22,7 @@ struct Weight {
 std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
-  std::string file;  // for messages
+  std::string file;  // the name of the file, for messages
   // The head is the last layer with parameters. Its weights have one row per class. head_rows[c] is
   // the row in the file for class c of the network. Empty if the rows keep their order.
   std::vector<std::int64_t> head_rows;

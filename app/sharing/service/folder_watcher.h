@@ -68,7 +68,7 @@ class FolderWatcher {
   const WakeEvent wake_;
   const comm::UniqueFd inotify_;
   std::atomic<bool> stopping_ = false;
-  mutable std::mutex mutex_;  // guards the fields below
+  mutable std::mutex mutex_;  // guards the fields from table_ to counts_
   PredictionTable table_;
   std::unordered_map<std::string, State> images_;  // the state of each image, by its path
   std::unordered_set<std::string> others_;         // names of all other files that were noticed

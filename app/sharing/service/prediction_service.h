@@ -39,8 +39,9 @@ struct ServiceOptions {
   // The path of the socket and the watched folder. At least one of the two must not be empty.
   std::filesystem::path socket, watch;
   double latency_goal_ms = 0;  // in milliseconds; latencies above it are counted; 0: no goal
-  // How many multiprocessors only this service and services with the same number use; 0: it uses
-  // those that trainings use, too.
+  // The number of multiprocessors that trainings leave to the services that set this field. All
+  // these services set the same number and share the same multiprocessors. 0: this service uses
+  // the multiprocessors of the trainings.
   std::int64_t multiprocessors = 0;
   // The gate to the device; null if no other session of this process uses the device.
   DeviceGate* gate = nullptr;

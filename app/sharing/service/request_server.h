@@ -67,7 +67,7 @@ class RequestServer {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::vector<Reply> replies_;  // guarded by mutex_
-  // Only the server's thread uses the fields below.
+  // Only the server's thread uses the fields from here to full_.
   std::map<std::int64_t, Connection> clients_;
   std::int64_t accepted_ = 0;
   std::int64_t image_bytes_ = 0;  // bytes of the images of all requests that wait

@@ -25,8 +25,9 @@ class Bench {
   // samples of the output, or all elements of a small output, with sums in double precision.
   gemm::Check check(const Plan& plan, std::uint64_t seed);
   gemm::Check check(const Binder& binder, std::size_t workspace_bytes, std::uint64_t seed);
-  // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
-  // microseconds per sample. Returns the medians of `samples` timings.
+  // Takes `samples` timings of each plan. A timing replays a captured graph of launches for about
+  // `budget` microseconds. The launches use the sets of operands in turn. Returns, for each plan,
+  // the median, the least and the most of its timings, per launch.
   std::vector<gemm::Timing> time(const std::vector<Plan>& plans, double budget, int samples = 5);
   std::vector<gemm::Timing> time(const std::vector<Binder>& binders, std::size_t workspace_bytes,
                                  double budget, int samples);

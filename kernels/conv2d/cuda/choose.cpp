@@ -29,9 +29,9 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   for (const Plan& plan : all) {
     // If the depthwise engine supports the task, time no other engine: none is nearly as fast.
     if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
-    // A fallback (is_fallback(), engines.h) is timed only if it is the plan that is expected to be
-    // the fastest. In a convolution in groups both fallbacks are timed, because either may be the
-    // faster one.
+    // A fallback (is_fallback(), engines.h) is timed only if the first plan, which is expected to
+    // be the fastest, is one. Then only the first plan's engine is timed or, in a convolution with
+    // groups, both fallbacks, because either may be the faster one.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)

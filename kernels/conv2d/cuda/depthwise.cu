@@ -1,7 +1,7 @@
 // Host code of the depthwise engine: which tasks it supports, and which family of kernels computes
 // a task. Also adds up the partial sums that thread blocks write.
 #include "kernels/conv2d/cuda/depthwise.h"
-#include "kernels/conv2d/cuda/depthwise_products.h"
+#include "kernels/conv2d/cuda/depthwise_diagonal.h"
 #include "kernels/conv2d/cuda/depthwise_strips.h"
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
 #include "kernels/device/cuda_column_sums.cuh"
@@ -31,14 +31,14 @@ std::size_t partial_bytes(const Task& task, int row_blocks) {
 }
 
 // Returns whether tiles are faster than strips, as measured on an H100: always with filters of 7x7,
-// and with 5x5 if images are small.
+// and with 5x5 if images are small. On Hopper in bf16, diagonal products are faster than both.
 bool prefers_tiles(const Task& task) {
   const Geometry& g = task.geometry;
   return g.r == 7 || (g.p <= 14 && g.q <= 14);
 }
 
 // The family of kernels that computes a task. Plan::product.tile is one of these numbers.
-constexpr int kStrips = 0, kTiles = 1, kProducts = 2;
+constexpr int kStrips = 0, kTiles = 1, kDiagonal = 2, kDiagonalInClusters = 3;
 
 std::vector<Plan> depthwise_candidates(const Task& task) {
   std::vector<Plan> plans;
@@ -50,12 +50,17 @@ std::vector<Plan> depthwise_candidates(const Task& task) {
   };
   add(kStrips, strips::make_call(task).row_blocks, true);
   if (tiles::supports(task)) add(kTiles, tiles::make_call(task).row_blocks, prefers_tiles(task));
-  if (products::supports(task)) add(kProducts, products::make_call(task).row_blocks, task.geometry.r > 3);
+  if (!diagonal::supports(task)) return plans;
+  add(kDiagonal, diagonal::make_call(task, false).row_blocks, true);
+  const diagonal::Call in_clusters = diagonal::make_call(task, true);
+  if (in_clusters.cluster > 1)
+    add(kDiagonalInClusters, in_clusters.row_blocks, diagonal::prefers_clusters(task));
   return plans;
 }
 
-// Adds up the partial sums of the filters' gradient, [parts][taps][channels], over the parts, and
-// writes the result as [channels][taps]. A block has 32 channels at one tap.
+// Adds up the partial sums of the filters' gradient, [parts][taps][channels], over the parts: each
+// block of the convolution's kernel has written one part. Writes the result as [channels][taps]. A
+// block computes 32 channels at one tap.
 __global__ void __launch_bounds__(256) finish_filters(const float* partials, int parts, int taps,
                                                       int channels, float* to, std::ptrdiff_t member_stride) {
   cuda::move_to_member(member_stride, partials, to);
@@ -95,7 +100,9 @@ template <typename Call>
 Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), const Task& task,
                  const Buffers& b) {
   call.operands = operands_of(task, b);
-  return [=, sums = task.statistics](Stream stream) {
+  const MapMaker maps(b.members);
+  if constexpr (std::is_same_v<Call, diagonal::Call>) diagonal::set_maps(call, maps);
+  return [=, held = maps.held(), sums = task.statistics](Stream stream) {
     const DepthwiseOperands& operands = call.operands;
     start(call, sums, stream.get());
     const auto add_sums = [&](const auto* partials) {
@@ -123,14 +130,14 @@ Launch bind_tiles(const Task& task, const Buffers& b) {
   return bind_call(tiles::make_call(task), task.geometry.r == 5 ? tiles::start<5> : tiles::start<7>, task, b);
 }
 
-Launch bind_products(const Task& task, const Buffers& b) {
+Launch bind_diagonal(const Task& task, bool clusters, const Buffers& b) {
   const int filter = task.geometry.r;
-  const auto start = filter == 3 ? products::start<3> : filter == 5 ? products::start<5> : products::start<7>;
-  return bind_call(products::make_call(task), start, task, b);
+  const auto start = filter == 3 ? diagonal::start<3> : filter == 5 ? diagonal::start<5> : diagonal::start<7>;
+  return bind_call(diagonal::make_call(task, clusters), start, task, b);
 }
 
 Launch bind_depthwise(const Task& task, const Plan& plan, const Buffers& b) {
-  if (plan.product.tile == kProducts) return bind_products(task, b);
+  if (plan.product.tile >= kDiagonal) return bind_diagonal(task, plan.product.tile == kDiagonalInClusters, b);
   return plan.product.tile == kTiles ? bind_tiles(task, b) : bind_strips(task, b);
 }
 

@@ -1,7 +1,7 @@
 // The depthwise engine: convolutions with as many groups as channels. Memory bandwidth limits them.
 // The engine has three families of kernels: strips (forward and both gradients), tiles (5x5 and 7x7
-// with stride 1, not the gradient of filters) and products (bf16 on tensor cores). This header has
-// the fields of a launch that all families need. CUDA builds only.
+// with stride 1, not the gradient of filters) and diagonal products (bf16 on Hopper's tensor cores).
+// This header has the fields of a launch that all families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@ struct DepthwiseShape {
   int filter, stride;  // filter: the height and width of the filters
   // With stride 1, backward_data convolves dy with filters turned by 180 degrees (`flipped`). With
   // stride 2, it is a transposed convolution (`transposed`): through tap r, output o reads input (o
-  // + padding - r) / 2.
+  // + padding - r) / 2, if this quotient is an integer.
   bool flipped, transposed;
   int samples, channels;
   int input_h, input_w, output_h, output_w;
@@ -85,8 +85,8 @@ struct DepthwiseTiling {
   // Sets how many tiles there are. A patch has `rows` x `columns` pixels.
   void divide(const DepthwiseShape& shape, int rows, int columns) {
     const auto parts = [](int extent, int size) { return (extent + size - 1) / size; };
-    tiles_across = parts(shape.output_w + shape.lead(1), across * columns);
-    tiles_down = parts(shape.output_h + shape.lead(0), down * rows);
+    tiles_across = parts(shape.output_w, across * columns);
+    tiles_down = parts(shape.output_h, down * rows);
     batches = parts(shape.samples, images);
   }
 };
@@ -119,9 +119,9 @@ struct DepthwiseAxis {
   static constexpr int kFilter = filter, kTaps = filter * filter, kStride = stride;
   static constexpr bool kTransposed = transposed;
 
-  // Returns through which tap input position `input` contributes to output position `output`. The
-  // result is outside [0, filter) if it does not contribute. Positions count from output_origin()
-  // and input_origin().
+  // Returns the tap through which input position `input` contributes to output position `output`.
+  // The result is outside [0, filter) if it does not contribute. Positions count from
+  // output_origin() and input_origin().
   static __host__ __device__ constexpr int tap(int input, int output) {
     return transposed ? output + filter - 1 - 2 * input : input - stride * output;
   }

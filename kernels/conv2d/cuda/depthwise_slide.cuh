@@ -25,8 +25,9 @@ struct Slide : DepthwiseAxis<filter, stride, transposed> {
   static_assert(!transposed || (stride == 2 && columns % 2 == 0));
 
   static __device__ constexpr int slot(int step, int live) { return (kOutputRows * step + live) % kSlots; }
-  // Returns through which row of the filter input row `input` of a step contributes to output row
-  // `live` of those that the filter touches. A result outside [0, filter) means none.
+  // Returns the row of the filter through which input row `input` of a step contributes to output
+  // row `live` of those that the filter touches. A result outside [0, filter) means that it does
+  // not contribute.
   static __device__ constexpr int row_tap(int input, int live) {
     return transposed ? live : stride == 2 ? input + filter - 1 - 2 * live : filter - 1 - live;
   }

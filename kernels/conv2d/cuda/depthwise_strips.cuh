@@ -24,7 +24,7 @@ template <typename T, class S, bool sums>
 __global__ void __launch_bounds__(kMostThreads, resident_blocks(Direction::forward, S::kFilter))
     depthwise_strips(const __grid_constant__ Call call) {
   constexpr int K = S::kFilter;
-  // The filters and, at the end, the sums of all threads.
+  // Shared memory holds the filters and, at the end, the sums of all threads.
   using Pair = SumsPair<T>;
   constexpr int kSumPairs = sums ? 2 * kMostThreads * int(sizeof(Pair) / sizeof(float2)) : 0;
   __shared__ __align__(sizeof(Pair))

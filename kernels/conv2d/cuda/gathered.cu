@@ -21,8 +21,9 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// Returns the product for which a kernel family chooses its plans. Its pitches lda and ldb only say
-// whether rows allow 16-byte copies; no kernel reads by them.
+// Returns a matrix product with which a kernel family chooses its plans for the task. The kernels
+// do not use its pitches lda and ldb. The pitches only tell the kernel family whether 16-byte
+// copies are possible.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)

@@ -19,8 +19,9 @@ struct GroupPacking {
 
 // Merges groups into packs. A group has `width` filters (in backward_data: channels), and a tile
 // has room for `extent` of them. A pack has the fewest groups that fill whole tiles, or all groups
-// if there are fewer. The kernel reads `channels` channels of each group from an image. Those of a
-// pack are a multiple of `aligned`, because TMA reads boxes only from multiples of 16 bytes.
+// if there are fewer. The kernel reads `channels` channels of each group from an image. Unless a
+// pack has all groups, the number of channels that are read for it is a multiple of `aligned`,
+// because a TMA box must begin at a multiple of 16 bytes.
 inline GroupPacking pack_groups(const Geometry& g, int width, int extent, int channels, int aligned) {
   const int whole = extent / std::gcd(width, extent);
   const int merged = std::min(whole * (aligned / std::gcd(whole * channels, aligned)), g.groups);

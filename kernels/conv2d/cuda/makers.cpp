@@ -53,8 +53,9 @@ conv::Plan plan_of(const Task& task, std::int64_t batch) {
   if (!conv::supports(plan.engine, task) ||
       conv::with_joined_pixels(task).joined != conv::with_joined_pixels(whole).joined)
     throw std::invalid_argument("conv2d: the kernel of the whole batch does not suit a slice of it");
-  // The slice's own candidate of this name has the sizes of workspace for the slice, which may be
-  // smaller. If there is none, the sizes for the whole batch are large enough.
+  // If a candidate for the slice has the plan's name, return it: its workspace is that of the
+  // slice, which may be smaller. Otherwise return the plan for the whole batch, whose workspace is
+  // large enough.
   for (const conv::Plan& own : conv::candidates(plan.engine, task))
     if (own.to_string() == plan.to_string() && own.fuses_extra == plan.fuses_extra) return own;
   return plan;
@@ -153,7 +154,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const char* operation = "conv2d_backward_data";
   require_input_norm_counts(operation, problem, request);
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  // Without input_relu and input_norm there is no x. The reference then refers to dy, which is
+  // Without input_relu and input_norm there is no x. The variable x then refers to dy, which is
   // checked twice.
   TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
   for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);

@@ -1,5 +1,5 @@
-// Adds up the column sums that blocks of the im2col engine have written. Each block has a slot of
-// its own for them (norm_sums.h).
+// Adds up the column sums that blocks of the im2col engine have written to slots (norm_sums.h).
+// Each of the two consumer warpgroups of a block has a slot of its own.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_members.cuh"

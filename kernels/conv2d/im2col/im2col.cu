@@ -155,7 +155,8 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
     call.placement.kind = Placement::Kind::filters;
     return call;
   }
-  // If n is contiguous, TMA lays out rows of 64 in shared memory, even if it loads only 32.
+  // If n is contiguous, a row in shared memory has room for 64 channels, even if TMA's box has only
+  // 32 channels.
   const bool n_contiguous =
       task.direction == Direction::backward_data && !filters_of(task, call.tile).transposed;
   const int columns = filters_in_box(task, tile, n_contiguous);
@@ -212,7 +213,8 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   return call;
 }
 
-// Sets `bytes` bytes of each member to zero.
+// Sets `bytes` bytes to zero in the memory of each member (Members, kernels/device/kernel.h).
+// `data` is the address in the memory of member 0.
 void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
   constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
   if (members.count > 1 && members.stride <= kMostPitch) {

@@ -87,8 +87,8 @@ PackedFilters filters_of(const Task& task, int tile) {
   };
   const int pack = int(16 / bytes_of(task.type()));
   if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true, task.joined};
-  // If backward_data reads the filters without transposing them, n is contiguous. Then the channels
-  // of a pack are padded to whole blocks, so that no block of k belongs to two packs.
+  // If backward_data reads the filters without transposing them, k runs over the filters. Then the
+  // filters of a pack are padded to whole blocks, so that no block of k belongs to two packs.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
   return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false,
           task.joined};
@@ -250,7 +250,8 @@ Plan plan_for_members(const Task& task, const Plan& plan, int members) {
   all.geometry.n *= members;
   const std::vector<View> views = views_of(all, plan.engine);
   const auto time_of = [&](const Plan& one) { return expected_time(all, views, tile_of(one), 1); };
-  // The plan may have been measured, so another one must be clearly faster.
+  // The given plan may be known to be the fastest from measurements. So another plan replaces it
+  // only if it is expected to be clearly faster.
   constexpr double kClearly = 0.95;
   for (const Plan& other : window_candidates(all, plan.engine))
     if (other.product.splits == 1 && other.workspace_bytes <= plan.workspace_bytes)

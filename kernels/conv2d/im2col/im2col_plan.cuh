@@ -22,7 +22,7 @@ bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // Returns the view as kernels with this tile read it. If taps share pixels (Sm90Tile::taps), each
 // row of positions gets a gap (gemm::gap_of), which reads zeros for the last taps of the row.
 View seen_by(const gemm::Sm90Tile& tile, View view);
-// Returns how many channels of the images a box has.
+// Returns how many channels a TMA box of the images has.
 int box_channels(const Task& task, const gemm::Sm90Tile& tile);
 bool strided(const Task& task);
 // Returns whether the windows are simply all pixels of a tensor. TMA reads such a matrix a little
@@ -81,8 +81,8 @@ bool suits_tma(const Task& task, Engine engine);
 // separate pass that a plan needs if it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
 // Returns the plan by which one launch computes several members (Members, kernels/device/kernel.h),
-// given the plan for one member: the fastest for so many images among the plans that give the same
-// bits and need no more workspace.
+// given the plan for one member. The result is another plan only if that plan gives the same bits,
+// needs no more workspace, and is expected to be clearly faster for the images of all members.
 Plan plan_for_members(const Task& task, const Plan& plan, int members);
 
 }  // namespace convoy::kernels::conv

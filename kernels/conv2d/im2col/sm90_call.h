@@ -91,7 +91,7 @@ struct Placement {
   // `across` divides by the positions in a row, and `positions` by the positions in an image.
   cuda::Divider across, positions;
   cuda::Divider blocks;                  // divides by the blocks of channels in a tap
-  int gap = 0;                           // the positions of a row that belong to no output
+  int gap = 0;                           // how many positions at the end of a row belong to no output
   const StepControl* control = nullptr;  // column sums run over its `valid` samples
   int sample_rows = 0;
 };

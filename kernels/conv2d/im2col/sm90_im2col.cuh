@@ -38,8 +38,8 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// The placement of tiles whose taps share pixels (Sm90Tile::taps). In these tiles, each row of
-// pixels is followed by gap rows that belong to no output. TMA cannot skip the gaps when it
+// The placement of tiles whose taps share pixels (Sm90Tile::taps). In these tiles, gap rows follow
+// the positions of each row of an image. Gap rows belong to no output. TMA cannot skip them when it
 // stores (it ends in an illegal instruction), so threads store the results.
 struct GapPlacement : Placement {
   __device__ int sum_rows(int m, std::ptrdiff_t offset) const { return valid_rows(*this, m, offset); }
@@ -141,8 +141,9 @@ class WindowLoader {
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// One TMA box of windows: output positions by one block of im2col columns. If the block lies after
-// the last one, the box refers to an image that does not exist, so that TMA reads zeros.
+// One TMA box of windows: output positions by one block of im2col columns. If the block lies beyond
+// the last block of the matrix, the box refers to an image that does not exist, so that TMA reads
+// zeros.
 struct WindowBox {
   int channel, first_image;
   std::uint16_t right, down;  // the tap's offsets in pixels from the window's first pixel

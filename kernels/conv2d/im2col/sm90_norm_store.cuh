@@ -79,9 +79,8 @@ class NormStore {
   }
 
   // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
-  // `block` is the index of this thread block among the blocks that compute `member`. It selects
-  // the slot of the column sums.
-  __device__ NormStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
+  // `slot` is the number of this consumer warpgroup's slot among those of `member`.
+  __device__ NormStore(const Parameters& parameters, int member, int slot, std::uint8_t* staging,
                        int consumer)
       : p_(parameters),
         member_(member),
@@ -90,7 +89,7 @@ class NormStore {
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
         rows_(parameters.placement.sum_rows(parameters.m, offset_)),
-        column_sums_(moved(parameters.sum_slots), block, parameters.n, rows_, consumer) {}
+        column_sums_(moved(parameters.sum_slots), slot, parameters.n, rows_) {}
 
   // Starts loading the mask of a tile. Call it before the product, which then hides the load.
   __device__ void prefetch_mask(int row, int column) {
@@ -157,8 +156,7 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // Nothing uses this buffer any more, because thread 0 has waited before the last barrier until
-    // TMA had read it.
+    // This buffer is free: before the last barrier, thread 0 has waited until TMA had read it.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
     // If the box reaches into the next tile, only its first half belongs to this tile.
     const bool narrow = (chunk + 1) * kWidth > Config::columns;
@@ -183,7 +181,8 @@ class NormStore {
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      // TMA would store the whole box and overwrite the next tile, so threads store half a box.
+      // Threads store boxes with gap rows, because TMA cannot skip these rows. Threads also store
+      // half a box, because TMA would store the whole box and overwrite the next tile.
       const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;

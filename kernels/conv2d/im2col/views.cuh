@@ -28,8 +28,8 @@ struct View {
 };
 
 // Returns the views of a task. All tasks have one view, except backward_data with a stride: there,
-// the pixels of dx whose row and column have the same residues modulo the stride form a view. Each
-// view is a convolution of dy without stride.
+// each pair of residues modulo the stride has a view of the pixels of dx whose row and column have
+// these residues. Each view is a convolution of dy without stride.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

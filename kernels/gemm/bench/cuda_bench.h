@@ -11,12 +11,13 @@
 
 namespace convoy::kernels::gemm {
 
-// Benches run on the default stream. Every other stream that has ever had work slows down all later
-// graphs: eight streams cost 0.3 us per node of a graph on an H200.
+// Benches run on the default stream and make no stream of their own, because every stream that has
+// ever had work slows down all later graphs: eight streams cost 0.3 us per node of a graph on an
+// H200.
 inline constexpr cudaStream_t kBenchStream = nullptr;
 
-// Returns how many sets of operands are needed to exceed the L2 cache several times, if a set has
-// `bytes` bytes.
+// Returns how many sets of operands, at most 16, are needed to exceed the L2 cache several times,
+// if a set has `bytes` bytes.
 int operand_sets(double bytes);
 // Allocates `workspace` anew if it has fewer than `bytes` bytes.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
@@ -51,9 +52,10 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each of which has one launch per set of operands. The contenders run in turn,
-// in graphs of about `budget` microseconds, so that a change of the GPU's clock rate affects all of
-// them. Returns the medians of `samples` timings.
+// Takes `samples` timings of each contender, which has one launch per set of operands. A timing
+// replays a captured graph of launches for about `budget` microseconds. Each contender is timed
+// once before any contender is timed again, so that a change of the GPU's clock rate affects all of
+// them. Returns, for each contender, the median, the least and the most of its timings, per launch.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

@@ -35,9 +35,10 @@ class Bench {
   // Runs the plan on new random operands. C is filled with NaN before (with random values if beta
   // != 0). Compares up to 20,000 elements of C with sums in double precision.
   Check check(const Plan& plan, std::uint64_t seed);
-  // Replays captured graphs of launches over all sets of operands in turn, for about `budget`
-  // microseconds per sample. The plans run in turn, so that a change of the GPU's clock rate
-  // affects all of them. Returns the medians of `samples` timings.
+  // Takes `samples` timings of each plan. A timing replays a captured graph of launches for about
+  // `budget` microseconds. The launches use the sets of operands in turn. Each plan is timed once
+  // before any plan is timed again, so that a change of the GPU's clock rate affects all of them.
+  // Returns, for each plan, the median, the least and the most of its timings, per launch.
   std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:

@@ -14,11 +14,10 @@ namespace convoy::kernels::gemm {
 
 using Word = std::uint32_t;
 
-// Loads four matrices of eight rows of 16 bytes. Each lane passes the address of one row. If
-// `transposed`, each matrix is transposed as a matrix of 8 x 8 elements of 16 bits.
+// Loads four matrices of eight rows of 16 bytes. Each lane passes the address of one row in shared
+// memory. If `transposed`, each matrix is transposed as a matrix of 8 x 8 elements of 16 bits.
 template <bool transposed>
-__device__ inline void load_matrices(Word (&words)[4], const void* from) {
-  const auto address = static_cast<Word>(__cvta_generic_to_shared(from));
+__device__ inline void load_matrices(Word (&words)[4], Word address) {
   if constexpr (transposed)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
@@ -26,6 +25,23 @@ __device__ inline void load_matrices(Word (&words)[4], const void* from) {
   else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+}
+
+template <bool transposed>
+__device__ inline void load_matrices(Word (&words)[4], const void* from) {
+  load_matrices<transposed>(words, static_cast<Word>(__cvta_generic_to_shared(from)));
+}
+// Loads two such matrices. The addresses are those of lanes 0 to 15.
+template <bool transposed>
+__device__ inline void load_two_matrices(Word (&words)[2], Word address) {
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
+                 : "r"(address));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
                  : "r"(address));
 }
 
@@ -43,6 +59,15 @@ __device__ inline void multiply_tile(float (&d)[4], const Word (&a)[4], Word b0,
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Multiplies rows of 16 bytes, which are 8 elements of bf16: D[16, 8] += A[16, 8] B[8, 8]^T.
+__device__ inline void multiply_half_tile(float (&d)[4], const Word (&a)[2], Word b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
 }  // namespace convoy::kernels::gemm

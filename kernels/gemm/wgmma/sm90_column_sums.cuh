@@ -6,8 +6,8 @@
 // C. Then it adds them to its own slot in device memory. The order of additions is fixed, so every
 // run gives the same bits.
 //
-// Sums of C and its squares are shifted if C is f32 (cuda_shifted_sums.cuh): a lane shifts what it
-// sums of a box by its first element. Device code, sm_90a only.
+// Sums of C and its squares are shifted if C is f32 (cuda_shifted_sums.cuh): from the elements of a
+// column in a box, a lane subtracts the first of them. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,13 +24,11 @@ namespace convoy::kernels::gemm {
 template <class Config, bool enabled = true, typename Sum = float>
 class ColumnSums {
  public:
-  // Clears the slot of this consumer warpgroup in `slots`, [blocks * 2][2][n]: a block has two such
-  // warpgroups, and a slot has two sums for each column. Synchronise the warpgroup before the first
-  // add(). Rows of C from `rows` on do not count. One launch may compute several trainings, its
-  // members (Members, kernels/device/kernel.h). `block` is the index of this thread block among the
-  // blocks that compute the same member.
-  __device__ ColumnSums(Sum* slots, int block, int n, int rows, int consumer)
-      : slot_(slots + (std::int64_t{block} * 2 + consumer) * 2 * n),
+  // Clears this consumer warpgroup's slot, number `slot` of `slots`, [slots][2][n]: a slot has two
+  // sums for each column. Synchronise the warpgroup before the first add(). Rows of C from `rows` on
+  // do not count.
+  __device__ ColumnSums(Sum* slots, int slot, int n, int rows)
+      : slot_(slots + std::int64_t{slot} * 2 * n),
         n_(n),
         rows_(rows),
         warp_(int(threadIdx.x) % 128 / 32),
@@ -151,11 +149,12 @@ class ColumnSums {
     }
     sums[0] += sum, sums[1] += products;
   }
-  // Adds up the first `rows` rows of a box of f32 and their squares, shifted by the column's first
-  // element. With `some_zeros`, elements may be zero because they do not count: a gap of up to two
-  // rows is zero, and rows from `rows` on are not read. As a zero adds nothing to the sums, it is
-  // not shifted. Doubles take many registers, so only one of the four lanes of a column keeps its
-  // sums, and the chunks are dealt out to the lanes.
+  // Adds up the first `rows` rows of a box of f32 and their squares. The elements are shifted by
+  // the column's first element. With `some_zeros`, elements that do not count are zero: a gap is up
+  // to two rows of zeros, and rows from `rows` on are taken as zero. A zero adds nothing to the
+  // sums, so zeros are not shifted, and the shift is the column's first element that is not zero.
+  // Doubles take many registers. So only one of the four lanes of a column keeps its sums: the
+  // lane for which lane_ / 8 equals chunk % 4.
   template <bool some_zeros>
   __device__ void walk_squares(int chunk, const std::uint8_t* box, int rows) {
     float shift = !some_zeros || rows > 0 ? element(box, 0) : 0, sum = 0, squares = 0;

@@ -45,14 +45,13 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  // The number of TMA boxes of B if n is contiguous, and their bytes. The last box may be only half
-  // used.
+  // If n is contiguous: the number of TMA boxes of B, and the bytes of one box. The last box may be
+  // only half used.
   static constexpr int column_boxes = (columns + b_width - 1) / b_width,
                        column_box_bytes = depth * b_row_bytes;
-  // Several taps of a filter's row may share one TMA box of pixels (Sm90Tile::taps). Each tap then
-  // reads the box from one row further on than the tap before it. In gradients of weights these
-  // taps are columns of B. In other products, the B of each tap is a stage of a second ring
-  // (TapRing).
+  // Several taps of a filter's row may share one TMA box of pixels (Sm90Tile::taps). Tap s then
+  // reads the box from row s on. In gradients of weights these taps are columns of B. In other
+  // products, the B of each tap is a stage of a second ring (TapRing).
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -405,7 +404,11 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     // The first consumer warpgroup starts: its first wait returns at once.
     std::uint32_t parity = consumer == 0;
     for_each_share<several>(Config::cluster, shares, [&](int member, int first, int stride) {
-      Store output(store, member, first * Config::cluster + int(rank),
+      // A block has two slots of sums for each member. In ping-pong, the first belongs to the consumer
+      // that takes the share's first work item, as in a launch for a single member. The previous
+      // share decides which consumer that is.
+      const int slot = Config::ping_pong ? consumer ^ turn : consumer;
+      Store output(store, member, (first * Config::cluster + int(rank)) * 2 + slot,
                    staging + consumer * 2 * Config::staging_bytes, consumer);
       Accumulators<Config> sums;
       for (int index = first; index < work_items; index += stride, turn ^= 1) {

@@ -53,7 +53,7 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192pc32", 64, 192, 1, true, 1, Channels32::as_columns},
     {"64x160t5c32", 64, 160, 1, true, 5, Channels32::as_columns},
 };
-// Returns how many columns of a tile a box has, if n is contiguous.
+// If n is contiguous, TMA loads B in boxes. Returns how many columns of a tile such a box has.
 constexpr int box_columns(const Sm90Tile& tile) {
   return tile.channels32 == Channels32::as_columns ? 32 : 64;
 }
@@ -63,13 +63,15 @@ constexpr int box_columns(const Sm90Tile& tile) {
 constexpr int depth_taps(const Sm90Tile& tile) {
   return tile.columns == tile.taps * box_columns(tile) ? 1 : tile.taps;
 }
-// Returns how many positions of a row belong to no output if taps share pixels. The last taps of a
-// row read its zero padding there, which the first taps of the next row share.
+// If taps share pixels, a gap follows each row of positions. Returns how many positions a gap has.
+// They belong to no output, and TMA reads zeros for them. The last taps of the row read these zeros
+// as padding, and so do the first taps of the next row.
 constexpr int gap_of(const Sm90Tile& tile) { return tile.taps / 2; }
-// Returns the bytes of k in a row of a stage, for one tap.
+// Returns how many bytes of values of k a row of a pipeline stage has, for one tap.
 constexpr int depth_bytes(const Sm90Tile& tile) { return tile.channels32 == Channels32::as_k ? 64 : 128; }
-// Returns whether the columns fill no whole number of boxes. Such tiles suit layers with that
-// number of filters. In bf16, the last TMA box of each row of the tile is only half used.
+// Returns whether the columns fill no whole number of boxes. Such tiles suit layers that have as
+// many filters as the tile has columns. In bf16, the last TMA box of each row of the tile is only
+// half used.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % box_columns(tile) != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);

@@ -47,8 +47,8 @@ class TileStore {
   };
 
   // One launch may compute several trainings, its members (Members, kernels/device/kernel.h).
-  // `block` is the index of this thread block among the blocks that compute `member`.
-  __device__ TileStore(const Parameters& parameters, int member, int block, std::uint8_t* staging,
+  // `slot` is the number of this consumer warpgroup's slot among those of `member`.
+  __device__ TileStore(const Parameters& parameters, int member, int slot, std::uint8_t* staging,
                        int consumer)
       : parameters_(parameters),
         member_(member),
@@ -59,8 +59,8 @@ class TileStore {
         warp_(thread_ / 32),
         lane_(thread_ % 32),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
-        column_sums_(moved(static_cast<Sum*>(parameters.sum_slots)), block, parameters.n,
-                     with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0, consumer) {}
+        column_sums_(moved(static_cast<Sum*>(parameters.sum_slots)), slot, parameters.n,
+                     with_sums ? parameters.placement.sum_rows(parameters.m, offset_) : 0) {}
 
   // Returns how many pipeline stages per work item this Store reads tensors from: none.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }

@@ -1,5 +1,5 @@
-// Tests steps that compute some layers over slices of the batch: their results have the same bits,
-// and they take less memory.
+// Tests steps that compute some layers over slices of the batch. They must give the bits of a step
+// over the whole batch, and take less memory.
 #include "app/compile/batch_slices.h"
 
 #include <gtest/gtest.h>

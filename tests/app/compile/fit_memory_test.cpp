@@ -1,5 +1,5 @@
-// Tests steps that keep to a memory limit: their results have the same bits, and they take the
-// planned bytes.
+// Tests steps that keep to a memory limit. They must give the bits of a step without a limit, and
+// take as many bytes as planned.
 #include "app/compile/fit_memory.h"
 
 #include <gtest/gtest.h>

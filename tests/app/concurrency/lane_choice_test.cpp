@@ -137,8 +137,8 @@ TEST(LaneChoice, AChainHasOneLane) {
   }
 }
 
-// By the model each branch fills the device, so two at once gain nothing. The measured time of two
-// branches is that of one, and this must count.
+// By the model each branch fills the device, so two at once gain nothing. But two branches are
+// measured to take as long as one, and the measurement must count.
 TEST(LaneChoice, MeasuredPairsCountMoreThanTheModel) {
   const Program program = branches();
   MadeUpDevice device(program, 1);
@@ -198,7 +198,7 @@ TEST(LaneChoice, ItsKeyNamesTheStepAndTheDevice) {
   program.add(instruction({0}, 100, "last"));
   EXPECT_NE(key, choice_key("a GPU", program));
   const Program same = branches();
-  Program moved;  // the same kinds, but the right branches read elsewhere
+  Program moved;  // instructions of the same kinds, of which "right" ones read another range
   for (Instruction one : same.instructions()) {
     if (one.kind == "right") one.reads = {range(0)};
     moved.add(one);

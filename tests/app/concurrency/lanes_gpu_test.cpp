@@ -1,5 +1,5 @@
 // Tests the choice of lanes (sequences of instructions that run at the same time) on a GPU: the
-// resources of kernels, the measured times, and that the results keep their bits.
+// resources of kernels, the measured times, and that lanes do not change the bits of the results.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 
 namespace convoy::app {
 
-// Returns an operation that takes `ms` milliseconds alone and the part `blocks` (1: all) of the
-// device's space for thread blocks. Operations with the same `likeness` count as alike.
+// Returns an operation that takes `ms` milliseconds if it runs alone. Its thread blocks fill the
+// share `blocks` (1: all) of the device. Operations with the same `likeness` count as alike.
 inline OpLoad op(double ms, double blocks, int likeness = 0) {
   OpLoad load;
   load.ms = ms, load.blocks = blocks, load.likeness = likeness;

@@ -76,7 +76,8 @@ TEST(Schedule, PredictionsOfADiamond) {
   // before and after the long branch.
   const LaneOrder late{{0, 1, 2, 3}, {0, 1, 0, 0}, {}};
   EXPECT_DOUBLE_EQ(predict(load, side_by_side, late, 0.25).ms, 1 + 0.25 + 3 + 0.25 + 1);
-  // Here `holds` makes the second branch wait for the first, although it does not need its result.
+  // Here the last field ({1, 2}) makes operation 2 wait for operation 1, whose result it does not
+  // need.
   const LaneOrder held{{0, 1, 2, 3}, {0, 0, 1, 0}, {{1, 2}}};
   EXPECT_DOUBLE_EQ(predict(load, side_by_side, held, 0).ms, 7);
   const std::vector<Overlap> overlap = overlaps(load, forked);
@@ -110,8 +111,8 @@ TEST(Schedule, AForkMustGainMoreThanItCosts) {
   const SideBySide side_by_side(load.ops);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.2, 1, 0})), 2);
   EXPECT_EQ(lanes_of(load, list_schedule(load, side_by_side, {4, 1.6, 1, 0})), 1);
-  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. With the
-  // last but one option (caution) at 3, the predicted slowdown triples, and the step must not fork.
+  // Both branches together need 1.4 times the device, so they take 3.8 ms instead of 5 ms. If the
+  // third option (caution) is 3, the slowdown of 40 % counts three times. The step must not fork.
   const StepLoad crowded = diamond(0.7);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 1, 0})), 2);
   EXPECT_EQ(lanes_of(crowded, list_schedule(crowded, SideBySide(crowded.ops), {4, 0.1, 3, 0})), 1);

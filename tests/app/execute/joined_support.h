@@ -108,8 +108,8 @@ class JoinedRun {
   data::LoaderOptions feed_ = feed();
   const std::shared_ptr<data::RandomImages> set_ =
       std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 30, 3);
-  // These are destroyed in reverse order. The sessions must end before the loader, whose batches
-  // they hold.
+  // The objects below are destroyed from the last to the first. So the sessions end before the
+  // loader, whose batches they hold.
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<CountingSource> source_;
   std::vector<std::unique_ptr<Session>> sessions_;

@@ -54,8 +54,8 @@ TEST_F(CudaMembers, AreEvaluatedAsAlone) {
   EXPECT_EQ(found, alone.loss(0));
 }
 
-// Every second member has the same batch. The images of all batches are in one ring of buffers on
-// the GPU, and each member must read its own batch there.
+// Members with even numbers share a batch, and members with odd numbers another. The images of both
+// batches are in one ring of buffers on the GPU, and each member must read its own batch there.
 TEST_F(CudaMembers, ShareTheirImages) {
   MembersRun run(residual(), options(Precision::fp32), 0, 5);
   const MemoryPlan& plan = run.session().memory().plan();

@@ -1,5 +1,5 @@
-// Tests how many bytes ModelMemory plans and where it reserves them. The functions of a
-// SharedMemory must reserve the memory that ranks share.
+// Tests how many bytes ModelMemory plans and where it reserves them. For gradients that ranks
+// share, it must call the functions of a SharedMemory.
 #include "app/execute/model_memory.h"
 
 #include <gtest/gtest.h>

@@ -282,7 +282,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   for (const TracedStep& step : session.traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
     constexpr double kBytesPerNanosecond = 10'000;  // no memory is faster than this
-    // Time stamps at the same point of the program differ by at most these nanoseconds.
+    // Time stamps at the same point of the program differ by at most this many nanoseconds.
     constexpr std::uint64_t kStamps = 50'000;
     EXPECT_GT(static_cast<double>(updated.end - updated.begin),
               static_cast<double>(update->bytes) / kBytesPerNanosecond);

@@ -103,7 +103,7 @@ double slope_along(GraphRunner& runner, const TrainableParameter& parameter, std
 }
 
 // A frozen batch norm (with a residual, with a ReLU, or plain) is an affine map with fixed
-// statistics. Gradients must go through it as such, and the statistics must not change.
+// statistics. Its gradients must be those of this map, and the statistics must not change.
 TEST(FrozenBatchNorms, AreAffineMaps) {
   for (const Network& plain : {residual(), fuse(residual()), modern(), fuse(modern())}) {
     const Network network = freeze(plain, [](const Layer& l, const auto&) { return is_norm(l); });

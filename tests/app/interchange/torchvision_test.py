@@ -69,8 +69,8 @@ def model_of(name, classes=CLASSES):
 
 
 def varied(model):
-    # Change the statistics, because a test would not notice if the defaults of a new network were
-    # lost.
+    # A new network has default statistics, norms and biases. Change them, because a test would not
+    # notice if Convoy lost them and used the defaults.
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-0.1, 0.1)

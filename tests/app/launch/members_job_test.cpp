@@ -181,8 +181,8 @@ TEST_F(MembersJob, MayBeParametrisedByWidth) {
       << other.text;
 }
 
-// The members have five shapes: other widths, another network, and steps with other options. Three
-// members share their batches. All must resume on another number of ranks.
+// The members have five shapes: other widths, another network, and steps with other options. Some
+// of them share their batches. All must resume on another number of ranks.
 TEST_F(MembersJob, MayHaveDifferentShapes) {
   const std::string file = (folder() / "shapes.toml").string();
   std::ofstream(file) << "[[member]]\nwidth = 1\n[[member]]\nmodel = \"mobilenet_v2\"\n"

@@ -1,7 +1,7 @@
 // Tests whole training jobs with --partition, which divides a step into stages, one for each rank.
 // The losses must be those of one rank, although the memory is too small for one rank.
-// CONVOY_JOB_FLAGS may name the backend and the precision. Tests that need more GPUs than there are
-// are skipped.
+// CONVOY_JOB_FLAGS may name the backend and the precision. A test is skipped if there are too few
+// GPUs for it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

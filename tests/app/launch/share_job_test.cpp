@@ -152,8 +152,8 @@ TEST_F(ShareJob, TakesAndDropsJobsWhileItRuns) {
 }
 
 // A running `convoy share` must obey orders even while it measures steps, which takes seconds here.
-// The order removes a job. So the job must end before the prediction is printed, and the prediction
-// must be for the other job only.
+// The order removes the job `other`. So the prediction that is printed after the measurement must
+// not name it.
 TEST_F(ShareJob, ObeysOrdersWhileItMeasures) {
   const Training slow{"slow", "wrn10_1", ""}, other{"other", "wrn10_1", "seed = 2\n"};
   fs::create_directories(out("measures/other"));

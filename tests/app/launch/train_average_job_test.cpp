@@ -1,5 +1,6 @@
 // Tests --accumulate and --ema in whole jobs. A step in parts must give the results of a step on
-// the whole batch. Averages must be those computed here. A resumed run must have the same bits.
+// the whole batch. Averages must be those that the test computes. A resumed run must have the same
+// bits.
 #include <algorithm>
 #include <cmath>
 
@@ -27,8 +28,8 @@ class TrainAverage : public TrainJob {
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     return json::parse(outcome.text);
   }
-  // Expects that the first average is a copy of the values, and that each further step moves it
-  // towards the step's values by 1 - decay of the difference.
+  // Expects that the first average is a copy of the values. In each further step, it must move
+  // towards the step's values by the share 1 - decay of its difference from them.
   static void expect_averages(const std::string& name, const std::string& kind, const std::string& tensor,
                               int steps, double decay) {
     std::vector<float> expected;

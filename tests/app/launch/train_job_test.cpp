@@ -151,7 +151,7 @@ TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {
   const Outcome job = run(command(2, train("tested", "--epochs 1")));
   ASSERT_EQ(job.status, 0) << job.text;
   // On the CPU the arena is in the process's own memory, and nearly all of its pages are used. So
-  // the peak of the process must be a little more than the arena.
+  // the peak of the process must be at least 0.9 times the arena, and not far above it.
   const auto arena = summary("tested")["peak_device_bytes"].get<double>();
   EXPECT_GT(arena, 0);
   EXPECT_GT(summary("tested")["peak_host_bytes"].get<double>(), 0.9 * arena);

@@ -41,7 +41,7 @@ bool catches(pid_t process, int signal) {
 }
 
 // The signals come while the system still loads the program. `env` blocks them, as docs/running.md
-// advises, so they must wait and then end the run with 75.
+// advises, so they must wait and then end the run with exit status 75.
 TEST_F(TrainSignals, SignalsThatEnvHeldBackEndWithSeventyFive) {
   if (run("env --block-signal=TERM true").status != 0) GTEST_SKIP() << "env cannot block signals";
   const std::string blocked = "env --block-signal=TERM --block-signal=USR1 ";

@@ -53,7 +53,8 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     return {Precision::fp32, Precision::tf32, Precision::bf16};
   }
 
-  // Returns the stage for a group of nodes that must stay together, given the kinds of the nodes.
+  // A function that chooses the stage for a group of nodes that must stay together. `kinds` are the
+  // kinds of these nodes.
   using Choice = std::function<int(const std::set<std::string>& kinds)>;
   static StepPlacement place(const Network& network, const StepOptions& options, const Choice& choose) {
     comm::SingleRank alone;

@@ -27,8 +27,8 @@ class Planning : public testing::TestWithParam<Backend> {
   }
 
   // Makes a plan as for --memory-limit `limit` (0: none). `device_bytes` are the free bytes of each
-  // device (0: no devices). The step in stages counts as `predicted` times as slow as on one rank.
-  // Every rank plans on its own.
+  // device (0: no devices). The step in stages is predicted to take `predicted` times as long as
+  // on one rank. Every rank plans on its own.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     StepOptions options;
     options.backend = GetParam();

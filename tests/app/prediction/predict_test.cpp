@@ -347,9 +347,9 @@ TEST(Prediction, AMaskIsABitAnElement) {
   FAIL() << "no such operation";
 }
 
-// On a GPU in bf16 and tf32, a convolution also computes the sums (batch_norm_backward_reduce) of a
-// batch norm that gets two gradients. In fp32 it does not. The estimate must leave out these
-// operations.
+// On a GPU in bf16 and tf32, but not in fp32, a convolution also computes the sums of a batch norm
+// that gets two gradients. Then the estimate must leave out the operation that otherwise computes
+// them (batch_norm_backward_reduce).
 TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates device = cluster().device();

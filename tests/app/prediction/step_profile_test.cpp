@@ -60,7 +60,7 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
 TEST_F(StepProfileFile, NamesTheFieldThatIsWrong) {
   Json without_mean = Json::parse(head());
   without_mean.erase("ms_mean");
-  // This JSON is nested too deeply to be printed.
+  // This JSON is nested so deeply that dump() would overflow the stack.
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {head({{"ranks", 2}}), "expected a profile of 1"},

@@ -129,7 +129,8 @@ TEST(SharedDevice, AJobOfHigherPriorityGoesFirst) {
   SharedDevice device(patient);
   device.add({"low", 0}, true);
   device.add({"high", 5}, true);
-  // The steps of `low` when `high` begins, which may be late on a busy machine, and when it ends.
+  // `low_before` and `low_after` are the steps that `low` has done when `high` begins and when it
+  // ends. On a busy machine, `high` may begin late.
   std::atomic<int> low_steps = 0, low_before = -1, low_after = -1;
   const auto work = [&](int job) {
     DeviceGate& gate = device.gate(job);

@@ -75,7 +75,7 @@ std::vector<Layer> layers() {
       {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
       {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
       {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
-      // These two layers are plain matrix products.
+      // Filters of one tap: a plain matrix product, and a product that skips pixels of x.
       {{2, 72, 9, 9}, {40, 72, 1, 1}},
       {{2, 72, 9, 8}, {40, 72, 1, 1}, {.stride = {2, 2}}},  //
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
@@ -120,8 +120,8 @@ std::vector<Layer> layers() {
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
       {{400, 8, 16, 16}, {72, 8, 5, 3}, {.padding = {2, 1}}},
       {{130, 136, 14, 14}, {136, 136, 3, 3}, kSame},
-      // In these layers, the last box of a pixel's channels has 32 or fewer. In those with filters
-      // of 5x5, a tile may load a pixel once for all five taps of a filter's row.
+      // In most of these layers, the last TMA box of a pixel holds at most 32 channels. If the rows
+      // of a filter have five taps, a tile may load a pixel once for all five.
       {{2, 32, 16, 16}, {64, 32, 5, 5}, {.padding = {2, 2}, .bias = true, .relu = true}},
       {{300, 32, 8, 8}, {32, 32, 5, 5}, {.padding = {2, 2}, .input_relu = true}},
       {{150, 32, 16, 16}, {32, 32, 5, 5}, {.padding = {2, 2}}},
@@ -157,8 +157,8 @@ std::vector<Layer> layers_in_groups() {
       {{2, 60, 7, 7}, {60, 4, 3, 3}, {.padding = {1, 1}, .groups = 15}},
       {{2, 21, 7, 7}, {14, 3, 3, 3}, {.padding = {1, 1}, .groups = 7, .bias = true}},
       {{2, 131, 6, 6}, {131, 1, 3, 3}, {.padding = {1, 1}, .groups = 131}},
-      // Depthwise layers with every filter size and stride, many tiles per thread block, and copies
-      // of 16, 8 and 4 bytes.
+      // Depthwise layers with every filter size and stride, and with many tiles per thread block.
+      // The kernel copies the channels 16, 8 or 4 bytes at a time.
       {{40, 96, 30, 29}, {96, 1, 3, 3}, {.padding = {1, 1}, .groups = 96, .bias = true, .relu = true}},
       {{9, 58, 28, 28}, {58, 1, 3, 3}, {.padding = {1, 1}, .groups = 58, .input_relu = true}},
       {{20, 144, 31, 28}, {144, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 144}},
@@ -301,8 +301,8 @@ void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction d
         if (!seen.insert(kind_of(layer, task, plan)).second && convoy::test::brief()) continue;
         gemm::Check check;
         ASSERT_NO_THROW(check = bench.check(plan, seed++)) << plan.to_string();
-        // A launch for several members differs only in addresses, so one check per kernel is
-        // enough, with and without split sums.
+        // A launch for several networks (members) differs only in addresses. So one check per
+        // kernel is enough, and one more if its sums are split.
         std::string kernel = plan.to_string();
         kernel.resize(std::min(kernel.find(" split"), kernel.size()));
         if (plan.product.splits > 1) kernel += " split";
@@ -327,9 +327,9 @@ TEST_P(Conv2dOnGpu, EveryPlanOfJoinedPixelsIsRight) {
   expect_right_plans(layers_of_joined_pixels(), std::get<0>(GetParam()), std::get<1>(GetParam()));
 }
 
-// A launch of several members may take another tile than a launch of one, because tiles without
-// split sums give the same bits (plan_for_members() in im2col_plan.cuh). Half of the inputs are
-// zeros, whose products may be negative zeros.
+// A launch for several networks (members) may take another tile than a launch for one, because
+// tiles without split sums give the same bits (plan_for_members() in im2col_plan.cuh). Half of the
+// inputs are zeros, whose products may be negative zeros.
 TEST(Conv2dPlans, TilesOfOneBlockOfChannelsGiveTheSameBits) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   Random random(3);

@@ -84,7 +84,8 @@ class NormSums : public ::testing::Test {
     return std::ranges::count_if(tiles_, [&](const auto& tile) { return tile.first == engine; });
   }
 
-  // Each output gets a constant, which is about `ratio` times the standard deviation.
+  // Checks the sums that forward computes. If `ratio` is not 0, a constant is added to all values
+  // of y: about `ratio` times their standard deviation.
   template <typename T>
   void check_statistics(Engine engine, const Image& image, int valid, double ratio = 0) {
     Task plain = task_of<T>(image, conv::Direction::forward), task = plain;
@@ -228,11 +229,13 @@ class NormSums : public ::testing::Test {
     return std::size_t(image.filters) * std::size_t(image.size * image.size) *
            std::size_t(image.c / image.groups);
   }
-  // Sets the first input channel of each group to 1. Its filters pick the pixel in their middle.
+  // Sets the first input channel of each group to 1. Of its weights, only those in the middle of
+  // the filters are not 0. So this channel adds the same constant to every value of y.
   template <typename T>
   static void add_constant(const Image& image, double ratio, std::vector<T>& x, std::vector<T>& weights) {
     const std::size_t own = std::size_t(image.c / image.groups), taps = std::size_t(image.size * image.size);
-    const double deviation = 0.55 * std::sqrt(double(own * taps));  // of uniform values in [-1, 1.5]
+    // About the standard deviation of y, if x and the weights are uniform in [-1, 1.5].
+    const double deviation = 0.55 * std::sqrt(double(own * taps));
     for (std::size_t i = 0; i < x.size(); i += own) x[i] = rounded<T>(1);
     for (std::size_t i = 0; i < weights.size(); i += own)
       weights[i] = rounded<T>(float(i / own % taps == taps / 2 ? ratio * deviation : 0));
@@ -279,7 +282,7 @@ class NormSums : public ::testing::Test {
   std::uniform_real_distribution<float> uniform_{-1, 1.5f};
 };
 
-// An image size with its layer, and the number of samples that are not padding.
+// A layer with its image size, and the number of samples that are not padding.
 struct Sample {
   Image image;
   int valid;
@@ -339,7 +342,8 @@ TEST_F(NormSums, OfForward) {
 TEST_F(NormSums, KeepTheVarianceFarFromZero) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
-  // Tiles without and with gap rows, few samples and many, joined pixels, and a folded layer.
+  // Layers with few and with many samples, with groups, and with pixels that kernels treat as one
+  // (joined) or turn into channels (folded). Some tiles have gaps between the rows of an image.
   const Sample all[] = {{{90, 160, 14, 14, 32, 1}, 89}, {{7, 64, 9, 10, 64, 3}, 5},
                         {{64, 64, 28, 28, 64, 3}, 63},  {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
                         {{40, 58, 14, 14, 116, 1}, 40}, {{9, 3, 46, 46, 64, 7, 2}, 8},

@@ -1,5 +1,5 @@
-// The pass removes the backward_reduce of a batch norm: the convolution that computes the gradient
-// for the batch norm then also computes the sums of backward_reduce.
+// Tests the pass that removes the backward_reduce of a batch norm. The convolution that computes
+// the gradient for the batch norm then also computes the sums of backward_reduce.
 #include <gtest/gtest.h>
 
 #include <algorithm>

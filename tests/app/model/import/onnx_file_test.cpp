@@ -1,4 +1,5 @@
-// Tests the encodings of tensors in an ONNX file, files of external data, and truncated files.
+// Tests the encodings of tensors in an ONNX file, tensors in separate files (external data), and
+// truncated files.
 #include "app/model/import/onnx_file.h"
 
 #include <gtest/gtest.h>

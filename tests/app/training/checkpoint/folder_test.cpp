@@ -101,8 +101,8 @@ TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
 TEST_F(Folder, StepsOfAnAbandonedRunDoNotCrowdOutNewOnes) {
   CheckpointFolder checkpoints(folder_, 1);
   checkpoints.save(example_state(200), false);
-  // This run has gone back to an earlier step, such as step 100 of best.h5, so the checkpoint of
-  // step 200 is of no use.
+  // The next save is of a run that has gone back, for example to step 100 of best.h5. So the
+  // checkpoint of step 200 is of no use.
   checkpoints.save(example_state(110), false);
   EXPECT_EQ(names(), Names{"step-00000110.h5"});
 }

@@ -24,7 +24,7 @@ TEST(ConfusionMatrix, CountsLabelledRowsByWhatTheNetworkNamed) {
       0.1f, 0.7f, 0.1f, 0.1f,   // class "a" is taken for "b, c"
       0.1f, 0.7f, 0.1f, 0.1f,   // again class "a" for "b, c"
       0.1f, 0.1f, 0.7f, 0.1f,   // class "a" is taken for "dog"
-      0.4f, 0.4f, 0.1f, 0.1f,   // tie of "a" and the own class "b, c": the lower number counts
+      0.4f, 0.4f, 0.1f, 0.1f,   // class "b, c" is taken for "a": in a tie the lower number wins
       0.1f, 0.1f, 0.7f, 0.1f,   // class "dog" is taken for "dog"
       0.7f, 0.1f, 0.1f, 0.1f};  // the row has no label
   matrix.add(labels, probabilities);

@@ -1,6 +1,0 @@
-// Instantiates the kernels of depthwise_products.h for filters of 7x7.
-#include "kernels/conv2d/cuda/depthwise_products.cuh"
-
-namespace convoy::kernels::conv::products {
-template void start<7>(const Call& call, bool sums, cudaStream_t stream);
-}  // namespace convoy::kernels::conv::products
