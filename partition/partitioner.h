@@ -64,7 +64,7 @@ class Partitioner {
   static Clock::time_point share_of_time(Clock::time_point deadline, std::int64_t parts);
   static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
   void improve_until_deadline(const Candidate& best, int first, const std::function<void(int)>& search) const;
-  void search_again(Entry& best, int round, ImprovementCounts& counts) const;
+  void search_again(const Placement& first, Entry& best, int round, ImprovementCounts& counts) const;
   std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;

@@ -165,12 +165,12 @@ void LocalSearch::reorder_by_list_scheduling() {
 }
 
 Placement LocalSearch::run(ImprovementCounts* counts) {
-  constexpr std::int64_t kRefreshEvery = 200, kPatience = 4000, kOverflowPatience = 500;
+  constexpr std::int64_t kRefreshEvery = 200, kOverflowPatience = 500;
   if (limited_) penalty_ = first_penalty();
   if (cost_.device_count() > 1 && graph_.node_count() > 0)
     while (!out_of_time()) {
       const bool exceeds = score_.overflow > best_score_.overflow && best_score_.overflow > 0;
-      if (since_best_ > (exceeds ? kOverflowPatience : kPatience)) {
+      if (since_best_ > (exceeds ? kOverflowPatience : limits_.patience)) {
         if (score_ != best_score_) return_to_best();
         kick();
       }
