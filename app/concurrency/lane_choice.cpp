@@ -225,7 +225,7 @@ LaneChoice choose_by_measurement(const Program& program, const ResourceTable& re
                                  const DeviceRates& rates, int most_lanes, StepTimer& timer,
                                  std::chrono::milliseconds budget) {
   constexpr double kPairsShare = 0.15;  // fraction of the budget for measuring pairs
-  constexpr std::size_t kFewest = 3;    // the least number of schedules worth timing
+  constexpr std::size_t kFewest = 3;    // if there is time for fewer schedules, none is timed
   constexpr double kLongestMs = 40;     // a longer step cannot be measured within the budget
   const Clock::time_point start = Clock::now(), deadline = start + budget;
   StepLoad load = make_step_load(program, estimated_op_ms(program, rates), resources, rates);

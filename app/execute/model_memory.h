@@ -30,8 +30,9 @@ struct PersistentTensor {
   void* address = nullptr;
 };
 
-// Functions that reserve memory together with other ranks. Each function is collective over its
-// ranks. If a function is empty or returns null, the data are in this rank's own arena.
+// Functions that reserve memory which others use, too: `parts` with other sessions of this process,
+// the others with other ranks, of which all must call them. If a function is empty, or if
+// gradients() or arena() returns null, the data are in this rank's own arena.
 struct SharedMemory {
   // Reserves gradients that the ranks of a host share.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> gradients;
@@ -39,7 +40,8 @@ struct SharedMemory {
   std::function<std::size_t(std::size_t bytes)> scratch;
   // Reserves the whole arena in memory from which transfers between stages are fastest.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> arena;
-  // Reserves the arena in three parts (MemoryPart), in memory that sessions of this process share.
+  // Reserves the arena in three parts (MemoryPart). The parts `state` and `scratch` may lie in
+  // memory that other sessions of this process use, too.
   std::function<MemoryPlace(const MemoryNeed& need)> parts;
 };
 

@@ -83,8 +83,9 @@ std::string Task::to_string() const {
 
 std::string Plan::to_string() const {
   if (engine == Engine::direct) return name_of(engine);
-  if (engine == Engine::depthwise)
-    return fmt::format("{} {}", name_of(engine), product.tile == 0 ? "strips" : "tiles");
+  // The families of depthwise kernels, in the order of their numbers in kernels/conv2d/cuda/depthwise.cu.
+  constexpr const char* kDepthwise[] = {"strips", "tiles", "diagonal", "diagonal in clusters"};
+  if (engine == Engine::depthwise) return fmt::format("{} {}", name_of(engine), kDepthwise[product.tile]);
   return fmt::format("{} {}", name_of(engine), product.to_string());
 }
 

@@ -53,7 +53,5 @@ struct SampleTransform {
   bool operator==(const SampleTransform&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<SampleTransform> && std::is_standard_layout_v<SampleTransform>);
-// So the elements of an array of SampleTransform are aligned for vector loads.
-static_assert(sizeof(SampleTransform) % 16 == 0);
 
 }  // namespace convoy::kernels

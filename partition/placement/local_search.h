@@ -98,7 +98,8 @@ class LocalSearch {
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;  // the nodes that the current move changes, with their devices
   std::vector<NodeIndex> cluster_;
-  // Nodes that hold memory at the largest excess over a limit.
+  // The nodes that hold memory at the worst peak: on the device that exceeds its limit most, at the
+  // time of its peak (ScheduleMemory::nodes_at_peak()).
   std::vector<NodeIndex> at_peak_;
   std::vector<std::uint32_t> in_cluster_;  // cluster_number_ of the last cluster of each node
   std::uint32_t cluster_number_ = 0;

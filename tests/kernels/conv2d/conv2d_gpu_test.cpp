@@ -158,7 +158,7 @@ std::vector<Layer> layers_in_groups() {
       {{2, 21, 7, 7}, {14, 3, 3, 3}, {.padding = {1, 1}, .groups = 7, .bias = true}},
       {{2, 131, 6, 6}, {131, 1, 3, 3}, {.padding = {1, 1}, .groups = 131}},
       // Depthwise layers with every filter size and stride, and with many tiles per thread block.
-      // The kernel copies the channels 16, 8 or 4 bytes at a time.
+      // The kernels copy the channels 64, 16, 8 or 4 bytes at a time.
       {{40, 96, 30, 29}, {96, 1, 3, 3}, {.padding = {1, 1}, .groups = 96, .bias = true, .relu = true}},
       {{9, 58, 28, 28}, {58, 1, 3, 3}, {.padding = {1, 1}, .groups = 58, .input_relu = true}},
       {{20, 144, 31, 28}, {144, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 144}},
@@ -166,6 +166,11 @@ std::vector<Layer> layers_in_groups() {
       {{12, 240, 15, 14}, {240, 1, 5, 5}, {.stride = {2, 2}, .padding = {2, 2}, .groups = 240}},
       {{30, 96, 28, 28}, {96, 1, 7, 7}, {.padding = {3, 3}, .groups = 96, .bias = true}},
       {{5, 64, 15, 15}, {64, 1, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}, .groups = 64}},
+      {{7, 72, 17, 15}, {72, 1, 3, 3}, {.padding = {1, 1}, .groups = 72, .input_relu = true}},
+      {{5, 48, 15, 14},
+       {48, 1, 5, 5},
+       {.stride = {2, 2}, .padding = {2, 2}, .groups = 48, .input_relu = true}},
+      {{33, 104, 7, 7}, {104, 1, 5, 5}, {.padding = {2, 2}, .groups = 104}},
   };
 }
 

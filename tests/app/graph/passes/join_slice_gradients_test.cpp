@@ -1,5 +1,5 @@
-// Tests that the gradient of a tensor that is cut into slices is the concatenation of the slices'
-// gradients.
+// Tests join_slice_gradients(). If slices make up a whole tensor, the pass concatenates their
+// gradients, with the same bits as before. If slices overlap or leave a gap, it changes nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
