@@ -86,8 +86,10 @@ class FewerDevices {
 }  // namespace
 
 // Returns the limits of a local search that begins now. They limit its work or its number of moves,
-// so that results are reproducible as long as the deadline is far away. Each later round of
-// searches (improve_until_deadline()) has twice the work of the one before, and other seeds.
+// so that results are reproducible as long as the deadline is far away. Round 0 is the first
+// search. The next kShortRounds rounds have half its work, so that the best placement is chosen
+// more often. Each later round has twice the work of the one before. Under contention all rounds
+// double it. All have other seeds.
 ImprovementLimits Partitioner::search_limits(int round) const {
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
@@ -104,7 +106,8 @@ ImprovementLimits Partitioner::search_limits(int round) const {
   constexpr std::int64_t kWorkPerSize = 250, kMostWork = 1'200'000'000;
   limits.work = small() ? options_.search_work : std::min(kWorkPerSize * size(), kMostWork);
   constexpr int kMostDoublings = 30;
-  limits.work <<= std::min(round, kMostDoublings);
+  const int doublings = cost_.machine().contention() ? round + 1 : round - kShortRounds;
+  if (round > 0) limits.work = limits.work / 2 << std::clamp(doublings, 0, kMostDoublings);
   return limits;
 }
 
@@ -182,12 +185,16 @@ void Partitioner::try_all_placements(Entry& best) const {
 
 // Returns the limits of a local search that ignores memory. Under contention a move takes ten times
 // the work, because it delays many transfers. So the search may then do kContention times the usual
-// work.
+// work. It is colder than one with memory limits, but on large graphs it returns later to the best
+// placement, because many moves must follow the first one before a schedule becomes shorter.
 ImprovementLimits Partitioner::limits_without_memory(int round) const {
   constexpr std::int64_t kContention = 3;
   ImprovementLimits limits = search_limits(round);
-  if (cost_.machine().contention() && small() && limits.work < std::numeric_limits<std::int64_t>::max())
-    limits.work *= kContention;
+  if (!cost_.machine().contention() || !small()) return limits;
+  if (limits.work < std::numeric_limits<std::int64_t>::max()) limits.work *= kContention;
+  limits.temperature = 0.02;
+  const std::int64_t nodes = cost_.graph().node_count();
+  limits.patience = std::max(limits.patience, nodes * nodes / 20);
   return limits;
 }
 
@@ -225,10 +232,14 @@ void Partitioner::improve_until_deadline(const Candidate& best, int first,
     search(round);
 }
 
-// Searches twice from the best placement so far: once widely, and once with a low temperature, near
-// to it.
-void Partitioner::search_again(Entry& best, int round, ImprovementCounts& counts) const {
-  const Placement start = best.placement;
+// Searches twice: once widely, and once near to the best placement so far. The wide search begins
+// at the best placement, too, but under contention at `first`, the start of the first search: there
+// one long search is better than several short ones. The search near to the best placement has a
+// low temperature. Under contention it is hot instead, but soon returns to that placement.
+void Partitioner::search_again(const Placement& first, Entry& best, int round,
+                               ImprovementCounts& counts) const {
+  const bool contention = cost_.machine().contention();
+  const Placement best_so_far = best.placement;
   std::array<ImprovementCounts, 2> its;
   std::vector<std::function<Placement()>> tasks;
   for (int search = 0; search < 2; ++search)
@@ -237,8 +248,11 @@ void Partitioner::search_again(Entry& best, int round, ImprovementCounts& counts
       if (options_.threads == 1 && search == 0 && !ample_time(limits, 2))
         limits.deadline = share_of_time(limits.deadline, 2);
       limits.seed += search;
-      if (search == 1) limits.temperature /= 10;
-      return improve(cost_, units_, start, limits, &its[search]);
+      if (search == 1) {
+        limits.temperature *= contention ? 5 : 0.01;
+        limits.patience = ImprovementLimits().patience;
+      }
+      return improve(cost_, units_, contention && search == 0 ? first : best_so_far, limits, &its[search]);
     });
   run_tasks(tasks, [&](const Placement& placement) {
     const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
@@ -262,8 +276,8 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
       widths.push_back(std::move(some));
   ++limits.seed;
   // With a low temperature these searches stay near their start. The first search, in improved(),
-  // explores more widely.
-  limits.temperature /= 10;
+  // explores more widely. Under contention both explore.
+  limits.temperature *= cost_.machine().contention() ? 1.5 : 0.1;
   // Divide the work into `all` equal parts. Each search before the last one gets one part. Together
   // these are half of the work. The last search gets the other half. Divide the remaining time anew
   // before each search, because a search may end early.
@@ -309,14 +323,15 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     if (second) consider(second_search(start, limits));
   }
   try_all_placements(entry);
-  // A second round for graphs with fewer nodes and edges than this. Under contention the first
-  // searches alone get the work of both rounds.
-  constexpr std::int64_t kTwoRounds = 10'000;
-  const bool again =
-      rounds_ && second && size() < kTwoRounds && !cost_.machine().contention() && left().count() > 0;
-  if (again && entry.candidate.makespan > limits.good_enough) search_again(entry, 1, counts);
-  improve_until_deadline(entry.candidate, again ? 2 : 1,
-                         [&](int round) { search_again(entry, round, counts); });
+  // More rounds for graphs with fewer nodes and edges than this. Under contention the first
+  // searches alone get the work of all rounds.
+  constexpr std::int64_t kManyRounds = 10'000;
+  int round = 1;
+  if (rounds_ && second && size() < kManyRounds && !cost_.machine().contention())
+    for (; round <= kShortRounds && left().count() > 0; ++round)
+      if (entry.candidate.makespan > limits.good_enough) search_again(start.placement, entry, round, counts);
+  improve_until_deadline(entry.candidate, round,
+                         [&](int next) { search_again(start.placement, entry, next, counts); });
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }

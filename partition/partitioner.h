@@ -57,13 +57,14 @@ class Partitioner {
     return size() <= kMostNodesAndEdges;
   }
   std::int64_t size() const { return std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count(); }
+  static constexpr int kShortRounds = 4;
   ImprovementLimits search_limits(int round = 0) const;
   ImprovementLimits limits_without_memory(int round = 0) const;
   static bool ample_time(const ImprovementLimits& limits, std::int64_t searches);
   static Clock::time_point share_of_time(Clock::time_point deadline, std::int64_t parts);
   static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
   void improve_until_deadline(const Candidate& best, int first, const std::function<void(int)>& search) const;
-  void search_again(Entry& best, int round, ImprovementCounts& counts) const;
+  void search_again(const Placement& first, Entry& best, int round, ImprovementCounts& counts) const;
   std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Entry improved_under_limits(const std::vector<Entry>& entries, ImprovementCounts& counts) const;

@@ -60,12 +60,10 @@ void LocalSearch::adapt_penalty() {
 // the temperature starts lower. After a hot start, few moves would not even lead back to a schedule
 // as good as the first one.
 void LocalSearch::set_temperature() {
-  // The final temperature as a fraction of the makespan. It is higher under contention or memory
-  // limits, where there is time for fewer moves.
-  const double last = cost_.machine().contention() || limited_ ? 1e-4 : 1e-5;
+  constexpr double kLast = 1e-4;  // the final temperature as a fraction of the makespan
   constexpr double kCoolest = 0.03, kKnown = 0.01;
   // With at least this many moves per node, the search starts at the full temperature.
-  const double many = limited_ && !cost_.machine().contention() ? 200 : 400;
+  const double many = cost_.machine().contention() ? 400 : limited_ ? 200 : 100;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   used = std::max(used, static_cast<double>(work()) / static_cast<double>(limits_.work));
   if (limits_.deadline != Clock::time_point::max()) {
@@ -75,9 +73,10 @@ void LocalSearch::set_temperature() {
     const double time = std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_);
     if (time > kClearly * used + kDelay) used = time;
   }
+  used_ = used = std::max(used, used_);  // so that a search which catches up does not get hot again
   const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
   const double first = limits_.temperature * std::clamp(moves / (many * graph_.node_count()), kCoolest, 1.0);
-  temperature_ = first * std::pow(last / first, used) * static_cast<double>(best_score_.makespan);
+  temperature_ = first * std::pow(kLast / first, used) * static_cast<double>(best_score_.makespan);
 }
 
 void LocalSearch::refresh() {
@@ -166,12 +165,12 @@ void LocalSearch::reorder_by_list_scheduling() {
 }
 
 Placement LocalSearch::run(ImprovementCounts* counts) {
-  constexpr std::int64_t kRefreshEvery = 200, kPatience = 2000, kOverflowPatience = 500;
+  constexpr std::int64_t kRefreshEvery = 200, kOverflowPatience = 500;
   if (limited_) penalty_ = first_penalty();
   if (cost_.device_count() > 1 && graph_.node_count() > 0)
     while (!out_of_time()) {
       const bool exceeds = score_.overflow > best_score_.overflow && best_score_.overflow > 0;
-      if (since_best_ > (exceeds ? kOverflowPatience : kPatience)) {
+      if (since_best_ > (exceeds ? kOverflowPatience : limits_.patience)) {
         if (score_ != best_score_) return_to_best();
         kick();
       }

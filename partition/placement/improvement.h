@@ -28,6 +28,8 @@ struct ImprovementLimits {
   // lengthens the schedule by this fraction is accepted with probability 1/e. If there are few
   // moves per node, the search starts at a lower temperature.
   double temperature = 0.02;
+  // The search is stuck after about half as many moves without a new best schedule.
+  std::int64_t patience = 4000;
 };
 
 struct ImprovementCounts {

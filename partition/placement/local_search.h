@@ -87,6 +87,7 @@ class LocalSearch {
   std::optional<ScheduleState> state_;
   ScheduleMemory memory_;
   Score score_;             // score of state_
+  double used_ = 0;         // fraction of the work, moves or time used at the last set_temperature()
   double temperature_ = 0;  // in nanoseconds
   Nanoseconds slack_ = 0;   // how much the current move may lengthen the schedule
   double penalty_ = 0;      // in nanoseconds per byte above the limits

@@ -2,7 +2,6 @@
 #include "partition/placement/schedule_state.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -143,15 +142,7 @@ void ScheduleState::queue(NodeIndex node, Direction direction) {
   if (node_[node].queued == pass_) return;
   node_[node].queued = pass_;
   const int sign = direction == Direction::kForward ? -1 : 1;
-  heap_.emplace_back(sign * node_[node].key, sign * node);
-  std::push_heap(heap_.begin(), heap_.end());
-}
-
-NodeIndex ScheduleState::pop_queue() {
-  std::pop_heap(heap_.begin(), heap_.end());
-  const NodeIndex node = std::abs(heap_.back().second);
-  heap_.pop_back();
-  return node;
+  queue_.add({sign * node_[node].key, sign * node});
 }
 
 void ScheduleState::queue_successors(NodeIndex node) {
@@ -161,7 +152,7 @@ void ScheduleState::queue_successors(NodeIndex node) {
 void ScheduleState::begin_move() {
   ++pass_;
   work_ += work::kMove;
-  heap_.clear();
+  queue_.clear();
   log_.clear();
   tails_to_update_.clear();
   moved_until_ = 0;
@@ -171,10 +162,8 @@ void ScheduleState::begin_move() {
 
 bool ScheduleState::recompute(Nanoseconds limit) {
   if (contended_) return replay(limit);
-  // No device can end before it has run all its nodes. Most moves of many nodes fail here.
-  if (*std::max_element(load_.begin(), load_.end()) > limit) return false;
-  while (!heap_.empty()) {
-    const NodeIndex node = pop_queue();
+  while (!queue_.empty()) {
+    const NodeIndex node = take_from_queue();
     work_ += work::kRecompute;
     const Nanoseconds start = earliest_start(node), time = cost_.run_time(node, node_[node].device);
     const Nanoseconds finish = start + time;
@@ -223,8 +212,27 @@ void ScheduleState::remove_from_order(NodeIndex node) {
   unlink(node);
 }
 
+// Returns whether each device could run all its nodes within the limit after the move. Most moves
+// of many nodes fail here, before they change the order of any device.
+bool ScheduleState::loads_are_within(std::span<const Reassignment> nodes, Nanoseconds limit) {
+  // Gives a device to the node, and returns the one that the node had.
+  const auto shift = [&](NodeIndex node, DeviceIndex device) {
+    load_[node_[node].device] -= cost_.run_time(node, node_[node].device);
+    load_[device] += cost_.run_time(node, device);
+    std::swap(node_[node].device, device);
+    return device;
+  };
+  work_ += work::kPass * std::ssize(nodes);
+  left_.clear();
+  for (const auto& [node, device] : nodes) left_.push_back({node, shift(node, device)});
+  const bool within = *std::max_element(load_.begin(), load_.end()) <= limit;
+  for (auto moved = left_.rbegin(); moved != left_.rend(); ++moved) shift(moved->node, moved->device);
+  return within;
+}
+
 ScheduleState::Move ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit) {
   begin_move();
+  if (!loads_are_within(nodes, limit)) return {*this, false};
   for (const auto& [node, device] : nodes) {
     if (node_[node].device == device) continue;
     remove_from_order(node);
@@ -252,6 +260,8 @@ void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
 
 ScheduleState::Move ScheduleState::move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit) {
   begin_move();
+  const Reassignment only{node, device};
+  if (!loads_are_within({&only, 1}, limit)) return {*this, false};
   remove_from_order(node);
   choose_key(node, device);
   insert_into_order(node, device);
@@ -273,7 +283,7 @@ void ScheduleState::Move::roll_back() {
 }
 
 void ScheduleState::undo_move() {
-  heap_.clear();
+  queue_.clear();
   for (auto undo = log_.rbegin(); undo != log_.rend(); ++undo) {
     if (undo->moved) {
       unlink(undo->node);

@@ -8,11 +8,13 @@
 // instead, from the first one that the change can affect.
 #pragma once
 
+#include <cstdlib>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "partition/placement/contended_times.h"
+#include "partition/placement/node_queue.h"
 #include "partition/placement/work.h"
 #include "partition/simulation/simulator.h"
 
@@ -124,6 +126,7 @@ class ScheduleState {
   static constexpr Key kSpacing = Key{1} << 20;
 
   void begin_move();
+  bool loads_are_within(std::span<const Reassignment> nodes, Nanoseconds limit);
   void remove_from_order(NodeIndex node);
   void choose_key(NodeIndex node, DeviceIndex device);
   void insert_into_order(NodeIndex node, DeviceIndex device);
@@ -144,7 +147,7 @@ class ScheduleState {
   // by index.
   enum class Direction { kForward, kBackward };
   void queue(NodeIndex node, Direction direction = Direction::kForward);
-  NodeIndex pop_queue();
+  NodeIndex take_from_queue() { return std::abs(queue_.take().second); }
   void queue_successors(NodeIndex node);
   void record(NodeIndex node, bool moved) {
     const NodeState& state = node_[node];
@@ -181,7 +184,8 @@ class ScheduleState {
   std::vector<std::vector<NodeIndex>> order_;  // nodes of each device by ascending key
   std::vector<Nanoseconds> load_;              // run time of all nodes of each device
   std::vector<Undo> log_;                      // the values that the current move has changed
-  std::vector<std::pair<Key, NodeIndex>> heap_;
+  NodeQueue queue_;
+  std::vector<Reassignment> left_;          // nodes of the current move, with the devices that they leave
   std::vector<NodeIndex> tails_to_update_;  // nodes at which the update of tails begins
   // The largest key of any moved node, before or after the current move. Tails of nodes with larger
   // keys are still valid.

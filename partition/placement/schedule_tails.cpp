@@ -27,6 +27,7 @@ Nanoseconds ScheduleState::tail_of(NodeIndex node) const {
 // already computed.
 void ScheduleState::update_tails() {
   ++pass_;
+  queue_.clear();
   const auto queue_earlier = [&](NodeIndex node) {
     for (const InEdge& in : in_edges(node)) queue(in.producer, Direction::kBackward);
     if (node_[node].previous != kNone) queue(node_[node].previous, Direction::kBackward);
@@ -34,8 +35,8 @@ void ScheduleState::update_tails() {
   for (const NodeIndex node : tails_to_update_) queue(node, Direction::kBackward);
   for (const Undo& undo : log_)
     if (undo.moved) queue_earlier(undo.node);
-  while (!heap_.empty()) {
-    const NodeIndex node = pop_queue();
+  while (!queue_.empty()) {
+    const NodeIndex node = take_from_queue();
     work_ += work::kRecompute;
     const Nanoseconds tail = tail_of(node);
     if (tail == node_[node].tail) continue;

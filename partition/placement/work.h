@@ -7,8 +7,8 @@
 
 namespace convoy::partition::work {
 
-constexpr std::int64_t kMove = 1600;     // to choose, apply and undo a move
-constexpr std::int64_t kRecompute = 88;  // to compute one node's times or its tail again
+constexpr std::int64_t kMove = 1100;     // to choose, apply and undo a move
+constexpr std::int64_t kRecompute = 60;  // to compute one node's times or its tail again
 constexpr std::int64_t kReplay = 30;     // to compute one node's times again under contention
 constexpr std::int64_t kPass = 15;       // to visit one node in a pass over the graph
 constexpr std::int64_t kList = 45;       // to place one node in list scheduling

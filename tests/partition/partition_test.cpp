@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"
@@ -373,6 +374,26 @@ TEST(ScheduleState, FinishesMovesThatReachTheLimit) {
   }
 }
 
+TEST(NodeQueue, TakesTheLargestEntryFirst) {
+  Random random(1);
+  NodeQueue queue;
+  std::multiset<NodeQueue::Entry> expected;
+  for (int step = 0; step < 10'000; ++step) {
+    ASSERT_EQ(queue.empty(), expected.empty());
+    if (expected.empty() || random.below(2) == 0) {
+      const NodeQueue::Entry entry{random.below(50), static_cast<NodeIndex>(random.below(9))};
+      queue.add(entry);
+      expected.insert(entry);
+    } else {
+      const auto largest = std::prev(expected.end());
+      ASSERT_EQ(queue.take(), *largest) << "step " << step;
+      expected.erase(largest);
+    }
+  }
+  queue.clear();
+  EXPECT_TRUE(queue.empty());
+}
+
 // A device cannot run all nodes in less than the sum of their times. The search must see this
 // before it computes any time.
 TEST(ScheduleState, RefusesOverloadedDevicesAtOnce) {
@@ -387,7 +408,7 @@ TEST(ScheduleState, RefusesOverloadedDevicesAtOnce) {
   for (NodeIndex node = 0; node < 120; ++node) all.push_back({node, 0}), load += cost.run_time(node, 0);
   const std::int64_t before = state.work();
   EXPECT_FALSE(state.move(all, load - 1).finished());
-  EXPECT_EQ(state.work(), before + work::kMove);
+  EXPECT_EQ(state.work(), before + work::kMove + 120 * work::kPass);
 }
 
 // Compares with published figures for public graphs, in µs. HEFT, contiguous and METIS were

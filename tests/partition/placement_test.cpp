@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "partition/placement/baselines.h"
 #include "partition/placement/exhaustive.h"
@@ -98,6 +99,21 @@ TEST(Improvement, LeavesLocalOptima) {
     limits.moves = 100'000, limits.seed = seed;
     EXPECT_LE(simulate(cost, improve(cost, units, begin, limits)).makespan, shortest) << "seed " << seed;
   }
+}
+
+// A cold search refuses longer schedules, so it gets stuck. It goes on only when its patience ends.
+TEST(Improvement, GoesOnWhenPatienceEnds) {
+  const TaskGraph graph = testing::random_graph(1, {.nodes = 100, .edge_share = 0.03});
+  const Machine machine = Machine::uniform(4, {20'000, 1});
+  const CostModel cost(graph, machine);
+  const Units units(graph, 4);
+  const Placement begin = place_contiguously(cost, units);
+  const auto makespan = [&](std::int64_t patience) {
+    ImprovementLimits limits;
+    limits.moves = 20'000, limits.temperature = 1e-9, limits.patience = patience;
+    return simulate(cost, improve(cost, units, begin, limits)).makespan;
+  };
+  EXPECT_LT(makespan(1000), makespan(std::numeric_limits<std::int64_t>::max()));
 }
 
 // Pinned groups refuse every move here. The limit on moves must still end the search.
