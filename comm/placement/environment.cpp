@@ -45,7 +45,7 @@ class MpiEnvironment::Session {
     if (provided < MPI_THREAD_SERIALIZED)
       throw std::runtime_error(
           fmt::format("MPI gives thread level {}, expected at least MPI_THREAD_SERIALIZED ({})", provided,
-                      MPI_THREAD_SERIALIZED));
+                      int{MPI_THREAD_SERIALIZED}));
   }
   ~Session() {
     // MPI_Finalize waits for the other ranks. Skip it while an exception unwinds the stack.
