@@ -68,8 +68,7 @@ bool supports(const Task& task) {
 
 bool prefers_clusters(const Task& task) {
   constexpr double kLargeBytes = 200e6;
-  const bool gradient = task.direction == Direction::backward_weights && task.geometry.stride[0] == 1;
-  return task.geometry.r == 3 && !gradient && task.bytes() >= kLargeBytes;
+  return task.geometry.r == 3 && task.bytes() >= kLargeBytes;
 }
 
 Call make_call(const Task& task, bool clusters) {

@@ -90,7 +90,7 @@ struct Call : DepthwiseCall {
 bool supports(const Task& task);
 // Returns whether clusters make the kernel faster. On an H100 they save a quarter to a third of the
 // time where 3x3 filters are applied to tensors that together are several times as large as L2.
-// Elsewhere, and in backward_weights with stride 1, they cost time.
+// Elsewhere they cost time.
 bool prefers_clusters(const Task& task);
 // Returns a call with or without clusters. Its cluster is 1 if the slabs cannot be divided.
 Call make_call(const Task& task, bool clusters);
