@@ -9,8 +9,8 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// The most bytes of an MCU (minimum coded unit). Each coefficient takes at most 31 bits: a Huffman
-// code and a value.
+// The most bytes of an MCU (minimum coded unit), and what refill() reads ahead, up to 16 bytes. Each
+// coefficient takes at most 31 bits, a Huffman code and a value, and 32 are counted here.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
 // Scans in which a sum of DC differences is larger are left to libjpeg-turbo, which refuses sums
 // beyond 32 bits.
@@ -143,8 +143,8 @@ void JpegCodes::fill_pairs() {
   std::fill(to, pairs_.data() + pairs_.size(), kUnknown << 6);
 }
 
-// Fills runs_ for 0 to kLookBits bits, each from the first entry to the last. After a code and its
-// value, the rest of the bits gives what fewer bits give.
+// Fills runs_ for 0 to kLookBits bits, each from the first entry to the last. The bits after a code
+// and its value are looked up in the entries for that many bits, which are already filled.
 void JpegCodes::fill_runs() {
   for (int n = 0; n <= kLookBits; ++n) {
     const Run none = n < kLookBits ? 0 : kUnknown << 6;
@@ -180,7 +180,7 @@ int JpegCodes::symbol(JpegBits& bits) const {
 
 bool JpegHuffman::start(const jpeg_decompress_struct& jpeg, std::span<const std::uint8_t> scan) {
   if (scan.size() > kLargestScan || jpeg.progressive_mode || jpeg.arith_code || jpeg.data_precision != 8 ||
-      jpeg.comps_in_scan != jpeg.num_components)
+      jpeg.comps_in_scan != jpeg.num_components || jpeg.Ss != 0 || jpeg.Se != kBlock - 1)
     return false;
   interval_ = jpeg.restart_interval;
   if (!find_segments(scan)) return false;

@@ -42,7 +42,7 @@ class JpegCodes {
   //   10       the number of coefficients, including zeros. kEnd is added if the block ends after
   //            them. kUnknown means that the bits do not contain a whole code, or that the code and
   //            its value take more than kMostBits. A run of 16 zeros counts as 16 coefficients.
-  // A Run has as many codes as there are in kLookBits bits, and no values. It serves to skip.
+  // A Run has all codes that fit, up to the end of the block, and no values. It serves to skip.
   using Run = std::uint16_t;
   // A Pair has at most two codes, and these fields in addition:
   //   4 bits   the size of the last value, which comes last in the used bits; 0 if the value is 0

@@ -179,7 +179,8 @@ TEST(JpegHuffman, CoefficientsAreThoseOfTheFile) {
 
 // A table without codes is legal. Damaged data may use it nevertheless.
 TEST(JpegHuffman, ATableWithoutCodesIsRefused) {
-  Bytes file = file_of(sizes_in_turn({3}), true, 0);
+  const Bytes good = file_of(sizes_in_turn({3}), true, 0);
+  Bytes file = good;
   static constexpr std::array<std::uint8_t, 2> kTables{0xFF, 0xC4};
   for (auto at = file.begin();;) {
     at = std::search(at, file.end(), kTables.begin(), kTables.end());
@@ -194,8 +195,10 @@ TEST(JpegHuffman, ATableWithoutCodesIsRefused) {
     ++at;
   }
   JpegHuffman huffman;
+  EXPECT_FALSE(decode(huffman, good, 0, 0, kColumns - 1)[0].empty());
   EXPECT_TRUE(decode(huffman, file, 0, 0, kColumns - 1)[0].empty());
   EXPECT_TRUE(decode(huffman, file, 9, 0, kColumns - 1)[0].empty());
+  EXPECT_FALSE(decode(huffman, good, 0, 0, kColumns - 1)[0].empty());
 }
 
 Bytes region_of(ImageDecoder& decoder, const Bytes& file, const Window& region) {
@@ -252,6 +255,46 @@ TEST(JpegHuffman, DamageIsSkippedAsItIsDecoded) {
   }
   EXPECT_GT(readable, 100);
   EXPECT_GT(refused, 10);
+}
+
+// Damaged codes must give the coefficients that libjpeg-turbo reads from them.
+TEST(JpegHuffman, DamagedCodesGiveTheCoefficientsOfLibjpeg) {
+  JpegHuffman huffman;
+  std::mt19937 random(4);
+  int compared = 0;
+  for (const auto& [name, fill] : kContents) {
+    const Bytes good = file_of(fill, false, 0);
+    for (int trial = 0; trial < 20; ++trial) {
+      Bytes bad = good;
+      const std::size_t at = 700 + random() % (good.size() - 702);
+      bad[at] = static_cast<std::uint8_t>(bad[at] ^ 1u << random() % 8);
+      const auto decoded = decode(huffman, bad, 0, 0, kColumns - 1);
+      if (decoded[0].empty()) continue;
+      jpeg_decompress_struct jpeg{};
+      jpeg_error_mgr errors{};
+      jpeg.err = jpeg_std_error(&errors);
+      errors.emit_message = [](j_common_ptr, int) {};
+      jpeg_create_decompress(&jpeg);
+      jpeg_mem_src(&jpeg, bad.data(), bad.size());
+      jpeg_read_header(&jpeg, TRUE);
+      jvirt_barray_ptr* const arrays = jpeg_read_coefficients(&jpeg);
+      auto* const common = reinterpret_cast<j_common_ptr>(&jpeg);
+      bool same = true;
+      for (std::size_t c = 0; c < 3; ++c)
+        for (int row = 0; row < kRows; ++row) {
+          const JBLOCK* const blocks =
+              jpeg.mem->access_virt_barray(common, arrays[c], static_cast<JDIMENSION>(row), 1, FALSE)[0];
+          for (int column = 0; column < kColumns; ++column) {
+            const Block& block = decoded[c][static_cast<std::size_t>(row * kColumns + column)];
+            same = same && std::equal(block.begin(), block.end(), blocks[column]);
+          }
+        }
+      jpeg_destroy_decompress(&jpeg);
+      EXPECT_TRUE(same) << name << ": byte " << at;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 50);
 }
 
 }  // namespace
