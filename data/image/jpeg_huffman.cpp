@@ -9,8 +9,8 @@ namespace convoy::data {
 namespace {
 
 constexpr int kBlock = DCTSIZE2;
-// The most bytes of an MCU (minimum coded unit), and what refill() reads ahead, up to 16 bytes. Each
-// coefficient takes at most 31 bits, a Huffman code and a value, and 32 are counted here.
+// The most bytes of an MCU (minimum coded unit), and what refill() reads ahead, up to 16 bytes.
+// Each coefficient takes at most 31 bits, a Huffman code and a value, and 32 are counted here.
 constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
 // Scans in which a sum of DC differences is larger are left to libjpeg-turbo, which refuses sums
 // beyond 32 bits.
