@@ -15,10 +15,16 @@
 namespace convoy::partition {
 namespace {
 
-Placement on_more_devices(Placement placement, DeviceIndex devices) {
+Placement on_devices(DeviceIndex devices, Placement placement) {
   placement.devices = devices;
   placement.order.resize(devices);
   return placement;
+}
+
+Machine first_devices(const Machine& wide, DeviceIndex devices) {
+  Machine machine = Machine::uniform(devices, wide.link(0, 1), wide.device(0).memory_limit);
+  machine.set_contention(wide.contention());
+  return machine;
 }
 
 // The first devices of a machine whose devices are all alike, and the shortest placement found for
@@ -26,7 +32,7 @@ Placement on_more_devices(Placement placement, DeviceIndex devices) {
 class FewerDevices {
  public:
   FewerDevices(const CostModel& wide, DeviceIndex devices)
-      : machine_(first(wide.machine(), devices)),
+      : machine_(first_devices(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
     // Try the algorithms in the order of Partitioner::make_all(). The first of several equally
@@ -44,18 +50,18 @@ class FewerDevices {
   }
 
   Nanoseconds makespan() const { return makespan_; }
+  Nanoseconds lower_bound() const { return makespan_lower_bound(cost_); }
   const Placement& placement() const { return start_; }
+  // Returns the makespan that search() would reach, but keeps the placement.
+  Nanoseconds makespan_after(ImprovementLimits limits) const {
+    return simulate(cost_, improve(cost_, units_, start_, limits), Detail::kTimes).makespan;
+  }
   void search(ImprovementLimits limits) {
     start_ = improve(cost_, units_, start_, limits);
     makespan_ = simulate(cost_, start_, Detail::kTimes).makespan;
   }
 
  private:
-  static Machine first(const Machine& wide, DeviceIndex devices) {
-    Machine machine = Machine::uniform(devices, wide.link(0, 1), wide.device(0).memory_limit);
-    machine.set_contention(wide.contention());
-    return machine;
-  }
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
@@ -221,6 +227,13 @@ ImprovementLimits Partitioner::share_of(ImprovementLimits limits, std::int64_t p
   return limits;
 }
 
+// Does the same for a short search, which also gets only a part of the moves.
+ImprovementLimits Partitioner::short_part(ImprovementLimits limits, std::int64_t parts) {
+  limits = share_of(limits, parts);
+  if (limits.moves != std::numeric_limits<std::int64_t>::max()) limits.moves /= parts;
+  return limits;
+}
+
 // With a time limit, runs search(first), search(first + 1), … until the deadline or until `best` is
 // nearly as short as the lower bound. The work of each round is twice that of the one before.
 void Partitioner::improve_until_deadline(const Candidate& best, int first,
@@ -255,7 +268,7 @@ void Partitioner::search_again(const Placement& first, Entry& best, int round,
       return improve(cost_, units_, contention && search == 0 ? first : best_so_far, limits, &its[search]);
     });
   run_tasks(tasks, [&](const Placement& placement) {
-    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
+    const Nanoseconds makespan = makespan_of(placement);
     if (makespan < best.candidate.makespan) best.placement = placement, best.candidate.makespan = makespan;
   });
   for (const ImprovementCounts& some : its) counts.tried += some.tried, counts.accepted += some.accepted;
@@ -263,8 +276,12 @@ void Partitioner::search_again(const Placement& first, Entry& best, int round,
 
 // Searches on all devices, and also on the first 2, 4, … devices if the schedule on them is not
 // much longer. The searches on fewer devices are those of a machine that has only these devices, so
-// more devices never give a longer schedule. Then continues from the shortest result, with half of
+// more devices rarely give a longer schedule. Then continues from the shortest result, with half of
 // all work, and returns the final placement.
+//
+// Under contention the results of single searches differ by more. There this is the whole first
+// search of a machine with fewer devices: those on which a short search gives the shortest
+// schedule. Only if the lower bound says that no fewer devices can be as good, it is as above.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
@@ -274,6 +291,23 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
+  if (cost_.machine().contention()) {
+    constexpr std::int64_t kShort = 16;
+    const Nanoseconds on_all =
+        makespan_of(improve(cost_, units_, best.placement, short_part(limits, kShort)));
+    FewerDevices* promising = nullptr;
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    for (const auto& some : widths) {
+      // A whole search seldom shortens the schedule of a short one by much more than a tenth.
+      if (some->lower_bound() >= on_all - on_all / 10) continue;
+      const Nanoseconds makespan = some->makespan_after(short_part(limits, kShort));
+      if (makespan < least) least = makespan, promising = some.get();
+    }
+    if (promising != nullptr) {
+      promising->search(limits);
+      return on_devices(devices, promising->placement());
+    }
+  }
   ++limits.seed;
   // With a low temperature these searches stay near their start. The first search, in improved(),
   // explores more widely. Under contention both explore.
@@ -288,7 +322,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     return some;
   };
   Placement wide = improve(cost_, units_, best.placement, next_limits());
-  Nanoseconds shortest = simulate(cost_, wide, Detail::kTimes).makespan;
+  Nanoseconds shortest = makespan_of(wide);
   FewerDevices* narrow = nullptr;
   for (const auto& some : widths) {
     some->search(next_limits());
@@ -297,7 +331,25 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
   limits.work = share_of(limits, 2).work;
   if (narrow == nullptr) return improve(cost_, units_, wide, limits);
   narrow->search(limits);
-  return on_more_devices(narrow->placement(), devices);
+  return on_devices(devices, narrow->placement());
+}
+
+// Searches briefly near to the best placement, on all devices, or on the first 2, 4, … if these are
+// all that it uses. So machines whose first searches find the same placement have the same result.
+Placement Partitioner::polished(const Placement& best, ImprovementLimits limits) const {
+  constexpr std::int64_t kShort = 8;
+  limits = short_part(limits, kShort);
+  limits.seed += 2;
+  limits.temperature /= 2;
+  limits.patience = ImprovementLimits().patience;
+  const DeviceIndex all = cost_.device_count();
+  const DeviceIndex last = *std::max_element(best.device_of.begin(), best.device_of.end());
+  DeviceIndex used = 2;
+  while (used <= last) used *= 2;
+  if (used >= all || !interchangeable(cost_, units_)) return improve(cost_, units_, best, limits);
+  const Machine machine = first_devices(cost_.machine(), used);
+  const CostModel cost(cost_.graph(), machine);
+  return on_devices(all, improve(cost, Units(cost_.graph(), used), on_devices(used, best), limits));
 }
 
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
@@ -306,7 +358,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   entry.candidate.algorithm = Algorithm::kImprove;
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
-    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
+    const Nanoseconds makespan = makespan_of(placement);
     if (makespan < entry.candidate.makespan)
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
@@ -322,6 +374,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     consider(improve(cost_, units_, start.placement, first, &counts));
     if (second) consider(second_search(start, limits));
   }
+  if (second && cost_.machine().contention()) consider(polished(entry.placement, limits));
   try_all_placements(entry);
   // More rounds for graphs with fewer nodes and edges than this. Under contention the first
   // searches alone get the work of all rounds.

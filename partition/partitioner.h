@@ -63,6 +63,7 @@ class Partitioner {
   static bool ample_time(const ImprovementLimits& limits, std::int64_t searches);
   static Clock::time_point share_of_time(Clock::time_point deadline, std::int64_t parts);
   static ImprovementLimits share_of(ImprovementLimits limits, std::int64_t parts);
+  static ImprovementLimits short_part(ImprovementLimits limits, std::int64_t parts);
   void improve_until_deadline(const Candidate& best, int first, const std::function<void(int)>& search) const;
   void search_again(const Placement& first, Entry& best, int round, ImprovementCounts& counts) const;
   std::optional<Nanoseconds> one_device(const std::vector<Entry>& entries) const;
@@ -83,6 +84,10 @@ class Partitioner {
   void run_tasks(const std::vector<std::function<Placement()>>& tasks,
                  const std::function<void(const Placement&)>& take) const;
   std::optional<Placement> repaired_to_tighter(std::chrono::nanoseconds most) const;
+  Nanoseconds makespan_of(const Placement& placement) const {
+    return simulate(cost_, placement, Detail::kTimes).makespan;
+  }
+  Placement polished(const Placement& best, ImprovementLimits limits) const;
   Placement second_search(const Entry& best, ImprovementLimits limits) const;
   // Returns whether any placement exceeded the memory limits before its repair. If so, the limits
   // matter for this graph.
