@@ -8,7 +8,7 @@
 namespace convoy::comm {
 namespace {
 
-void check(std::span<const ParameterSegment> segments, std::int64_t element_bytes, const BucketSizes& sizes) {
+void check(std::span<const BucketSegment> segments, std::int64_t element_bytes, const BucketSizes& sizes) {
   if (element_bytes <= 0 || sizes.bytes < element_bytes || sizes.edge_bytes < element_bytes)
     throw std::invalid_argument(fmt::format("buckets of {} and {} bytes, expected at least one element of {}",
                                             sizes.bytes, sizes.edge_bytes, element_bytes));
@@ -26,7 +26,7 @@ void check(std::span<const ParameterSegment> segments, std::int64_t element_byte
 // Returns the first segment of the last bucket. That bucket takes as many segments from the end as
 // fit into `most` elements. Returns the number of segments if not even one fits, or if all fit; the
 // last bucket is then planned like the others.
-int first_of_tail(std::span<const ParameterSegment> segments, std::int64_t most) {
+int first_of_tail(std::span<const BucketSegment> segments, std::int64_t most) {
   const int size = static_cast<int>(segments.size());
   const std::int64_t end = segments.back().offset + segments.back().count;
   int first = size;
@@ -36,7 +36,7 @@ int first_of_tail(std::span<const ParameterSegment> segments, std::int64_t most)
 
 class Planner {
  public:
-  Planner(std::span<const ParameterSegment> segments, std::int64_t first_most, std::int64_t most)
+  Planner(std::span<const BucketSegment> segments, std::int64_t first_most, std::int64_t most)
       : segments_(segments), first_most_(first_most), most_(most) {}
 
   // Appends buckets for the segments [first, last).
@@ -70,7 +70,7 @@ class Planner {
                           bucket_.first_segment, bucket_.last_segment});
   }
 
-  std::span<const ParameterSegment> segments_;
+  std::span<const BucketSegment> segments_;
   std::int64_t first_most_, most_;
   std::vector<Bucket> buckets_;
   Bucket bucket_;
@@ -79,7 +79,7 @@ class Planner {
 
 }  // namespace
 
-std::vector<Bucket> plan_buckets(std::span<const ParameterSegment> segments, std::int64_t element_bytes,
+std::vector<Bucket> plan_buckets(std::span<const BucketSegment> segments, std::int64_t element_bytes,
                                  const BucketSizes& sizes) {
   check(segments, element_bytes, sizes);
   if (segments.empty()) return {};

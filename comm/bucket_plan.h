@@ -9,7 +9,7 @@
 namespace convoy::comm {
 
 // The place of one parameter's gradient in the buffer of all gradients, in elements.
-struct ParameterSegment {
+struct BucketSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
 };
@@ -39,7 +39,7 @@ struct BucketSizes {
 // them. The buckets cover all segments in this order, without overlap, and no bucket is empty. Gaps
 // between segments belong to buckets, too. The same segments always give the same buckets. Throws
 // std::invalid_argument if segments overlap or are out of order.
-std::vector<Bucket> plan_buckets(std::span<const ParameterSegment> segments, std::int64_t element_bytes,
+std::vector<Bucket> plan_buckets(std::span<const BucketSegment> segments, std::int64_t element_bytes,
                                  const BucketSizes& sizes = {});
 
 }  // namespace convoy::comm

@@ -8,7 +8,7 @@
 namespace convoy::comm {
 
 GradientBuckets::GradientBuckets(Collectives& collectives, float* gradients,
-                                 std::span<const ParameterSegment> segments, const BucketSizes& sizes)
+                                 std::span<const BucketSegment> segments, const BucketSizes& sizes)
     : buckets_(plan_buckets(segments, sizeof(float), sizes)) {
   operations_.reserve(buckets_.size());
   for (std::size_t i = 0; i < buckets_.size(); ++i)

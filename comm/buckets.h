@@ -21,9 +21,9 @@ class GradientBuckets {
  public:
   // `gradients` is float32 memory of the host or the device, the same side on which `collectives`
   // work. It must outlive this object. Collective: all ranks pass the same segments.
-  GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments,
+  GradientBuckets(Collectives& collectives, float* gradients, std::span<const BucketSegment> segments,
                   const BucketSizes& sizes);
-  GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments)
+  GradientBuckets(Collectives& collectives, float* gradients, std::span<const BucketSegment> segments)
       : GradientBuckets(collectives, gradients, segments, collectives.bucket_sizes()) {}
 
   const std::vector<Bucket>& buckets() const { return buckets_; }

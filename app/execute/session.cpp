@@ -237,7 +237,7 @@ void Session::initialise(const Network& network, int member) {
 
 void Session::make_buckets() {
   if (groups_.replicas->size() == 1) return;
-  std::vector<comm::ParameterSegment> segments;
+  std::vector<comm::BucketSegment> segments;
   for (const kernels::ParameterSegment& segment : memory_->segments())
     segments.push_back({segment.offset, segment.count});
   communication_.buckets =

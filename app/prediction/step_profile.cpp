@@ -201,7 +201,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   if (std::ranges::count(profile.operations, BatchNormBackwardReduce::kName, &TimedOperation::kind) <
       std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
     fuse_norm_gradients(graph);  // the profiled session ran this pass, too
-  std::vector<comm::ParameterSegment> segments;
+  std::vector<comm::BucketSegment> segments;
   // For each segment, the index of the operation in the profile that computes its gradient.
   std::vector<std::size_t> ready;
   std::int64_t offset = 0;

@@ -36,7 +36,7 @@ void ReservedMemory::ask(int number, const MemoryNeed& need) {
   } else {
     job.map.need = need;
   }
-  job.asked = true;
+  job.requested = true;
   place_waiting();
 }
 
@@ -50,53 +50,53 @@ void ReservedMemory::end(int number) {
   place_waiting();
 }
 
-// Places the memory of all jobs that have asked for memory and have none. Does nothing before all
-// jobs that start together have asked.
+// Places the memory of all jobs that have requested memory and have none. Does nothing before all
+// jobs that start together have requested memory.
 void ReservedMemory::place_waiting() {
-  const auto missing = [](const Job& job) { return job.starts_with_others && !job.asked && !job.ended; };
+  const auto missing = [](const Job& job) { return job.starts_with_others && !job.requested && !job.ended; };
   if (!placed_first_ && std::ranges::any_of(jobs_, missing)) return;
-  std::vector<Job*> asked;
+  std::vector<Job*> requested;
   for (Job& job : jobs_)
-    if (job.asked && !job.ended && !job.map.placed && !job.failure) asked.push_back(&job);
-  while (!asked.empty()) {
+    if (job.requested && !job.ended && !job.map.placed && !job.failure) requested.push_back(&job);
+  while (!requested.empty()) {
     try {
-      if (!placed_first_) reserve_first(asked);
-      place(asked);
+      if (!placed_first_) reserve_first(requested);
+      place(requested);
       placed_first_ = true;
       break;
     } catch (const DoesNotFit& error) {
       // The other jobs may fit without this one.
       const auto job =
-          std::ranges::find_if(asked, [&](const Job* one) { return one->map.name == error.job; });
+          std::ranges::find_if(requested, [&](const Job* one) { return one->map.name == error.job; });
       (*job)->failure = std::current_exception();
-      asked.erase(job);
+      requested.erase(job);
     } catch (const std::exception&) {
-      for (Job* job : asked) job->failure = std::current_exception();
-      asked.clear();
+      for (Job* job : requested) job->failure = std::current_exception();
+      requested.clear();
     }
   }
 }
 
 // Reserves the first arena. Its size is the memory limit. Without a limit, it is the memory that
 // the jobs that start together need, but at most the free memory.
-void ReservedMemory::reserve_first(const std::vector<Job*>& asked) {
+void ReservedMemory::reserve_first(const std::vector<Job*>& requested) {
   std::int64_t bytes = limit_;
   if (bytes == 0) {
-    for (const Job* job : asked) bytes += bytes_side_by_side({&job->map, 1});
+    for (const Job* job : requested) bytes += bytes_side_by_side({&job->map, 1});
     bytes = std::min(bytes, free_memory(backend_));
   }
   arenas_.clear();
   arenas_.emplace_back(backend_, static_cast<std::size_t>(bytes));
 }
 
-void ReservedMemory::place(const std::vector<Job*>& asked) {
+void ReservedMemory::place(const std::vector<Job*>& requested) {
   const auto capacity = static_cast<std::int64_t>(arenas_[0].bytes());
   if (placed_first_ && limit_ == 0)
-    for (Job* job : asked) place_alone(*job);
+    for (Job* job : requested) place_alone(*job);
   std::vector<Job*> together;
   std::vector<MappedJob> maps;
   for (Job& job : jobs_)
-    if (!job.ended && !job.failure && job.asked && (!job.map.placed || job.arena == 0)) {
+    if (!job.ended && !job.failure && job.requested && (!job.map.placed || job.arena == 0)) {
       together.push_back(&job);
       maps.push_back(job.map);
     }

@@ -25,7 +25,7 @@ class ReservedMemory {
   // `limit` is the most bytes of device memory for all jobs together. 0 means all that is free.
   ReservedMemory(kernels::Backend backend, std::int64_t limit) : backend_(backend), limit_(limit) {}
 
-  // Adds a job. Jobs that start with others are placed together, when all of them have asked for
+  // Adds a job. Jobs that start with others are placed together, when all of them have requested
   // memory. `stays` is set for services. They share memory only with each other.
   void add(const std::string& name, bool stays, bool starts_with_others);
   // Asks for the memory of a job, and places all jobs that can be placed now. If the same job asks
@@ -60,14 +60,14 @@ class ReservedMemory {
     MappedJob map;
     std::byte* base = nullptr;  // the offsets in `map` are relative to this address
     std::size_t arena = 0;
-    bool starts_with_others = false, asked = false, ended = false;
+    bool starts_with_others = false, requested = false, ended = false;
     kernels::Arena host_state;
     std::exception_ptr failure;
   };
 
   void place_waiting();
-  void reserve_first(const std::vector<Job*>& asked);
-  void place(const std::vector<Job*>& asked);
+  void reserve_first(const std::vector<Job*>& requested);
+  void place(const std::vector<Job*>& requested);
   void place_alone(Job& job);
   void reserve_host_states();
   void find_conflicts();

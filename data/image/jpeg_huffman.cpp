@@ -195,7 +195,7 @@ bool JpegHuffman::start(const jpeg_decompress_struct& jpeg, std::span<const std:
     ac.set(*jpeg.ac_huff_tbl_ptrs[info.ac_tbl_no], true);
     blocks_.push_back({&dc, &ac, component});
   }
-  asked_ = 0;
+  requested_ = 0;
   return begin_segment(0);
 }
 
@@ -241,7 +241,7 @@ bool JpegHuffman::begin_segment(std::size_t segment) {
 }
 
 bool JpegHuffman::decode(JBLOCKROW* blocks) {
-  const std::int64_t mcu = asked_++, column = mcu % columns_;
+  const std::int64_t mcu = requested_++, column = mcu % columns_;
   if (blocks == nullptr || column < first_column_ || column > last_column_) return true;
   const auto segment = static_cast<std::size_t>(interval_ > 0 ? mcu / interval_ : 0);
   if (segment != segment_ && !begin_segment(segment)) return false;

@@ -115,7 +115,7 @@ class JpegHuffman {
   std::vector<Block> blocks_;  // the blocks of an MCU, in the order of the scan
   std::int64_t interval_ = 0, columns_ = 0, first_column_ = 0, last_column_ = 0;
   // The number of MCUs that libjpeg has requested, and the number that were decoded.
-  std::int64_t asked_ = 0, decoded_ = 0;
+  std::int64_t requested_ = 0, decoded_ = 0;
   std::size_t segment_ = 0;
   JpegBits bits_;
   std::array<int, MAX_COMPS_IN_SCAN> last_dc_{};

@@ -121,17 +121,17 @@ def main():
     print(f"The training alone: {alone:.0f} images/s. The service alone: up to {capacity:.0f} images/s.\n")
     print("| load | way | p50 ms | p99 ms | training's images/s | of what is left |")
     print("|---|---|---|---|---|---|")
-    asked = flags.ways.split(",")
+    chosen = flags.ways.split(",")
     ways = {"goal": {}, "priorities": {"flags": ["--no-hold"]}, "always hold": {"goal": False}}
-    ways = {way: options for way, options in ways.items() if way in asked}
-    if "parts" in asked and flags.backend == "cuda":
+    ways = {way: options for way, options in ways.items() if way in chosen}
+    if "parts" in chosen and flags.backend == "cuda":
         ways |= {f"{count} for itself": {"multiprocessors": count} for count in map(int, flags.multiprocessors.split(","))}
     for load in map(float, flags.loads.split(",")):
         for way, options in ways.items():
             row = experiment.run(f"{way.replace(' ', '-')}-{load}", load * capacity, flags.seconds, True, **options)
             print(f"| {load:.2f} | {way} | {row['latency_ms']['p50']} | {row['latency_ms']['p99']} | {row['training']:.0f} | "
                   f"{row['training'] / (alone * (1 - load)):.2f} |", flush=True)
-    if "burst" not in asked:
+    if "burst" not in chosen:
         return
     print("\n| load | burst | p99 ms before it | longest ms | p99 ms of those due more than 100 ms after it |")
     print("|---|---|---|---|---|")

@@ -9,8 +9,8 @@
 namespace convoy::comm {
 namespace {
 
-std::vector<ParameterSegment> packed(const std::vector<std::int64_t>& counts, std::int64_t padding = 0) {
-  std::vector<ParameterSegment> segments;
+std::vector<BucketSegment> packed(const std::vector<std::int64_t>& counts, std::int64_t padding = 0) {
+  std::vector<BucketSegment> segments;
   std::int64_t offset = 0;
   for (const std::int64_t count : counts) {
     segments.push_back({offset, count});
@@ -73,7 +73,7 @@ TEST(BucketPlan, CutsALongSegment) {
 }
 
 TEST(BucketPlan, RefusesSegmentsOutOfOrder) {
-  const std::vector<ParameterSegment> overlapping{{0, 10}, {5, 10}}, backwards{{10, 10}, {0, 10}},
+  const std::vector<BucketSegment> overlapping{{0, 10}, {5, 10}}, backwards{{10, 10}, {0, 10}},
       negative{{0, -1}};
   EXPECT_THROW(plan_buckets(overlapping, 4), std::invalid_argument);
   EXPECT_THROW(plan_buckets(backwards, 4), std::invalid_argument);

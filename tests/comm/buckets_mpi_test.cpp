@@ -20,7 +20,7 @@ using test::sum_of_normal_values;
 using test::world;
 
 struct Layout {
-  std::vector<ParameterSegment> segments;
+  std::vector<BucketSegment> segments;
   std::size_t elements = 0;
 };
 
@@ -98,7 +98,7 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
 // mistake the sum of the last step for that of this step.
 TEST_P(WithMemory, EveryStepHasItsOwnSum) {
   const auto collectives = make_mpi_collectives(world());
-  const std::vector<ParameterSegment> segments{{0, 700}, {700, 2000}, {2700, 1}};
+  const std::vector<BucketSegment> segments{{0, 700}, {700, 2000}, {2700, 1}};
   const Gradients memory(*collectives, GetParam(), 2701);
   GradientBuckets buckets(*collectives, memory.values().data(), segments, {.bytes = 2800, .edge_bytes = 400});
   std::mt19937 own(static_cast<unsigned>(world().rank()));
@@ -130,7 +130,7 @@ TEST(Collectives, SumMoreBuffersThanASharedWindowCounts) {
 TEST(GradientBuckets, StartInOrderOnly) {
   const auto collectives = make_mpi_collectives(world());
   std::vector<float> gradients(300, 1.0f);
-  const std::vector<ParameterSegment> segments{{0, 100}, {100, 100}, {200, 100}};
+  const std::vector<BucketSegment> segments{{0, 100}, {100, 100}, {200, 100}};
   GradientBuckets buckets(*collectives, gradients.data(), segments, {.bytes = 400, .edge_bytes = 400});
   ASSERT_EQ(buckets.buckets().size(), 3u);
   EXPECT_THROW(buckets.start(1), std::logic_error);

@@ -168,8 +168,7 @@ TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
 }
 
 TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
-  const std::vector<ParameterSegment> segments{
-      {0, 70'000}, {70'000, 1}, {70'001, 200'000}, {270'001, 30'000}};
+  const std::vector<BucketSegment> segments{{0, 70'000}, {70'000, 1}, {70'001, 200'000}, {270'001, 30'000}};
   const std::int64_t count = 300'001;
   OnDevice<float> gradients(device(), normal_values(rank_, count, 3));
   auto expected = normal_values(rank_, count, 3);

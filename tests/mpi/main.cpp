@@ -22,7 +22,7 @@ class FailuresOnly : public testing::EmptyTestEventListener {
                  test_ ? test_->test_suite_name() : "?", test_ ? test_->name() : "?",
                  result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
-  // The current test. It is stored here because GoogleTest cannot be asked while it reports a
+  // The current test. It is stored here because GoogleTest cannot name it while it reports a
   // failure: it holds its lock then.
   const testing::TestInfo* test_ = nullptr;
 };

@@ -88,7 +88,7 @@ class Bench {
     if (ranks_.size() < 2)
       throw std::runtime_error(
           "bench collectives: found one rank, expected two or more: start it with mpirun");
-    if (speaks() && !options_.json)
+    if (is_root() && !options_.json)
       fmt::print("{} ranks, {}, {}\n{:>13} {:>12} {:>11} {:>8} {:>9} {:>11} {:>9} {:>9}\n", ranks_.size(),
                  device_, meter_->library(), "operation", "bytes", "us", "+-%", "bus GB/s", "library us",
                  "bus GB/s", "x library");
@@ -112,7 +112,7 @@ class Bench {
     meter_ = options_.backend == kernels::Backend::cuda ? comm::make_nccl_meter(ranks_, most)
                                                         : comm::make_mpi_meter(ranks_, most);
   }
-  bool speaks() const { return ranks_.rank() == 0; }
+  bool is_root() const { return ranks_.rank() == 0; }
   bool wanted(const std::string& operation) const {
     return std::find(options_.operations.begin(), options_.operations.end(), operation) !=
            options_.operations.end();
@@ -182,7 +182,7 @@ class Bench {
   }
 
   void print(const OverlapRow& row) const {
-    if (!speaks()) return;
+    if (!is_root()) return;
     if (options_.json)
       fmt::print("{}\n", nlohmann::json({{"operation", "overlap"},
                                          {"backend", options_.backend},
@@ -202,7 +202,7 @@ class Bench {
   }
 
   void print(const Row& row) const {
-    if (!speaks()) return;
+    if (!is_root()) return;
     const bool both = row.plain.median > 0;
     if (options_.json) {
       nlohmann::json object{{"operation", row.operation},
@@ -273,12 +273,12 @@ void add_bench_collectives(CLI::App& bench) {
       ->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options, verb] {
-    const auto asked_for = [&](std::string_view operation) {
+    const auto is_wanted = [&](std::string_view operation) {
       return verb->count("--operations") > 0 && std::ranges::count(options->operations, operation) > 0;
     };
-    if (options->backend == kernels::Backend::cpu && asked_for("overlap"))
+    if (options->backend == kernels::Backend::cpu && is_wanted("overlap"))
       throw UsageError("--operations overlap: found --backend cpu, expected cuda");
-    if (options->total < 1 << 20 && asked_for("buckets"))
+    if (options->total < 1 << 20 && is_wanted("buckets"))
       throw UsageError(fmt::format("--total: found {}, expected a bucket of 1 MiB or more", options->total));
     if (options->from % 4 != 0 || options->from > options->to)
       throw UsageError(fmt::format("--from: found {}, expected a multiple of 4 up to {} (--to)",

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "app/commands/bench/model_flags.h"
@@ -185,7 +186,9 @@ class ConcurrencyBench {
     for (const Row& row : rows_) {
       const double ms = median(row.ms);
       const auto [least, most] = std::ranges::minmax(row.ms);
-      const double rate = static_cast<double>(options_.batch) / ms * 1e3;
+      const double mean =
+          std::accumulate(row.ms.begin(), row.ms.end(), 0.0) / static_cast<double>(row.ms.size());
+      const double rate = static_cast<double>(options_.batch) / mean * 1e3;
       if (options_.json)
         fmt::print("{}\n", nlohmann::json({{"model", options_.model},
                                            {"batch", options_.batch},

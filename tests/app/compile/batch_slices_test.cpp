@@ -168,7 +168,7 @@ TEST(CutWeightGradients, CutsTheLargestConvolutions) {
   EXPECT_EQ(cut({.least_bytes = 524'289}), std::pair(0, 0l));
   EXPECT_EQ(cut({.least_bytes = 360'448}), std::pair(2, 4l));
   EXPECT_EQ(cut({.least_bytes = 262'144}), std::pair(4, 2l));
-  EXPECT_EQ(cut({.least_bytes = 100'000}), std::pair(6, 2l)) << "at most 4 pieces unless asked";
+  EXPECT_EQ(cut({.least_bytes = 100'000}), std::pair(6, 2l)) << "at most 4 pieces by default";
   EXPECT_EQ(cut({.most_pieces = 8, .least_bytes = 100'000}), std::pair(6, 1l));
   EXPECT_EQ(cut({.most_pieces = 2, .least_bytes = 100'000}), std::pair(6, 4l));
   EXPECT_EQ(cut({.most_pieces = 1, .least_bytes = 0}), std::pair(0, 0l));

@@ -1,4 +1,4 @@
-// Tests training jobs that are killed, asked to stop or interrupted, and then resumed from their
+// Tests training jobs that are killed, told to stop or interrupted, and then resumed from their
 // checkpoint.
 #include <algorithm>
 

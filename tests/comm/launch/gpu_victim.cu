@@ -78,7 +78,7 @@ class Step {
     for (const auto& transfer : transfers_) transfer->start(stream);
     for (const auto& transfer : transfers_) transfer->wait(stream);
   }
-  static std::vector<comm::ParameterSegment> segments() {
+  static std::vector<comm::BucketSegment> segments() {
     return {{0, kElements / 2}, {kElements / 2, kElements - kElements / 2}};
   }
   void start_buckets_of(int segment, kernels::Stream stream) {

@@ -22,7 +22,7 @@ void train(comm::MpiEnvironment& environment, const std::string& scenario) {
   const int victim = scenario.ends_with("0") ? 0 : world.size() - 1;
   const auto collectives = comm::make_mpi_collectives(world);
   std::vector<float> gradients(200'000, 1.0f);
-  const std::vector<comm::ParameterSegment> segments{{0, 100'000}, {100'000, 100'000}};
+  const std::vector<comm::BucketSegment> segments{{0, 100'000}, {100'000, 100'000}};
   comm::GradientBuckets buckets(*collectives, gradients.data(), segments, {400'000, 400'000});
   for (int step = 0; step < 6; ++step) {
     environment.set_step(step);
