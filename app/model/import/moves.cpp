@@ -2,6 +2,7 @@
 // channels.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "app/model/import/constants.h"

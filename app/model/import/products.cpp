@@ -1,6 +1,8 @@
 // Imports ONNX's convolutions and fully connected layers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/model/import/constants.h"
 #include "app/model/import/operations.h"
 
