@@ -334,8 +334,9 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
   return on_devices(devices, narrow->placement());
 }
 
-// Searches briefly near to the best placement, on all devices, or on the first 2, 4, … if these are
-// all that it uses. So machines whose first searches find the same placement have the same result.
+// Searches briefly near to the best placement: on all devices or, if these are all that it uses, on
+// the first 2, 4 and so on. So machines whose first searches find the same placement have the same
+// result.
 Placement Partitioner::polished(const Placement& best, ImprovementLimits limits) const {
   constexpr std::int64_t kShort = 8;
   limits = short_part(limits, kShort);

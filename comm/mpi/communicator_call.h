@@ -24,8 +24,8 @@ struct Communicator::Call {
   std::optional<int> root = {};
   std::optional<ReduceOp> op = {};
   std::string problem = {};  // error found by the collective's own checks; empty if none
-  // Where this rank reads and writes the `count` elements that it sends to itself in a gather or a
-  // scatter. Null if there are none.
+  // In a gather or a scatter, a rank copies its own `count` elements from own_from to own_to. The
+  // addresses are null if it has none.
   const void* own_from = nullptr;
   void* own_to = nullptr;
   OperationName name() const { return OperationName(name_of(kind), label); }

@@ -35,8 +35,8 @@ struct JpegBits {
 class JpegCodes {
  public:
   static constexpr int kLookBits = 10;
-  // What one look-up of AC codes yields. The last of its codes must lie within kLookBits bits, but
-  // the value after this code need not. The fields, from the lowest bit on:
+  // The result of one look-up of AC codes. The last of its codes must lie within kLookBits bits,
+  // but the value after this code need not. The fields, from the lowest bit on:
   //   6 bits   the number of bits that the codes and values take, at most kMostBits; lowest,
   //            because shifts use only these bits
   //   10       the number of coefficients, including zeros. kEnd is added if the block ends after

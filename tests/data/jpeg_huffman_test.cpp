@@ -40,36 +40,26 @@ std::vector<Block> blocks_of(int c, const FillBlock& fill) {
 
 // Makes a colour file without subsampling, which has the given coefficients.
 Bytes file_of(const FillBlock& fill, bool optimised, int restart) {
-  jpeg_compress_struct jpeg{};
-  jpeg_error_mgr errors{};
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&jpeg);
-  unsigned char* memory = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&jpeg, &memory, &size);
-  jpeg.image_width = kWidth, jpeg.image_height = kHeight;
-  jpeg.input_components = 3, jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = 1;
-  jpeg.optimize_coding = optimised ? TRUE : FALSE;
-  jpeg.restart_interval = static_cast<unsigned>(restart);
-  auto* common = reinterpret_cast<j_common_ptr>(&jpeg);
-  std::array<jvirt_barray_ptr, 3> arrays{};
-  for (auto& array : arrays)
-    array = jpeg.mem->request_virt_barray(common, JPOOL_IMAGE, TRUE, kColumns, kRows, kRows);
-  jpeg_write_coefficients(&jpeg, arrays.data());
-  for (int c = 0; c < 3; ++c) {
-    const std::vector<Block> blocks = blocks_of(c, fill);
-    JBLOCKARRAY rows =
-        jpeg.mem->access_virt_barray(common, arrays[static_cast<std::size_t>(c)], 0, kRows, TRUE);
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-      std::copy(blocks[i].begin(), blocks[i].end(), rows[i / kColumns][i % kColumns]);
-  }
-  jpeg_finish_compress(&jpeg);
-  Bytes bytes(memory, memory + size);
-  jpeg_destroy_compress(&jpeg);
-  std::free(memory);
-  return bytes;
+  std::array<jvirt_barray_ptr, 3> arrays{};  // libjpeg reads them when the file is finished
+  return jpeg_file([&](jpeg_compress_struct& jpeg) {
+    jpeg.image_width = kWidth, jpeg.image_height = kHeight;
+    jpeg.input_components = 3, jpeg.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&jpeg);
+    jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = 1;
+    jpeg.optimize_coding = optimised ? TRUE : FALSE;
+    jpeg.restart_interval = static_cast<unsigned>(restart);
+    auto* common = reinterpret_cast<j_common_ptr>(&jpeg);
+    for (auto& array : arrays)
+      array = jpeg.mem->request_virt_barray(common, JPOOL_IMAGE, TRUE, kColumns, kRows, kRows);
+    jpeg_write_coefficients(&jpeg, arrays.data());
+    for (int c = 0; c < 3; ++c) {
+      const std::vector<Block> blocks = blocks_of(c, fill);
+      JBLOCKARRAY rows =
+          jpeg.mem->access_virt_barray(common, arrays[static_cast<std::size_t>(c)], 0, kRows, TRUE);
+      for (std::size_t i = 0; i < blocks.size(); ++i)
+        std::copy(blocks[i].begin(), blocks[i].end(), rows[i / kColumns][i % kColumns]);
+    }
+  });
 }
 
 // Decodes the blocks of the MCUs from `first` on, in columns of MCUs. All other blocks stay 0.

@@ -91,9 +91,8 @@ inline Image smooth_image(std::int64_t height, std::int64_t width, std::int64_t 
   return image;
 }
 
-// Encodes an image as JPEG. `configure` changes libjpeg's default settings.
-inline Bytes encode_jpeg(const Image& image, const std::function<void(jpeg_compress_struct&)>& configure) {
-  const int channels = static_cast<int>(image.shape.channels);
+// Returns the JPEG file that `write` writes. It begins with the image's size and its components.
+inline Bytes jpeg_file(const std::function<void(jpeg_compress_struct&)>& write) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg.err = jpeg_std_error(&errors);
@@ -101,23 +100,31 @@ inline Bytes encode_jpeg(const Image& image, const std::function<void(jpeg_compr
   unsigned char* memory = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&jpeg, &memory, &size);
-  jpeg.image_width = static_cast<JDIMENSION>(image.shape.width);
-  jpeg.image_height = static_cast<JDIMENSION>(image.shape.height);
-  jpeg.input_components = channels;
-  jpeg.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 4 ? JCS_CMYK : JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  configure(jpeg);
-  jpeg_start_compress(&jpeg, TRUE);
-  while (jpeg.next_scanline < jpeg.image_height) {
-    auto* row = const_cast<std::uint8_t*>(image.pixels.data()) +
-                jpeg.next_scanline * static_cast<std::size_t>(image.shape.width * channels);
-    jpeg_write_scanlines(&jpeg, &row, 1);
-  }
+  write(jpeg);
   jpeg_finish_compress(&jpeg);
   Bytes bytes(memory, memory + size);
   jpeg_destroy_compress(&jpeg);
   std::free(memory);
   return bytes;
+}
+
+// Encodes an image as JPEG. `configure` changes libjpeg's default settings.
+inline Bytes encode_jpeg(const Image& image, const std::function<void(jpeg_compress_struct&)>& configure) {
+  return jpeg_file([&](jpeg_compress_struct& jpeg) {
+    const int channels = static_cast<int>(image.shape.channels);
+    jpeg.image_width = static_cast<JDIMENSION>(image.shape.width);
+    jpeg.image_height = static_cast<JDIMENSION>(image.shape.height);
+    jpeg.input_components = channels;
+    jpeg.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 4 ? JCS_CMYK : JCS_RGB;
+    jpeg_set_defaults(&jpeg);
+    configure(jpeg);
+    jpeg_start_compress(&jpeg, TRUE);
+    while (jpeg.next_scanline < jpeg.image_height) {
+      auto* row = const_cast<std::uint8_t*>(image.pixels.data()) +
+                  jpeg.next_scanline * static_cast<std::size_t>(image.shape.width * channels);
+      jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+  });
 }
 
 inline Bytes encode_jpeg(const Image& image, J_COLOR_SPACE stored_as = JCS_UNKNOWN, int quality = 95) {

@@ -177,7 +177,7 @@ __device__ __forceinline__ void multiply(const Call& call, Word box, int pixel, 
   }
 }
 
-// What a kernel does in addition: it computes batch norm's sums, or applies a mask.
+// The work of a kernel besides the convolution: none, batch norm's sums of y, or a mask on dx.
 enum class Extra : std::uint8_t { none, sums, mask };
 
 // A lane's sums of its two channels of y, and of their squares.
