@@ -150,6 +150,7 @@ data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentati
   loader.global_batch = options_.global_batch / options_.accumulate;
   loader.rank = ranks_.rank();
   loader.ranks = ranks_.size();
+  loader.group = options_.images_together();
   loader.seed = static_cast<std::uint64_t>(options_.seed);
   loader.augmentation = augmentation;
   loader.mean = info_.mean;
@@ -225,6 +226,7 @@ std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data
   loader.threads = threads;
   loader.start = start;
   loader.mix = {static_cast<float>(options.mixup), static_cast<float>(options.cutmix)};
+  loader.parts_of_step = options.accumulate;
   return source(data::Split::train, loader);
 }
 

@@ -91,7 +91,7 @@ std::string shape_of(const TrainOptions& options) {
     if (among(kOfTheStep, row.flag)) text += value_of(options, row).dump() + " ";
   });
   for (const auto value : kSwitches) text += options.*value > 0 ? '1' : '0';
-  return text + (std::max(options.mixup, options.cutmix) > 0 ? '1' : '0');
+  return text + (options.mixes() ? '1' : '0');
 }
 
 std::vector<std::string> keys_that_differ(const std::vector<TrainOptions>& options) {

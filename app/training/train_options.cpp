@@ -126,6 +126,10 @@ void check_accumulation(const TrainOptions& o) {
   require(o.global_batch % o.accumulate == 0,
           fmt::format("--accumulate: found {}, expected a divisor of --global-batch, {}", o.accumulate,
                       o.global_batch));
+  require(o.global_batch / o.accumulate % o.images_together() == 0,
+          fmt::format("--accumulate: found {} and so {} images in a part, expected an even number, since "
+                      "--mixup and --cutmix mix pairs of images",
+                      o.accumulate, o.global_batch / o.accumulate));
   require(o.partition == 1, "--accumulate cannot be combined with --partition, whose stages hold one batch");
   require(o.trace.empty(), "--accumulate cannot be combined with --trace, which shows undivided steps");
 }
@@ -188,9 +192,10 @@ void check_train_options(const TrainOptions& o, int ranks) {
           "--host-memory cannot be combined with --partition, which places activations on other devices");
   require(o.host_memory <= 0 || o.members.empty(), "--host-memory cannot be combined with --members");
   const std::int64_t replicas = ranks / o.partition;
-  require(o.global_batch / o.accumulate >= replicas,
-          fmt::format("--global-batch: found {}{}, expected at least the number of {}, {}",
+  require(o.global_batch / o.accumulate >= replicas * o.images_together(),
+          fmt::format("--global-batch: found {}{}, expected at least {}the number of {}, {}",
                       o.global_batch / o.accumulate, o.accumulate > 1 ? " for a part of --accumulate" : "",
+                      o.mixes() ? "a pair of images to mix for each rank, twice " : "",
                       o.partition > 1 ? "replicas" : "ranks", replicas));
   require(!o.resume || !o.overwrite, "--resume, --overwrite: found both, expected one");
   require(!o.random_resized_crop || o.crop_padding == 0,

@@ -16,6 +16,7 @@
 #include "app/training/parametrisation.h"
 #include "app/training/schedule.h"
 #include "data/loader/image_op_settings.h"
+#include "kernels/device/mix_parameters.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace convoy::app {
@@ -88,6 +89,9 @@ struct TrainOptions {
   // Two ways to mix two images; 0: off. The share of each image is random, by the beta distribution
   // whose two parameters both equal this option.
   double mixup = 0, cutmix = 0;
+  bool mixes() const { return mixup > 0 || cutmix > 0; }
+  // The number of neighbouring images of a batch that stay together in a part and on a rank.
+  int images_together() const { return mixes() ? kernels::kMixedTogether : 1; }
   // Test images are resized so that their short side has this many pixels, before the centre is cut
   // out. 0: test images are not resized.
   std::int64_t test_resize = 0;

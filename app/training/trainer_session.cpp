@@ -67,7 +67,7 @@ StepOptions Trainer::session_options(std::size_t number) const {
   if (number > 0 && session.input.kind == InputOptions::Kind::resident) session.input.resident_images = 1;
   session.input.batches = static_cast<int>(std::ranges::count_if(data_groups(), has_members));
   session.synchronised_batch_norm = options.sync_batch_norm;
-  session.mixing = options.mixup > 0 || options.cutmix > 0;
+  session.mixing = options.mixes();
   session.loss_weights.assign(options.loss_weights.begin(), options.loss_weights.end());
   session.optimizer = optimizer_of(options);
   session.accumulate = options.accumulate > 1;

@@ -116,8 +116,9 @@ void Trainer::keep_own_members() {
 }
 
 std::int64_t Trainer::replica_capacity() const {
-  const std::int64_t replicas = run_ranks_->replicas().size();
-  return (options_.global_batch / options_.accumulate + replicas - 1) / replicas;
+  return data::slice_of(options_.global_batch / options_.accumulate, run_ranks_->replicas().size(), 0,
+                        options_.images_together())
+      .count;
 }
 
 std::int64_t Trainer::arena_bytes() const {

@@ -24,7 +24,7 @@ struct Position {
 // meaning.
 struct Batch {
   Position position;
-  std::int32_t capacity = 0;      // ceil(global batch / ranks)
+  std::int32_t capacity = 0;      // the most samples that any rank gets
   std::int32_t valid = 0;         // samples of this rank, including unreadable ones
   std::int32_t global_valid = 0;  // samples of all ranks, including unreadable ones; > 0
   std::int64_t first = 0;         // position of this rank's first sample in the global batch

@@ -61,6 +61,7 @@ Buffer::~Buffer() {
 BatchBuffers::BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options)
     : output_(options.augmentation.output_shape(stored)),
       mix_(options.mix),
+      parts_of_step_(options.parts_of_step),
       seed_(options.seed),
       reserved_(aligned(stored.height > 0 ? std::min(stored.bytes(), output_.bytes()) : output_.bytes())),
       labels_(memory_of(options), static_cast<std::size_t>(schedule.capacity()) * sizeof(std::int32_t)),
@@ -100,7 +101,8 @@ void BatchBuffers::begin(const BatchSchedule& schedule, Position position, int r
   batch_.valid = static_cast<std::int32_t>(slice.count);
   batch_.global_valid = static_cast<std::int32_t>(schedule.global_valid(position));
   batch_.first = slice.first;
-  batch_.mix = draw_mix(mix_, seed_, position.epoch, position.step, output_.height, output_.width);
+  batch_.mix =
+      draw_mix(mix_, seed_, position.epoch, position.step / parts_of_step_, output_.height, output_.width);
   batch_.cut_bytes = cuts_ = 0;
 }
 

@@ -64,6 +64,7 @@ class BatchBuffers {
   Batch batch_;
   ImageShape output_;
   MixSettings mix_;
+  std::int64_t parts_of_step_;
   std::uint64_t seed_;
   std::int64_t reserved_;  // bytes that are kept free for every sample that has no cut yet
   Buffer labels_, samples_, transforms_, pixels_;

@@ -1,6 +1,6 @@
 // Chooses at random how a step mixes the samples of its batch: by mixup (Zhang et al., ICLR 2018)
 // or cutmix (Yun et al., ICCV 2019). As in torchvision's reference scripts, all samples of a step
-// are mixed in the same way. Each sample is mixed with the next sample of the batch
+// are mixed in the same way. Samples are mixed in pairs of neighbours
 // (kernels/device/mix_parameters.h).
 #pragma once
 

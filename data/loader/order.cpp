@@ -46,9 +46,13 @@ std::int64_t Permutation::operator[](std::int64_t position) const {
   return static_cast<std::int64_t>(value);
 }
 
-Slice slice_of(std::int64_t samples, int ranks, int rank) {
-  const std::int64_t each = samples / ranks, longer = samples % ranks;
-  return {rank * each + std::min<std::int64_t>(rank, longer), each + (rank < longer ? 1 : 0)};
+Slice slice_of(std::int64_t samples, int ranks, int rank, int group) {
+  const std::int64_t groups = (samples + group - 1) / group;
+  const std::int64_t each = groups / ranks, longer = groups % ranks;
+  const auto begin = [&](std::int64_t before) {
+    return std::min(samples, group * (before * each + std::min(before, longer)));
+  };
+  return {begin(rank), begin(rank + 1) - begin(rank)};
 }
 
 }  // namespace convoy::data

@@ -30,7 +30,8 @@ struct Slice {
 };
 
 // Returns the range of `samples` samples that rank `rank` gets. The ranges of the ranks are
-// consecutive. The first samples % ranks ranks get one sample more than the others.
-Slice slice_of(std::int64_t samples, int ranks, int rank);
+// consecutive. A rank gets whole groups of `group` samples, only the last group may be smaller. The
+// first (number of groups) % ranks ranks get one group more than the others.
+Slice slice_of(std::int64_t samples, int ranks, int rank, int group = 1);
 
 }  // namespace convoy::data

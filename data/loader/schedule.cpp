@@ -13,6 +13,7 @@ BatchSchedule::BatchSchedule(std::int64_t set_size, const LoaderOptions& options
       global_batch_(options.global_batch),
       steps_(0),
       ranks_(options.ranks),
+      group_(options.group),
       seed_(options.seed),
       order_(options.order),
       start_(options.start) {
@@ -20,9 +21,11 @@ BatchSchedule::BatchSchedule(std::int64_t set_size, const LoaderOptions& options
     throw std::invalid_argument(
         fmt::format("BatchSchedule: rank {} of {} with {} samples", options.rank, ranks_, size_));
   }
-  if (global_batch_ < ranks_ || global_batch_ > std::numeric_limits<std::int32_t>::max()) {
-    throw std::runtime_error(
-        fmt::format("global batch {}: expected at least {}, one sample a rank", global_batch_, ranks_));
+  const std::int64_t least = std::int64_t{ranks_} * group_;
+  if (global_batch_ < least || global_batch_ > std::numeric_limits<std::int32_t>::max()) {
+    throw std::runtime_error(fmt::format(
+        "global batch {}: expected at least {}, {} a rank", global_batch_, least,
+        group_ == 1 ? "one sample" : fmt::format("{} samples, which mixing needs together,", group_)));
   }
   steps_ = (size_ + global_batch_ - 1) / global_batch_;
   if (start_.epoch < 0 || start_.step < 0 || start_.step > steps_) {
@@ -41,7 +44,7 @@ std::int64_t BatchSchedule::global_valid(Position position) const {
 }
 
 Slice BatchSchedule::slice(Position position, int rank) const {
-  return slice_of(global_valid(position), ranks_, rank);
+  return slice_of(global_valid(position), ranks_, rank, group_);
 }
 
 void BatchSchedule::samples(Position position, std::int64_t first, std::int64_t count,

@@ -11,12 +11,15 @@ namespace convoy::data {
 
 class BatchSchedule {
  public:
-  // Throws std::runtime_error when the batch is smaller than the number of ranks.
+  // Throws std::runtime_error when the batch has less than one group of samples for each rank.
   BatchSchedule(std::int64_t set_size, const LoaderOptions& options);
 
   std::int64_t steps_per_epoch() const { return steps_; }
   std::int64_t global_batch() const { return global_batch_; }
-  std::int32_t capacity() const { return static_cast<std::int32_t>((global_batch_ + ranks_ - 1) / ranks_); }
+  // The most samples of a rank.
+  std::int32_t capacity() const {
+    return static_cast<std::int32_t>(slice_of(global_batch_, ranks_, 0, group_).count);
+  }
   // Returns the position of batch `number`, counted from the position at which the run starts.
   Position position(std::int64_t number) const;
   std::int64_t global_valid(Position position) const;
@@ -27,7 +30,7 @@ class BatchSchedule {
 
  private:
   std::int64_t size_, global_batch_, steps_;
-  int ranks_;
+  int ranks_, group_;
   std::uint64_t seed_;
   Order order_;
   Position start_;

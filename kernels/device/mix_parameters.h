@@ -22,9 +22,15 @@ struct MixParameters {
 static_assert(std::is_trivially_copyable_v<MixParameters>);
 inline constexpr int kMixWords = sizeof(MixParameters) / sizeof(std::int32_t);
 
-// Returns the partner of a valid sample: the next sample, or the first sample for the last one.
+// The samples of a batch are mixed in pairs: 0 and 1, 2 and 3, and so on. If a batch is divided
+// into parts of whole pairs, each sample keeps its partner.
+inline constexpr int kMixedTogether = 2;
+
+// Returns the partner of a valid sample: the other sample of its pair. The last sample of an odd
+// number has no other and is its own partner, so it is not mixed.
 CONVOY_HOST_DEVICE constexpr std::int32_t mix_partner(std::int32_t sample, std::int32_t valid) {
-  return sample + 1 < valid ? sample + 1 : 0;
+  const std::int32_t other = sample ^ 1;
+  return other < valid ? other : sample;
 }
 
 }  // namespace convoy::kernels

@@ -382,6 +382,9 @@ TEST(Loader, TakesItsBuffersFromTheCallersMemory) {
 TEST(Loader, RefusesBatchesThatCannotBe) {
   const auto set = make_set(10);
   expect_error([&] { Loader(set, loader_options(2, 0, 4)); }, {"global batch 2", "at least 4", "rank"});
+  auto pairs = loader_options(6, 0, 4);
+  pairs.group = 2;
+  expect_error([&] { Loader(set, pairs); }, {"global batch 6", "at least 8, 2 samples", "together, a rank"});
   expect_error([&] { Loader(set, loader_options(0)); }, {"global batch 0"});
   auto late = loader_options(5);
   late.start = {0, 3};

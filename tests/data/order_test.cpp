@@ -96,5 +96,22 @@ TEST(Slices, CoverTheBatchInOrder) {
   }
 }
 
+TEST(Slices, KeepGroupsWhole) {
+  for (int ranks = 1; ranks <= 5; ++ranks) {
+    for (std::int64_t samples = 0; samples <= 24; ++samples) {
+      std::int64_t next = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Slice slice = slice_of(samples, ranks, rank, 2),
+                    groups = slice_of((samples + 1) / 2, ranks, rank);
+        EXPECT_EQ(slice.first, next);
+        EXPECT_EQ(slice.first, std::min(samples, 2 * groups.first));
+        EXPECT_EQ((slice.count + 1) / 2, groups.count);
+        next += slice.count;
+      }
+      EXPECT_EQ(next, samples);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace convoy::data

@@ -42,7 +42,7 @@ TEST(Mix, IsTheFormula) {
     const Tensor y = run_reference(mixed(x, mix, 3)).outputs[0];
     for (int n = 0; n < 4; ++n)
       for (int i = 0; i < 60; ++i) {
-        const int row = i / 6 % 5, column = i % 6, partner[] = {1, 2, 0};
+        const int row = i / 6 % 5, column = i % 6, partner[] = {1, 0, 2};
         const bool cut =
             row >= mix.y && row < mix.y + mix.height && column >= mix.x && column < mix.x + mix.width;
         const double share = cut ? 0 : double(mix.pixel_share);

@@ -50,6 +50,13 @@ class TrainAverage : public TrainJob {
       expected = found;
     }
   }
+  // Expects that `name` has the losses of `whole`, up to rounding.
+  static void expect_losses(const std::string& name, const std::string& whole) {
+    const auto expected = losses(whole), found = losses(name);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 2e-5 * expected[i]) << name << ", step " << i;
+  }
 };
 
 // An epoch of 600 images has 11 steps of 52 images (four parts of 13), and one of 28 images (parts
@@ -60,10 +67,7 @@ TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
     const std::string name = "parts" + std::to_string(ranks);
     const Outcome job = run(command(ranks, plain(name, "--global-batch 52 --accumulate 4 --steps 15")));
     ASSERT_EQ(job.status, 0) << job.text;
-    const auto expected = losses("whole"), found = losses(name);
-    ASSERT_EQ(found.size(), expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i)
-      EXPECT_NEAR(found[i], expected[i], 2e-5 * expected[i]) << ranks << " ranks, step " << i;
+    expect_losses(name, "whole");
     const auto one = lines("whole"), more = lines(name);
     for (std::size_t i = 0; i < one.size(); ++i)
       for (const char* key : {"top1", "top5", "test_top1"})
@@ -73,6 +77,20 @@ TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
   }
   EXPECT_LT(summary("parts1")["memory_bytes"]["activations"].get<double>(),
             0.5 * summary("whole")["memory_bytes"]["activations"].get<double>());
+}
+
+// The ranks and the parts must mix the same pairs of images, in the same way, as the whole batch.
+// An epoch ends with a step of 28 images, in parts of 26 and 2. Two ranks divide 26 images into 14
+// and 12, three ranks into 10, 8 and 8.
+TEST_F(TrainAverage, PartsAndRanksMixThePairsOfTheWholeBatch) {
+  const std::string mixed = "--global-batch 52 --steps 15 --mixup 0.4 --cutmix 1 ";
+  ASSERT_EQ(run(command(1, plain("mixed", mixed))).status, 0);
+  for (const auto& [ranks, flags] : {std::pair{1, "--accumulate 2"}, {2, ""}, {3, "--accumulate 2"}}) {
+    const std::string name = "mixed" + std::to_string(ranks);
+    const Outcome job = run(command(ranks, plain(name, mixed + flags)));
+    ASSERT_EQ(job.status, 0) << job.text;
+    expect_losses(name, "mixed");
+  }
 }
 
 TEST_F(TrainAverage, PartsAndAveragesResumeInMidEpochToTheBit) {

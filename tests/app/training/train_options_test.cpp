@@ -467,6 +467,13 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
             "--accumulate: found 3, expected a divisor of --global-batch, 64");
   EXPECT_EQ(error_of(with({"--accumulate", "4"}), 17),
             "--global-batch: found 16 for a part of --accumulate, expected at least the number of ranks, 17");
+  EXPECT_EQ(error_of(with({"--accumulate", "4", "--mixup", "0.2"}), 9),
+            "--global-batch: found 16 for a part of --accumulate, expected at least a pair of images to mix "
+            "for each rank, twice the number of ranks, 9");
+  EXPECT_EQ(error_of(with({"--accumulate", "4", "--cutmix", "1"}), 8), "");
+  EXPECT_EQ(error_of(with({"--accumulate", "64", "--cutmix", "1"})),
+            "--accumulate: found 64 and so 1 images in a part, expected an even number, since --mixup and "
+            "--cutmix mix pairs of images");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--partition", "2"}), 2),
             "--accumulate cannot be combined with --partition, whose stages hold one batch");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--trace", "t.json"})),
