@@ -31,10 +31,10 @@ struct LoaderOptions {
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
   Augmentation augmentation;
   MixSettings mix;  // the loader chooses how to mix samples (mixup, cutmix); the training step mixes
-  // A rank gets whole groups of this many samples. With mixing it is kMixedTogether or more, so that
+  // A rank gets whole groups of this many samples. Mixing needs groups of kMixedTogether, so that
   // both samples of a pair are on one rank.
   int group = 1;
-  // The number of consecutive batches that are mixed in the same way, as they are parts of one step.
+  // The number of consecutive batches that are parts of one step and are mixed in the same way.
   std::int64_t parts_of_step = 1;
   BatchOutput output = BatchOutput::images;
   std::vector<float> mean, std;  // one value per channel, for BatchOutput::images
