@@ -6,7 +6,7 @@
 #include <set>
 
 #include "partition/sharing/client_report.h"
-#include "tests/partition/workloads.h"
+#include "tests/partition/sharing/workloads.h"
 
 namespace convoy::partition::sharing {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/data/encoded_store.h"
+#include "tests/data/store/encoded_store.h"
 
 #include "data/image/image_decoder.h"
 #include "data/store/store.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "data/store/store.h"
-#include "tests/data/convert_support.h"
+#include "tests/data/convert/convert_support.h"
 
 namespace convoy::data {
 namespace {

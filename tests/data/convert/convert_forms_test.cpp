@@ -6,7 +6,7 @@
 #include "data/convert/csv.h"
 #include "data/convert/imagenet_devkit.h"
 #include "data/store/store.h"
-#include "tests/data/convert_support.h"
+#include "tests/data/convert/convert_support.h"
 
 namespace convoy::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/data/loader_support.h"
+#include "tests/data/loader/loader_support.h"
 
 namespace convoy::data {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "partition/memory/recompute_baselines.h"
 #include "partition/random.h"
-#include "tests/partition/step_nets.h"
+#include "tests/partition/memory/step_nets.h"
 
 namespace convoy::partition {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/data/loader_support.h"
+#include "tests/data/loader/loader_support.h"
 
 namespace {
 std::atomic<std::int64_t> allocations{0};

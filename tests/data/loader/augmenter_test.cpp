@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "data/loader/augmentation.h"
+#include "tests/data/image/vector_levels.h"
 #include "tests/data/support.h"
-#include "tests/data/vector_levels.h"
 
 namespace convoy::data {
 namespace {

@@ -96,7 +96,7 @@ class Layouts : public ::testing::Test {
 };
 
 TEST_F(Layouts, OfEveryKindAreReadAsH5pyReadsThem) {
-  run_python("random_stores.py", folder_.path(), "1 150");
+  run_python("store/random_stores.py", folder_.path(), "1 150");
   std::mt19937 random(1);
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "data/loader/augmentation.h"
-#include "tests/data/expected_resampling.h"
+#include "tests/data/image/expected_resampling.h"
 #include "tests/data/support.h"
 
 namespace convoy::data {

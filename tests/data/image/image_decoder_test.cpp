@@ -4,7 +4,7 @@
 #include <array>
 #include <random>
 
-#include "tests/data/jpeg_kinds.h"
+#include "tests/data/image/jpeg_kinds.h"
 #include "tests/data/support.h"
 
 namespace convoy::data {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "data/convert/resize.h"
-#include "tests/data/expected_resampling.h"
+#include "tests/data/image/expected_resampling.h"
+#include "tests/data/image/vector_levels.h"
 #include "tests/data/support.h"
-#include "tests/data/vector_levels.h"
 
 namespace convoy::data {
 namespace {

@@ -11,7 +11,7 @@
 #include "partition/sharing/exact_order.h"
 #include "partition/sharing/genetic.h"
 #include "partition/sharing/policies.h"
-#include "tests/partition/workloads.h"
+#include "tests/partition/sharing/workloads.h"
 
 namespace convoy::partition::sharing {
 namespace {

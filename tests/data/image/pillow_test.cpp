@@ -1,6 +1,6 @@
 // Compares the pixels of every kind of JPEG and PNG file with Pillow's.
 #include "data/image/decode.h"
-#include "tests/data/jpeg_kinds.h"
+#include "tests/data/image/jpeg_kinds.h"
 #include "tests/data/python.h"
 
 namespace convoy::data {
@@ -20,7 +20,7 @@ TEST(Pillow, ReadsTheSamePixelsOfEveryKind) {
   std::uint64_t seed = 0;
   for (const JpegKind& kind : jpeg_kinds())
     write_bytes(folder / (kind.name + ".jpg"), kind.encode(detailed_image(50, 61, kind.components, ++seed)));
-  run_python("pillow_pixels.py", folder.path());
+  run_python("image/pillow_pixels.py", folder.path());
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     const std::string name = entry.path().string();

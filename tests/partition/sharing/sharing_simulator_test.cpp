@@ -8,7 +8,7 @@
 
 #include "partition/sharing/client_simulator.h"
 #include "partition/sharing/policies.h"
-#include "tests/partition/workloads.h"
+#include "tests/partition/sharing/workloads.h"
 
 namespace convoy::partition::sharing {
 namespace {

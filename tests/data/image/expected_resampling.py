@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes expected_resampling.h: the results of Pillow and torchvision for the images of resample_test.cpp.
 
-Run it with Debian's python3-pil and python3-torchvision: python3 tests/data/expected_resampling.py
+Run it with Debian's python3-pil and python3-torchvision: python3 tests/data/image/expected_resampling.py
 """
 import math
 import os

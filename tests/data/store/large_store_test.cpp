@@ -6,7 +6,7 @@
 
 #include "data/store/hdf5.h"
 #include "data/store/store.h"
-#include "tests/data/encoded_store.h"
+#include "tests/data/store/encoded_store.h"
 
 namespace convoy::data {
 namespace {

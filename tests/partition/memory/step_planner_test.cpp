@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "tests/partition/step_nets.h"
+#include "tests/partition/memory/step_nets.h"
 
 namespace convoy::partition {
 namespace {

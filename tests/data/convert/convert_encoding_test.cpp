@@ -10,8 +10,8 @@
 #include "data/convert/image_header.h"
 #include "data/convert/jpeg_encode.h"
 #include "data/store/store.h"
-#include "tests/data/convert_support.h"
-#include "tests/data/jpeg_kinds.h"
+#include "tests/data/convert/convert_support.h"
+#include "tests/data/image/jpeg_kinds.h"
 
 namespace convoy::data {
 namespace {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/data/expected/image_ops.txt: the results of image operations of torchvision and Pillow on small images.
+"""Writes image_ops.txt: the results of image operations of torchvision and Pillow on small images.
 
 Each line is one case: operation, magnitude (for hue: the turn), height, width, channels, kind of image, and the FNV-1a
 hash of the resulting pixels; for the smallest images also these pixels, as hexadecimal digits. Lines that start with
 "magnitudes" list torchvision's magnitudes of one operation: policy, operation, height, width, values.
 
-    tests/data/make_image_ops.py > tests/data/expected/image_ops.txt
+    tests/data/loader/make_image_ops.py > tests/data/loader/expected/image_ops.txt
 """
 import numpy
 import PIL
