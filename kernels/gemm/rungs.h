@@ -1,4 +1,4 @@
-// The interface between cuda_gemm.cpp, which selects a kernel family (rung), and the families. Also
+// The interface between cuda/makers.cpp, which selects a kernel family (rung), and the families. Also
 // has code that several families need. CUDA builds only.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 #include "kernels/device/cuda_capture_lock.h"
 #include "kernels/device/cuda_error.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

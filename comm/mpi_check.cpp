@@ -1,4 +1,4 @@
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

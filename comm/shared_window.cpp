@@ -1,4 +1,4 @@
-#include "comm/mpi/shared_window.h"
+#include "comm/shared_window.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

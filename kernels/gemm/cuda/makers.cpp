@@ -8,7 +8,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/bench/measure.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

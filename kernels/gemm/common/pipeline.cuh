@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

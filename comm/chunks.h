@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 
 namespace convoy::comm {
 

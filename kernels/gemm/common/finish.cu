@@ -5,7 +5,7 @@
 
 #include "kernels/device/cuda_members.cuh"
 #include "kernels/device/gpu_model.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

@@ -1,7 +1,7 @@
 #include <bit>
 
 #include "kernels/device/cuda_launch.cuh"
-#include "kernels/gemm/bias_gradient.h"
+#include "kernels/gemm/common/bias_gradient.h"
 
 namespace convoy::kernels::gemm {
 namespace {
