@@ -1,6 +1,6 @@
-// The persistent tensors of a session between two steps: parameters, optimizer state, statistics and
-// averages. They are initialised, read and written here, in row-major order whatever their layouts
-// on the device are. All functions require that no step is in flight.
+// The persistent tensors of a session between two steps: parameters, optimizer state, statistics
+// and averages. They are initialised, read and written here, in row-major order whatever their
+// layouts on the device are. All functions require that no step is in flight.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ class SessionTensors {
 
   // Sets the launch that makes the bf16 copies of the parameters. It is empty if there are none.
   void set_copying(kernels::Launch copy_parameters) { copy_parameters_ = std::move(copy_parameters); }
-  // Makes the bf16 copies of the parameters. copy_written() does so only if the parameters have been
-  // written since.
+  // Makes the bf16 copies of the parameters. copy_written() does so only if parameters have been
+  // written since the last copy.
   void copy_parameters() const;
   void copy_written();
 

@@ -22,7 +22,7 @@ class LayerWriter {
   // Returns the number of batch norms that are folded into convolutions.
   std::int64_t folded() const { return std::ssize(norm_of_); }
 
-  // The functions below are for Layer::write(), which writes the layer that this writer has reached.
+  // The functions below are for the write() of the layer that this writer has reached.
   OnnxGraph& graph() { return graph_; }
   // Appends a node that computes the layer's output.
   OnnxNode node(const char* op, const std::vector<std::string>& inputs) {
