@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "comm/mpi/chunks.h"
-#include "comm/mpi/mpi_check.h"
+#include "comm/chunks.h"
+#include "comm/mpi_check.h"
 
 namespace convoy::comm {
 namespace {

@@ -5,7 +5,9 @@
 #   commands -> sharing -> training -> model_parallel; commands -> prediction -> model_parallel
 #   model_parallel -> concurrency -> timing -> execute -> compile -> graph -> model -> files of app
 #     itself
-# In these chains a layer may also include the layers further to the right. Prints every include
+# In these chains a layer may also include the layers further to the right. comm/mpi and comm/nccl
+# do not know each other. Of convolutions and products, other operations see only the files next to
+# conv2d.h and gemm.h: their folders hold device code and its measurements. Prints every include
 # that breaks this, and then ends with status 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,12 +16,34 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
   --include='*.cpp' --include='*.h' --include='*.cu' --include='*.cuh' app comm data partition kernels |
   awk '
     BEGIN {
+      # "a/b" stands for a folder with all that is in it, "a/b/." for the files directly in it, and
+      # "*" for any one folder. The longest name that fits a file is its layer.
       may["partition"] = "partition"
-      may["kernels"] = "kernels"
+      operations = " kernels/*/."
+      common = " kernels/gemm/common" operations
+      may["kernels"] = operations
+      may["kernels/no_cuda.cpp"] = "kernels"
+      may["kernels/linear"] = common
+      may["kernels/gemm/common"] = common
+      may["kernels/gemm/simple"] = "kernels/gemm/simple" common
+      may["kernels/gemm/mma_sync"] = "kernels/gemm/mma_sync" common
+      may["kernels/gemm/wgmma"] = "kernels/gemm/wgmma " may["kernels/gemm/mma_sync"]
+      may["kernels/gemm/bench"] = "kernels/gemm/bench" common
+      may["kernels/gemm/cuda"] = "kernels/gemm/cuda " may["kernels/gemm/bench"]
+      may["kernels/conv2d/bench"] = "kernels/conv2d/bench " may["kernels/gemm/bench"]
+      may["kernels/conv2d/cuda"] = "kernels/conv2d/cuda kernels/gemm/simple kernels/gemm/mma_sync " may["kernels/conv2d/bench"]
+      may["kernels/conv2d/im2col"] = "kernels/conv2d/im2col kernels/conv2d/cuda " may["kernels/gemm/wgmma"]
       may["data"] = "data kernels/device"
-      may["comm"] = "comm kernels/device"
-      may["app"] = "app"
-      may["app/model"] = "app/model app kernels"
+      shared = " comm/. kernels/device"
+      may["comm"] = "comm/nccl comm/placement comm/watchdog" shared
+      may["comm/no_cuda.cpp"] = "comm/benchmark " may["comm"]
+      may["comm/mpi"] = "comm/mpi" shared
+      may["comm/nccl"] = "comm/nccl comm/placement" shared
+      may["comm/benchmark"] = "comm/benchmark comm/nccl" shared
+      may["comm/placement"] = "comm/placement comm/watchdog" shared
+      may["comm/watchdog"] = "comm/watchdog" shared
+      may["app"] = "app/."
+      may["app/model"] = "app/model app/. kernels"
       may["app/graph"] = "app/graph " may["app/model"]
       may["app/compile"] = "app/compile comm data partition " may["app/graph"]
       may["app/execute"] = "app/execute " may["app/compile"]
@@ -33,11 +57,15 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app/main.cpp"] = "app/commands"
       generated["app/training/report/build_info.cpp"] = "build_info_values.h"
     }
-    # Returns the layer of a file: app/FOLDER, app for the files of app itself, else the top folder.
-    function part(file, words, depth) {
-      depth = split(file, words, "/")
-      if (words[1] == "app" && (depth > 2 || file in may)) return words[1] "/" words[2]
-      return words[1]
+    # Returns the layer of a file.
+    function part(file) {
+      while (!(file in may) && sub("/[^/]*$", "", file)) {}
+      return file
+    }
+    function fits(file, allowed, end) {
+      end = sub(/\.$/, "[^/]+$", allowed) ? "" : "(/|$)"
+      sub(/\*/, "[^/]+", allowed)
+      return file ~ ("^" allowed end)
     }
     {
       colon = index($0, ":")
@@ -47,7 +75,7 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       if (generated[file] == included) next
       count = split(may[part(file)], allowed, " ")
       for (i = 1; i <= count; ++i)
-        if (allowed[i] == part(included) || index(included, allowed[i] "/") == 1 && allowed[i] != "app") next
+        if (fits(included, allowed[i])) next
       printf "%s\n    %s may include %s\n", $0, part(file), may[part(file)]
       wrong = 1
     }

@@ -17,7 +17,7 @@
 #include "app/commands/help.h"
 #include "app/errors.h"
 #include "app/training/report/build_info.h"
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 #include "comm/placement/launcher.h"
 
 namespace convoy::app {

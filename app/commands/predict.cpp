@@ -63,7 +63,8 @@ class Prediction {
   }
 
   static bool is_store(const PredictFlags& flags) {
-    return flags.data.size() == 1 && (flags.data[0] == "synthetic" || data::is_hdf5(flags.data[0]));
+    return flags.data.size() == 1 &&
+           (data_source(flags.data[0]) == DataSource::synthetic || data::is_hdf5(flags.data[0]));
   }
 
  private:

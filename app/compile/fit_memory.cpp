@@ -95,6 +95,14 @@ std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptio
   return ms;
 }
 
+double evaluated_batch_steps(const CompiledSteps& steps, const StepOptions& options) {
+  const auto ms_of = [&](const CompiledGraph& step) {
+    const std::vector<double> ms = estimated_node_ms(step, options);
+    return std::accumulate(ms.begin(), ms.end(), 0.0);
+  };
+  return ms_of(steps.evaluate) / ms_of(*steps.train);
+}
+
 partition::HostLink estimated_link(const StepOptions& options) {
   partition::HostLink link;
   link.host_bytes = options.members.size() == 1 ? std::max<std::int64_t>(options.host_memory, 0) : 0;

@@ -16,6 +16,9 @@ namespace convoy::app {
 // bytes that it reads and writes.
 std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptions& options);
 
+// Estimates the time of evaluating a batch, divided by the time of a training step.
+double evaluated_batch_steps(const CompiledSteps& steps, const StepOptions& options);
+
 // Estimates the rates of copies to and from host memory. On a host backend these copies run between
 // the operations, not at the same time.
 partition::HostLink estimated_link(const StepOptions& options);

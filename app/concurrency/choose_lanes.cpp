@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "app/concurrency/lane_choice.h"
+#include "app/execute/prepare_timing.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "kernels/device/gpu_model.h"
 #include "kernels/device/tuning.h"
@@ -20,7 +21,7 @@ DeviceRates device_rates(const StepOptions& options) {
 namespace {
 
 LaneChoice model_choice(const Session& session, const Program& program, const StepOptions& options) {
-  return choose_by_model(program, track_resources(program), device_rates(options), session.lanes());
+  return choose_by_model(program, track_resources(program), device_rates(options), session.programs().lanes);
 }
 
 LaneChoice cached_choice(const std::string& key, const std::string& text, const Program& program,
@@ -41,14 +42,14 @@ LaneChoice own_choice(Session& session, const Program& program, const StepOption
   const ResourceTable resources = track_resources(program);
   const std::string key = choice_key(resources.device.name, program);
   if (const auto known = kernels::tuning::find(key)) return cached_choice(key, *known, program, options);
-  session.prepare_timing();
+  prepare_timing(session);
   LaneChoice choice;
   {
     const std::unique_ptr<StepTimer> timer = make_step_timer(session, program);
-    choice = choose_by_measurement(program, resources, device_rates(options), session.lanes(), *timer,
-                                   kAnalysisBudget);
+    choice = choose_by_measurement(program, resources, device_rates(options), session.programs().lanes,
+                                   *timer, kAnalysisBudget);
   }
-  session.reset();
+  session.tensors().reset();
   if (kernels::tuning::measures()) {
     kernels::tuning::keep(key, write_choice(choice));
     kernels::tuning::save();
@@ -87,9 +88,10 @@ std::optional<LaneChoice> choose_lanes(Session& session, const StepOptions& opti
     return std::nullopt;
   if (session.groups().stages != nullptr) return std::nullopt;
   if (options.accumulate)
-    session.arrange_training_part(agreed_choice(session, session.train_part_program(), options, ranks).lanes);
-  LaneChoice choice = agreed_choice(session, session.train_program(), options, ranks);
-  session.arrange_training(choice.lanes);
+    session.programs().train_part.arrange(
+        agreed_choice(session, session.programs().train_part, options, ranks).lanes);
+  LaneChoice choice = agreed_choice(session, session.programs().train, options, ranks);
+  session.programs().train.arrange(choice.lanes);
   return choice;
 }
 

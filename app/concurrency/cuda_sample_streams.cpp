@@ -29,7 +29,7 @@ class CudaSampleStreams final : public SampleStreams {
     std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> nodes;
     for (std::size_t node = train.graph.nodes.size(); node-- > 0;)
       nodes[{train.graph.nodes[node].layer, std::string(train.graph.nodes[node].name())}].push_back(node);
-    const auto& instructions = session.train_program().instructions();
+    const auto& instructions = session.programs().train.instructions();
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       Work& work = work_.emplace_back();
       work.whole = instructions[i].launch;

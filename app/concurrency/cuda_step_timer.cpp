@@ -21,7 +21,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 class CudaStepTimer final : public StepTimer {
  public:
   CudaStepTimer(const Session& session, const Program& program)
-      : program_(program), streams_(session.lanes() + kCopyLanes) {
+      : program_(program), streams_(session.programs().lanes + kCopyLanes) {
     const ModelMemory& memory = session.memory();
     for (const Instruction& instruction : program.instructions()) {
       const bool makes_images =

@@ -35,7 +35,7 @@ void JoinedSessions::load(data::BatchLease batch, std::span<const int> members, 
 
 void JoinedSessions::retire(int member) {
   Joined& joined = sessions_[place(member).session];
-  joined.session->retire(place(member).member);
+  joined.session->executor().retire(place(member).member);
   joined.takes_part = --joined.training > 0;
 }
 
@@ -75,12 +75,12 @@ int JoinedSessions::steps_ahead() const { return sessions_[0].session->steps_ahe
 
 double JoinedSessions::exposed_comm_ms() const {
   double most = 0;
-  for (const Joined& joined : sessions_) most = std::max(most, joined.session->exposed_comm_ms());
+  for (const Joined& joined : sessions_) most = std::max(most, joined.session->executor().exposed_comm_ms());
   return most;
 }
 
 void JoinedSessions::average_states() {
-  for (const Joined& joined : sessions_) joined.session->average_states();
+  for (const Joined& joined : sessions_) joined.session->tensors().average_states();
 }
 
 std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches> groups,
@@ -93,7 +93,7 @@ std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches>
   };
   for (Joined& joined : sessions_) {
     joined.takes_part = joined.training > 0 && (!averages || has_averages(joined));
-    if (averages && joined.takes_part) joined.session->exchange_averages();
+    if (averages && joined.takes_part) joined.session->tensors().exchange_averages();
   }
   const auto finish = [&] {
     const std::span<const StepMetrics> finished = finish_members();
@@ -106,7 +106,7 @@ std::vector<StepMetrics> JoinedSessions::evaluate(std::span<const MemberBatches>
   }
   while (steps_in_flight() > 0) finish();
   for (Joined& joined : sessions_) {
-    if (averages && joined.takes_part) joined.session->exchange_averages();
+    if (averages && joined.takes_part) joined.session->tensors().exchange_averages();
     joined.takes_part = joined.training > 0;
   }
   return sums;
@@ -119,7 +119,8 @@ void JoinedSessions::arrange(int streams, std::span<const double> work) {
     for (std::size_t i = 0; i < sessions_.size(); ++i)
       if (stream_of[i] == stream) turns.push_back(sessions_[i].session);
     for (std::size_t i = 0; i < turns.size(); ++i)
-      turns[i]->start_after(turns.size() > 1 ? turns[(i + turns.size() - 1) % turns.size()] : nullptr);
+      turns[i]->executor().start_after(
+          turns.size() > 1 ? &turns[(i + turns.size() - 1) % turns.size()]->executor() : nullptr);
   }
 }
 

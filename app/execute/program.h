@@ -15,6 +15,9 @@ namespace convoy::app {
 // The part of a device that runs an instruction. A GPU has one copy engine per direction.
 enum class Engine : std::uint8_t { compute, copy_out, copy_back };
 
+// What an instruction does with the sums of gradient buckets (comm/buckets.h).
+enum class BucketAction : std::uint8_t { none, start, wait };
+
 struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
@@ -22,6 +25,7 @@ struct Instruction {
   // The bytes of all operands, which the instruction reads or writes at least once.
   std::int64_t bytes = 0;
   bool communicates = false;
+  BucketAction buckets = BucketAction::none;
   // The memory that the instruction reads and writes. lane_plan.h finds from it which instructions
   // must keep their order.
   std::vector<MemoryRange> reads = {}, writes = {};

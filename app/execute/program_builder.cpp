@@ -46,15 +46,13 @@ void ProgramBuilder::for_members(const Append& append) {
   for (first_member_ = 0; first_member_ < memory_.members(); first_member_ += members_) append();
 }
 
-StepPrograms ProgramBuilder::build() {
-  StepPrograms programs;
+void ProgramBuilder::build(StepPrograms& programs) {
   if (steps_.train) for_members([&] { append_train(programs.train); });
   if (steps_.train && options_.accumulate) for_members([&] { append_train_part(programs.train_part); });
   for_members([&] {
     bind(programs.evaluate, steps_.evaluate, false);
     append_metrics(programs.evaluate, false);
   });
-  return programs;
 }
 
 void ProgramBuilder::append_train(Program& program) {

@@ -42,6 +42,8 @@ struct StepPrograms {
   // gradients to a sum over the parts. It is empty unless StepOptions::accumulate is set.
   Program train_part;
   Program evaluate;
+  // The largest number of lanes for computing that one of the programs may have.
+  int lanes = 1;
 };
 
 class ProgramBuilder {
@@ -52,7 +54,7 @@ class ProgramBuilder {
 
   // Makes the programs. Collective over the ranks: all ranks prepare all exchanges of the programs
   // in the same order.
-  StepPrograms build();
+  void build(StepPrograms& programs);
 
   // Returns a launch that updates the bf16 copies of the parameters. It is empty if there are no
   // copies.

@@ -39,6 +39,7 @@ void ProgramBuilder::append_finished_buckets(Program& program, const CompiledGra
                       [buckets = communication_.buckets.get(), bucket](kernels::Stream stream) {
                         buckets->start(bucket, stream);
                       }};
+    start.buckets = BucketAction::start;
     start.writes.push_back(range);
     start.follow = [buckets = communication_.buckets.get(), bucket](kernels::Stream stream) {
       buckets->follow(bucket, stream);

@@ -35,6 +35,7 @@ void ProgramBuilder::append_clearing(Program& program) {
 void ProgramBuilder::append_update(Program& program) {
   if (communication_.buckets != nullptr) {
     Instruction wait{"gradients", "wait_buckets", nullptr};
+    wait.buckets = BucketAction::wait;
     wait.writes.push_back(flat(memory_.flat_gradients()));
     append_communication(
         program, std::move(wait),

@@ -14,8 +14,7 @@
 #include "app/execute/executor.h"
 #include "app/execute/model_memory.h"
 #include "app/execute/program_builder.h"
-#include "app/model/network.h"
-#include "comm/collectives.h"
+#include "app/execute/session_tensors.h"
 #include "data/loader/batch.h"
 
 namespace convoy::app {
@@ -32,11 +31,6 @@ struct EvaluatedBatch {
 
 class Session {
  public:
-  // Compiles the steps of a network whose batch is this rank's part of the global batch. If the
-  // steps need more memory than options.memory_limit, changes the training step to need less, at
-  // the least expected time (fit_into_limit()). The times of the operations are estimates. `ranks`
-  // must outlive the session.
-  Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
   // `steps` must have been compiled with `options`. If groups.stages is set, `steps` are this
   // rank's stage of a partitioned step. With several members (trainings), groups.world must have
   // only one rank. Collective over the ranks of `groups`.
@@ -49,9 +43,16 @@ class Session {
   // Collective over the stages.
   void connect();
 
-  const ModelMemory& memory() const { return *memory_; }
-  const MemoryFit& memory_fit() const { return steps_.fit; }
+  // What the session is made of. The programs may get lanes before the first step.
+  const StepOptions& options() const { return options_; }
   const RankGroups& groups() const { return groups_; }
+  const CompiledSteps& steps() const { return steps_; }
+  const ModelMemory& memory() const { return *memory_; }
+  SessionTensors& tensors() const { return *tensors_; }
+  const StepCommunication& communication() const { return communication_; }
+  StepPrograms& programs() { return programs_; }
+  const StepPrograms& programs() const { return programs_; }
+  Executor& executor() const { return *executor_; }
 
   int members() const { return memory_->members(); }
 
@@ -71,21 +72,10 @@ class Session {
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
     load(std::move(batch), all_members_, first_resident);
   }
-  // Tells the session that it need not compute this member any more. The values in the member's
-  // memory become undefined.
-  void retire(int member) { executor_->retire(member); }
   // Makes this session read the stored images of `owner` instead of images of its own. `owner` must
   // outlive this session. The options of this session must have one resident image, which is not
   // used.
   void read_images_of(const Session& owner);
-  // Makes every later step of this session wait for the newest step that `before` has started. If
-  // `before` is null, steps wait for no other session. Both sessions must use the same device.
-  void start_after(Session* before) {
-    executor_->start_after(before != nullptr ? before->executor_.get() : nullptr);
-  }
-  // Stores `count` images on the device, from number `index` on. `pixels` are as in the data set.
-  void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);
-
   // Starts a training step on the loaded batch, which updates the parameters. Every rank gets the
   // same metrics. A device works asynchronously: up to steps_ahead() + 1 steps may be started
   // before finish_step() is called.
@@ -95,6 +85,9 @@ class Session {
   // parameters. control() must hold the number of the loaded part and its share of the batch.
   void start_train_part() { start(programs_.train_part, false); }
   void start_evaluate_step() { start(programs_.evaluate, false); }
+  // Starts a step that runs `program`: one of programs(), or a copy of a training program that
+  // differs only in its lanes.
+  void start(const Program& program, bool stop_requested = false);
   std::span<const StepMetrics> finish_members() {
     const std::span<const StepMetrics> metrics = executor_->finish();
     if (options_.gate != nullptr) options_.gate->finished(in_flight_trains_.front());
@@ -114,72 +107,13 @@ class Session {
   using VisitBatch = std::function<void(const EvaluatedBatch& batch)>;
   StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0,
                        const VisitBatch& visit = nullptr);
-  // Returns the milliseconds that the last finished step waited for other ranks.
-  double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
-  // Returns the estimated time of evaluating a batch, divided by the time of a training step.
-  // Requires a session that trains.
-  double evaluated_batch_steps() const;
-  // Returns the bytes of all persistent tensors of all members, which a checkpoint holds.
-  std::int64_t checkpoint_bytes() const;
-
-  // Initialises a member's parameters and statistics with the initial values of this network. The
-  // network must have the same parameters and statistics as the compiled network.
-  void initialise(const Network& network, int member);
-
-  // Waits until the parameters, the optimizer state and the statistics are in device memory, and
-  // keeps them there while the returned object lives. Hold this object while you read or write many
-  // tensors: otherwise other sessions could move the memory to the host after each tensor.
-  [[nodiscard]] Admission use_memory() const { return {options_.gate, DeviceGate::Use::memory}; }
-  // Copy persistent tensors to or from row-major host memory. Require that no step is in flight.
-  // read() of a list uses the device's memory only while it copies, not while it changes layouts.
-  std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
-  std::vector<std::vector<float>> read(std::span<const PersistentTensor* const> tensors,
-                                       int member = 0) const;
-  void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);
-  // Replaces the running statistics by their mean over the replicas (RankGroups::replicas). Changes
-  // nothing with synchronised batch norm, because all replicas then have the same statistics.
-  void average_states();
-  // Swaps parameters and statistics with their moving averages, for all members. Evaluations then
-  // test the averages. A second call restores the parameters. Requires that no step is in flight.
-  void exchange_averages();
-
-  // Trace training steps on a device, as Executor's functions with these names do.
-  void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
-  void begin_trace() { executor_->begin_trace(); }
-  std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
-
-  const Program& train_program() const { return programs_.train; }
-  const Program& train_part_program() const { return programs_.train_part; }
-  // Set the lanes of train_program() and of train_part_program(). Call them before the first step.
-  void arrange_training(LaneOrder lanes) { programs_.train.arrange(std::move(lanes)); }
-  void arrange_training_part(LaneOrder lanes) { programs_.train_part.arrange(std::move(lanes)); }
-  // Returns the largest number of lanes for computing that a program of this session may have.
-  int lanes() const;
-  // Starts a training step that runs `program`. It must be a copy of one of this session's training
-  // programs. Only its lanes may differ.
-  void start_copy(const Program& program) { start(program, false); }
-
-  // Fills the memory with the control values of a full batch and with numbers to compute with, so
-  // that instructions can be timed one by one. Timing spoils parameters and states: call reset()
-  // afterwards.
-  void prepare_timing();
-  // Brings all memory except the images back to its state after the constructor. Call it only if no
-  // step has run.
-  void reset();
-  void instrument_training(const Program::Wrap& wrap) { programs_.train.instrument(wrap); }
-  std::size_t finished_buckets() const {
-    return communication_.buckets == nullptr ? 0
-                                             : static_cast<std::size_t>(communication_.buckets->finished());
-  }
 
  private:
   void reserve_memory();
   void make_executor();
   int most_waits() const;
   std::span<const float> probabilities_of_step() const;
-  void initialise(const StepGraph& graph, int member);
   void make_buckets();
-  void start(const Program& program, bool stop_requested);
 
   const StepOptions options_;
   const RankGroups groups_;
@@ -189,9 +123,7 @@ class Session {
   std::int64_t images_at_ = 0;  // bytes from this session's images to the images that it reads
   StepCommunication communication_;
   StepPrograms programs_;
-  kernels::Launch copy_parameters_;  // makes the bf16 copies; empty if there are none
-  // Whether parameters have changed since copy_parameters_ ran.
-  bool copies_are_stale_ = false;
+  std::unique_ptr<SessionTensors> tensors_;
   std::deque<bool> in_flight_trains_;  // whether each step in flight trains, the oldest first
   // Declared last, so that it is destroyed first: steps in flight use all fields above.
   std::unique_ptr<Executor> executor_;

@@ -10,6 +10,7 @@
 //   std::string attributes() const;       // for tables: "3x3, stride 2"
 //   void forward(Emitter&) const;         // appends the forward nodes (app/graph/ops)
 //   void backward(Emitter&) const;        // appends the backward nodes (app/graph/ops)
+//   void write(LayerWriter&) const;       // appends the nodes of an ONNX graph (app/graph/ops)
 #pragma once
 
 #include <array>
@@ -27,6 +28,10 @@
 namespace convoy::app {
 
 class Emitter;  // defined in app/graph/emitter.h
+namespace onnx_export {
+class LayerWriter;  // defined in app/model/export/layer_writer.h
+}
+using onnx_export::LayerWriter;
 
 using kernels::Shape;
 using Shapes = std::span<const Shape>;

@@ -19,8 +19,10 @@ using Json = nlohmann::json;
 
 constexpr double kMostMilliseconds = 1e9;  // limit on the time of a step or an operation
 
-TimedOperation timed(std::string layer, std::string kind, double ms) {
-  const bool update = layer == "parameters" || layer == "gradients";
+// The layers of the update in a profile (ProgramBuilder), which are no layers of a network.
+constexpr std::string_view kUpdateLayers[] = {"parameters", "gradients"};
+
+TimedOperation timed(std::string layer, std::string kind, double ms, bool update) {
   return {std::move(layer), std::move(kind), ms, !update, update};
 }
 
@@ -120,8 +122,9 @@ StepProfile read_profile(const std::string& file) {
       if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
     } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
-      profile.operations.push_back(
-          timed(layer, row.field<std::string>("op"), row.number<double>("ms", 0, kMostMilliseconds)));
+      profile.operations.push_back(timed(layer, row.field<std::string>("op"),
+                                         row.number<double>("ms", 0, kMostMilliseconds),
+                                         std::ranges::find(kUpdateLayers, layer) != std::end(kUpdateLayers)));
     }
   }
   const double sum = profile.ms();
@@ -159,11 +162,11 @@ StepProfile estimate_profile(const Network& network, Precision precision, const 
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands) bytes += bytes_of(graph, id, activation_bytes);
     profile.operations.push_back(
-        timed(node.layer, std::string(node.name()), milliseconds(node.flops, bytes)));
+        timed(node.layer, std::string(node.name()), milliseconds(node.flops, bytes), false));
   }
   // SGD with momentum reads parameters, gradients and momentum, and writes parameters and momentum.
   const double update_bytes = 5.0 * 4 * static_cast<double>(network.parameter_count());
-  profile.operations.push_back(timed("parameters", "optimizer_update", milliseconds(0, update_bytes)));
+  profile.operations.push_back(timed("parameters", "optimizer_update", milliseconds(0, update_bytes), true));
   return profile;
 }
 

@@ -21,7 +21,7 @@ void fill_batch(Session& session, std::int64_t classes, int ranks) {
   for (std::size_t i = 0; i < images.size(); ++i)
     images[i] = i < kDrawn ? 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1 : images[i - kDrawn];
   for (int member = 0; member < session.members(); ++member) {
-    session.write(session.images(), images, member);
+    session.tensors().write(session.images(), images, member);
     const std::span<std::int32_t> labels = session.labels(member);
     for (std::size_t i = 0; i < labels.size(); ++i)
       labels[i] =
@@ -41,13 +41,13 @@ TimedSteps time_steps(Session& session, std::int64_t steps, const Program* copy)
     timed.last = session.finish_step();
     const auto now = Clock::now();
     timed.ms.push_back(std::chrono::duration<double, std::milli>(now - std::exchange(before, now)).count());
-    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
+    timed.exposed_comm_ms += session.executor().exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
     if (copy == nullptr)
       session.start_train_step();
     else
-      session.start_copy(*copy);
+      session.start(*copy);
     if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
   while (session.steps_in_flight() > 0) finish();

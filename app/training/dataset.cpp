@@ -92,7 +92,7 @@ data::Augmentation test_augmentation(const TrainOptions& options) {
 
 OpenedData open_data(const TrainOptions& options) {
   OpenedData opened;
-  if (options.data == "synthetic") {
+  if (data_source(options.data) == DataSource::synthetic) {
     opened.info = synthetic_info(options);
     for (const data::Split split : {data::Split::train, data::Split::test})
       opened.sets[index(split)] = std::make_shared<data::RandomImages>(

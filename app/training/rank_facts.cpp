@@ -62,13 +62,13 @@ Facts facts_of(const TrainOptions& options) {
                                                       : value == "" ? "none"
                                                                     : "a file");
   });
-  facts.emplace_back("--data", options.data == "synthetic" ? "synthetic" : "a file");
+  facts.emplace_back("--data", data_source(options.data) == DataSource::synthetic ? "synthetic" : "a file");
   return facts;
 }
 
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
   // Synthetic data follow from the options, which are compared in any case.
-  if (options.data == "synthetic") return {};
+  if (data_source(options.data) == DataSource::synthetic) return {};
   const auto of_reader = [&](std::string digest) {
     return options.feed == Feed::scatter ? readers.broadcast(std::move(digest), 0, "digest of the data")
                                          : digest;

@@ -61,7 +61,7 @@ void check_trace(const TrainOptions& o) {
 void check_belongings(const TrainOptions& o) {
   const TrainOptions plain;
   const nlohmann::json values = to_json(o), defaults = to_json(plain);
-  const std::string data = o.data == "synthetic" ? o.data : "FILE";
+  const std::string data = data_source(o.data) == DataSource::synthetic ? o.data : "FILE";
   check_belongs("--classes", o.classes != plain.classes, "--data", data, {"synthetic"});
   for_each_option([&](const OptionRow& row) {
     if (row.only_with.flag == nullptr) return;
@@ -146,6 +146,10 @@ void check_members(const TrainOptions& o) {
 }
 
 }  // namespace
+
+DataSource data_source(std::string_view data) {
+  return data == "synthetic" ? DataSource::synthetic : DataSource::file;
+}
 
 std::string AutoAugmentPolicy::text() const {
   const std::string name = name_of(kind);

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/compile/lanes.h"
@@ -63,8 +64,12 @@ struct AutoAugmentPolicy {
   bool operator==(const AutoAugmentPolicy&) const = default;
 };
 
+// What a value of --data names.
+enum class DataSource : std::uint8_t { synthetic, file };
+DataSource data_source(std::string_view data);
+
 struct TrainOptions {
-  // The network, the data and the folder of the results. If `data` is "synthetic", the random
+  // The network, the data and the folder of the results. If the data are synthetic, the random
   // images have `size` x `size` pixels and `classes` classes.
   std::string model, data, out;
   // Replaces the weights of a model file by random ones.

@@ -164,7 +164,7 @@ void Trainer::bind_session(Shape& shape) {
     if (shapes_[0].session != session) return session->read_images_of(*shapes_[0].session);
     dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
       if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
-      session->put_image(first, pixels, count);
+      session->tensors().put_image(first, pixels, count);
     });
   });
   shape.steps.reset();
@@ -217,7 +217,7 @@ void Trainer::draw_other_weights(const Shape& shape) {
     Network network = trained(make_replica_network(own), own);
     set_rates(network, own);
     set_values(network, own);
-    shape.session->initialise(network, static_cast<int>(i - shape.first));
+    shape.session->tensors().initialise(network, static_cast<int>(i - shape.first));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "app/compile/fit_memory.h"
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
@@ -85,10 +86,10 @@ PlannedWork Trainer::planned_work() const {
   work.steps = (total_steps_ - step_) * options_.accumulate;
   const std::int64_t between = checkpoint_interval();
   if (between > 0) work.checkpoints = (total_steps_ - 1) / between - step_ / between;
-  for (const Shape& shape : shapes_) work.checkpoint_bytes += shape.session->checkpoint_bytes();
+  for (const Shape& shape : shapes_) work.checkpoint_bytes += shape.session->tensors().checkpoint_bytes();
   if (test_sources_.empty()) return work;
   // Only `convoy share` uses this number, and all members of its jobs share one compiled step.
-  work.batch_steps = shapes_[0].session->evaluated_batch_steps();
+  work.batch_steps = evaluated_batch_steps(shapes_[0].session->steps(), shapes_[0].session->options());
   const std::int64_t interval = options_.eval_every * steps_per_epoch_;
   std::int64_t tests = step_ < total_steps_ ? 1 : 0;  // the test at the end
   if (interval > 0) tests += (total_steps_ - 1) / interval - step_ / interval;
@@ -129,7 +130,7 @@ void Trainer::open_data() {
 // Returns the data of a member. The seed determines synthetic images, so members with different
 // seeds have different data.
 Dataset& Trainer::dataset_of(const TrainOptions& options) {
-  if (options.data != "synthetic" || options.seed == options_.seed) return *dataset_;
+  if (data_source(options.data) == DataSource::file || options.seed == options_.seed) return *dataset_;
   std::unique_ptr<Dataset>& own = synthetic_[options.seed];
   if (!own) own = std::make_unique<Dataset>(options, *ranks_, threads_);
   return *own;

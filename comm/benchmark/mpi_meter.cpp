@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "comm/benchmark/meter.h"
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 
 namespace convoy::comm {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "comm/chunks.h"
 #include "comm/communicator.h"
-#include "comm/mpi/chunks.h"
 
 namespace convoy::comm {
 

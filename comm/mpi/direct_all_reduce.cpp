@@ -5,8 +5,8 @@
 #include <exception>
 #include <stdexcept>
 
-#include "comm/mpi/mpi_check.h"
 #include "comm/mpi/sum_in_rank_order.h"
+#include "comm/mpi_check.h"
 #include "comm/shares.h"
 
 namespace convoy::comm {

@@ -4,13 +4,13 @@
 #include <exception>
 #include <stdexcept>
 
+#include "comm/chunks.h"
 #include "comm/collectives.h"
 #include "comm/communicator.h"
-#include "comm/mpi/chunks.h"
 #include "comm/mpi/direct_all_reduce.h"
-#include "comm/mpi/mpi_check.h"
 #include "comm/mpi/shared_all_reduce.h"
-#include "comm/mpi/shared_window.h"
+#include "comm/mpi_check.h"
+#include "comm/shared_window.h"
 
 namespace convoy::comm {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
-#include "comm/mpi/shared_window.h"
+#include "comm/shared_window.h"
 
 namespace convoy::comm {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 #include "comm/nccl/nccl_check.h"
 
 namespace convoy::comm {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 #include "comm/nccl/nccl_pairs.h"
 
 namespace convoy::comm {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/mpi/shared_window.h"
+#include "comm/shared_window.h"
 #include "kernels/device/cuda_runtime.h"
 
 namespace convoy::comm {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "comm/mpi/mpi_check.h"
+#include "comm/mpi_check.h"
 #include "comm/placement/launcher.h"
 #include "comm/watchdog/watchdog_socket.h"
 

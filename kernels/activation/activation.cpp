@@ -7,12 +7,6 @@
 
 namespace convoy::kernels {
 
-const char* name_of(ActivationKind kind) {
-  constexpr const char* kNames[kActivationKinds] = {
-      "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu", "gelu", "gelu_tanh", "affine"};
-  return kNames[static_cast<int>(kind)];
-}
-
 void require_activation(const char* operation, const ActivationProblem& p) {
   // The condition is negated, so that a NaN, for which no comparison holds, is refused.
   if (p.kind == ActivationKind::clip && !(p.min < p.max))

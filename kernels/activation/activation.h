@@ -32,8 +32,10 @@ enum class ActivationKind : std::uint8_t {
   gelu_tanh,
   affine,
 };
-inline constexpr int kActivationKinds = 9;
-const char* name_of(ActivationKind kind);
+inline constexpr const char* kActivationNames[] = {
+    "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu", "gelu", "gelu_tanh", "affine"};
+inline constexpr int kActivationKinds = sizeof kActivationNames / sizeof *kActivationNames;
+constexpr const char* name_of(ActivationKind kind) { return kActivationNames[static_cast<int>(kind)]; }
 
 struct ActivationProblem {
   ActivationKind kind = ActivationKind::clip;

@@ -14,9 +14,13 @@ struct GpuModel {
   double copied_bytes;
   // The rates that estimates of a plan's time assume, for operands in device memory.
   double planned_cycles, planned_bytes;  // cycles and bytes per microsecond
+  // How many clusters of 1, 2, ... 8 blocks run at the same time, if two blocks fit on a
+  // multiprocessor.
+  int resident_clusters[8];
 };
 
-inline constexpr GpuModel kH200{"NVIDIA H200", 132, 52.1e12, 385e12, 798e12, 4.28e12, 1.6e3, 4.1e6};
+inline constexpr GpuModel kH200{
+    "NVIDIA H200", 132, 52.1e12, 385e12, 798e12, 4.28e12, 1.6e3, 4.1e6, {264, 132, 79, 62, 47, 39, 32, 30}};
 inline constexpr GpuModel kGpuModels[] = {kH200};
 
 // The model for choices that decide the bits of results: numbers of partial sums, and the estimates

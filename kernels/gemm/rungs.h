@@ -1,5 +1,5 @@
-// The interface between cuda_gemm.cpp, which selects a kernel family (rung), and the families. Also
-// has code that several families need. CUDA builds only.
+// The interface between cuda/makers.cpp, which selects a kernel family (rung), and the families.
+// Also has code that several families need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -2,7 +2,7 @@
 // expect rows in the order C, H, W. So images with more than one pixel and more than one channel
 // are reordered to such rows first, which costs less than reordering the weights.
 #include "kernels/device/cuda_kernel.h"
-#include "kernels/gemm/bias_gradient.h"
+#include "kernels/gemm/common/bias_gradient.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/rungs.h"
 #include "kernels/linear/flatten.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "data/loader/loader.h"
-#include "tests/data/convert_support.h"
+#include "tests/data/convert/convert_support.h"
 
 namespace convoy::data {
 namespace {

@@ -1,4 +1,4 @@
-// Runs the Python scripts of this folder. They make files, and print what other programs read from
+// Runs the Python scripts of tests/data. They make files, and print what other programs read from
 // them.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "data/image/image_decoder.h"
-#include "tests/data/jpeg_kinds.h"
+#include "tests/data/image/jpeg_kinds.h"
 #include "tests/data/support.h"
 #include "tests/fuzz/targets.h"
 

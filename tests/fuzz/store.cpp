@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "tests/data/encoded_store.h"
+#include "tests/data/store/encoded_store.h"
 #include "tests/data/support.h"
 #include "tests/fuzz/targets.h"
 

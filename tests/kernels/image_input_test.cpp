@@ -1,5 +1,5 @@
 // Tests the reference kernels that prepare images for the first layer. The expected numbers are
-// worked out by hand. tests/data/device_path_test.cpp compares these kernels with Pillow.
+// worked out by hand. tests/data/loader/device_path_test.cpp compares these kernels with Pillow.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

@@ -17,6 +17,7 @@
 #include "app/concurrency/sample_streams.h"
 #include "app/errors.h"
 #include "app/execute/lane_plan.h"
+#include "app/execute/prepare_timing.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/limited_steps.h"
@@ -74,17 +75,18 @@ class ConcurrencyBench {
             with_delay(compile_steps(network, step_, groups_), step_, static_cast<int>(options.reuse_delay))),
         session_(steps_, step_, groups_),
         classes_(network.shape(network.outputs()[0])[1]),
-        resources_(track_resources(session_.train_program())) {
-    const Program plain = session_.train_program();
+        resources_(track_resources(session_.programs().train)) {
+    const Program plain = session_.programs().train;
     const LaneChoice measured = *choose_lanes(session_, step_, ranks);
-    const LaneChoice model = choose_by_model(plain, resources_, device_rates(step_), session_.lanes());
-    session_.prepare_timing();
-    timer_ = make_step_timer(session_, session_.train_program());
+    const LaneChoice model =
+        choose_by_model(plain, resources_, device_rates(step_), session_.programs().lanes);
+    prepare_timing(session_);
+    timer_ = make_step_timer(session_, session_.programs().train);
     load_ = make_step_load(plain, timer_->op_ms(), resources_, device_rates(step_));
     rows_.push_back({"one by one", "every kernel launched by the host", std::nullopt});
     add("one lane", "a graph without forks", plain, one_lane(load_));
     add("GLP4NN's model", "streams for each layer", plain,
-        glp4nn_lanes(plain, load_, resources_, kLaunchMs, session_.lanes()));
+        glp4nn_lanes(plain, load_, resources_, kLaunchMs, session_.programs().lanes));
     const auto dependences = dependences_of(plain);
     for (int lanes = 2; lanes <= kMostLanes; ++lanes)
       add(fmt::format("fixed, {} lanes", lanes), "", plain, fixed_lanes(plain, dependences, lanes));
@@ -92,12 +94,12 @@ class ConcurrencyBench {
     add("auto", measured.text(), plain, measured.lanes);
     analysis_ms_ = measured.analysis_ms;
     if (options.tries > 0) add_best_of_tries(plain);
-    session_.reset();
+    session_.tensors().reset();
   }
 
   void run() {
     fill_batch(session_, classes_, 1);
-    session_.prepare_timing();  // sets the control values that kernels read: no step has set them yet
+    prepare_timing(session_);  // sets the control values that kernels read: no step has set them yet
     for (std::int64_t round = 0; round < options_.rounds; ++round)
       for (Row& row : rows_) row.ms.push_back(time(row, round == 0 ? options_.warmup : 1));
     run_sample_streams();
@@ -128,8 +130,8 @@ class ConcurrencyBench {
         const double caution[] = {0, 0.5, 1, 2};
         tries.push_back(
             list_schedule(load_, side_by_side,
-                          {static_cast<int>(1 + i % session_.lanes()), 1e-3,
-                           caution[i / session_.lanes() % 4], static_cast<std::uint32_t>(1 + i)}));
+                          {static_cast<int>(1 + i % session_.programs().lanes), 1e-3,
+                           caution[i / session_.programs().lanes % 4], static_cast<std::uint32_t>(1 + i)}));
       }
       const std::vector<double> ms = timer_->schedules(tries, Clock::now() + std::chrono::seconds(2));
       const auto least = std::ranges::min_element(ms);
@@ -146,7 +148,7 @@ class ConcurrencyBench {
     using Clock = std::chrono::steady_clock;
     const auto run = [&](std::int64_t steps) {
       const auto start = Clock::now();
-      for (std::int64_t step = 0; step < steps; ++step) session_.train_program().run();
+      for (std::int64_t step = 0; step < steps; ++step) session_.programs().train.run();
       kernels::synchronize(step_.backend);
       return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     };

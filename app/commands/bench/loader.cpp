@@ -15,6 +15,7 @@
 #include "app/commands/validators.h"
 #include "app/errors.h"
 #include "app/json_text.h"
+#include "app/training/train_options.h"
 #include "data/loader/loader.h"
 #include "data/store/store.h"
 #include "data/synthetic/random_images.h"
@@ -87,7 +88,7 @@ Measurement measure(data::Loader& loader, double seconds) {
 void run(const Flags& flags) {
   std::shared_ptr<const data::ImageSet> set;
   data::LoaderOptions options;
-  if (flags.data == "synthetic") {
+  if (data_source(flags.data) == DataSource::synthetic) {
     set = std::make_shared<data::RandomImages>(data::ImageShape{flags.size, flags.size, 3}, 10, 50000, 1);
     options.mean = options.std = {0.5f, 0.5f, 0.5f};
   } else {

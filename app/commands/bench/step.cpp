@@ -57,8 +57,8 @@ struct InstructionTime {
 
 std::vector<InstructionTime> time_instructions(const Session& session, kernels::Backend backend,
                                                std::int64_t steps) {
-  const std::vector<double> times = time_program(session.train_program(), backend, static_cast<int>(steps));
-  const auto& instructions = session.train_program().instructions();
+  const std::vector<double> times = time_program(session.programs().train, backend, static_cast<int>(steps));
+  const auto& instructions = session.programs().train.instructions();
   std::vector<InstructionTime> result;
   for (std::size_t i = 0; i < instructions.size(); ++i)
     result.push_back({instructions[i].layer, instructions[i].kind, times[i], instructions[i].flops,
@@ -144,7 +144,7 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                  const std::vector<RankPlace>& places, const Session& session,
                  const std::optional<LaneChoice>& lanes) {
   const std::int64_t arena_bytes = session.memory().plan().total();
-  const MemoryFit& fit = session.memory_fit();
+  const MemoryFit& fit = session.steps().fit;
   const std::size_t ranks = places.size();
   const double ms = median(timed.ms);
   // Compute the rate from the mean time, not the median: if other processes share the device, the
@@ -272,7 +272,7 @@ void add_bench_step(CLI::App& bench) {
   verb->option_defaults()->group("Output");
   verb->add_flag("--layers", options->layers,
                  "time every operation, with NVTX ranges by layer: its share of the step, operations and "
-                 "bytes, and how near an H200's limits it comes");
+                 "bytes, and how near the GPU's limits it comes if they are known");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { bench_step(*options); });
 }

@@ -1,6 +1,7 @@
 #include "app/model/ops/add.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -26,6 +27,10 @@ void Add::backward(Emitter& emitter) const {
   }
   for (int i = 0; i < emitter.input_count(); ++i)
     if (emitter.wants_gradient(i)) emitter.contribute(i, dy);
+}
+
+void Add::write(LayerWriter& onnx) const {
+  onnx.node(onnx.layer().inputs.size() == 2 ? "Add" : "Sum", onnx.inputs());
 }
 
 }  // namespace convoy::app

@@ -1,6 +1,9 @@
 #include "app/model/ops/batch_norm.h"
 
+#include <stdexcept>
+
 #include "app/graph/ops/relu.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -102,6 +105,15 @@ void BatchNorm::backward(Emitter& emitter) const {
   norm.second_input_gradient = other >= 0;
   if (norm.second_input_gradient) last_inputs.push_back(other);
   emitter.append(BatchNormBackward{norm}, last_inputs, {emitter.new_input_gradient(0)});
+}
+
+void BatchNorm::write(LayerWriter& onnx) const {
+  if (relu || onnx.layer().inputs.size() > 1) throw std::logic_error("export of a fused network");
+  if (onnx.is_folded()) return onnx.pass_input();
+  onnx.node("BatchNormalization", {onnx.input(), onnx.parameter("weight"), onnx.parameter("bias"),
+                                   onnx.parameter("running_mean"), onnx.parameter("running_var")})
+      .set("epsilon", static_cast<float>(epsilon))
+      .set("momentum", static_cast<float>(1 - momentum));
 }
 
 }  // namespace convoy::app

@@ -1,6 +1,7 @@
 #include "app/model/ops/concat.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -13,6 +14,10 @@ void Concat::backward(Emitter& emitter) const {
   std::vector<TensorId> gradients;
   for (int i = 0; i < emitter.input_count(); ++i) gradients.push_back(emitter.new_input_gradient(i));
   emitter.append(ConcatBackward{}, {dy}, gradients);
+}
+
+void Concat::write(LayerWriter& onnx) const {
+  onnx.node("Concat", onnx.inputs()).set("axis", std::int64_t{1});
 }
 
 }  // namespace convoy::app

@@ -1,8 +1,13 @@
 #include "app/model/ops/conv2d.h"
 
+#include <stdexcept>
+
 #include "app/graph/ops/relu.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
+
+using onnx_export::Dims;
 
 kernels::Conv2dProblem Conv2d::problem(const Emitter& emitter) const {
   kernels::Conv2dProblem problem;
@@ -35,6 +40,16 @@ void Conv2d::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   emitter.append(Conv2dBackwardData{problem(emitter)}, {dy, emitter.parameter("weight")},
                  {emitter.new_input_gradient(0)}, flops({&shape, 1}));
+}
+
+void Conv2d::write(LayerWriter& onnx) const {
+  if (relu) throw std::logic_error("export of a fused network");
+  onnx.node("Conv", onnx.convolution_operands(bias))
+      .set("kernel_shape", Dims{kernel[0], kernel[1]})
+      .set("strides", Dims{stride[0], stride[1]})
+      .set("pads", Dims{padding[0], padding[1], padding[0], padding[1]})
+      .set("dilations", Dims{dilation[0], dilation[1]})
+      .set("group", std::int64_t{groups});
 }
 
 }  // namespace convoy::app

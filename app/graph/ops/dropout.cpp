@@ -1,6 +1,7 @@
 #include "app/model/ops/dropout.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -16,6 +17,15 @@ void Dropout::backward(Emitter& emitter) const {
   const TensorId dy = emitter.output_gradient();
   emitter.append(DropoutBackward{{rate, emitter.layer_key(), whole_samples}}, {dy},
                  {emitter.new_input_gradient(0)});
+}
+
+// ONNX has no stochastic depth (`whole_samples`). It is written as an identity, because it does
+// nothing at inference.
+void Dropout::write(LayerWriter& onnx) const {
+  if (whole_samples)
+    onnx.node("Identity", {onnx.input()});
+  else
+    onnx.node("Dropout", {onnx.input(), onnx.graph().scalar(onnx.part("rate"), rate)});
 }
 
 }  // namespace convoy::app

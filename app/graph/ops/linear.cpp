@@ -1,6 +1,7 @@
 #include "app/model/ops/linear.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -24,6 +25,15 @@ void Linear::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   emitter.append(LinearBackwardData{problem}, {dy, emitter.parameter("weight")},
                  {emitter.new_input_gradient(0)}, flops({&shape, 1}));
+}
+
+void Linear::write(LayerWriter& onnx) const {
+  std::string rows = onnx.input();
+  if (onnx.shape().rank() == 4)
+    onnx.graph().node("Flatten", {onnx.input()}, rows = onnx.part("rows")).set("axis", std::int64_t{1});
+  std::vector<std::string> operands{rows, onnx.parameter("weight")};
+  if (bias) operands.push_back(onnx.parameter("bias"));
+  onnx.node("Gemm", operands).set("transB", std::int64_t{1});
 }
 
 }  // namespace convoy::app

@@ -1,6 +1,7 @@
 #include "app/model/ops/local_response_norm.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -17,6 +18,14 @@ void LocalResponseNorm::backward(Emitter& emitter) const {
   emitter.append(LocalResponseNormBackward{{size, alpha, beta, k}},
                  {emitter.input(), emitter.output(), emitter.saved("scale"), dy},
                  {emitter.new_input_gradient(0)});
+}
+
+void LocalResponseNorm::write(LayerWriter& onnx) const {
+  onnx.node("LRN", {onnx.input()})
+      .set("size", std::int64_t{size})
+      .set("alpha", alpha)
+      .set("beta", beta)
+      .set("bias", k);
 }
 
 }  // namespace convoy::app

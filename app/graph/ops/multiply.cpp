@@ -1,6 +1,7 @@
 #include "app/model/ops/multiply.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -13,5 +14,7 @@ void Multiply::backward(Emitter& emitter) const {
   emitter.append(MultiplyBackward{}, {emitter.input(0), emitter.input(1), dy},
                  {emitter.new_input_gradient(0), emitter.new_input_gradient(1)});
 }
+
+void Multiply::write(LayerWriter& onnx) const { onnx.node("Mul", onnx.inputs()); }
 
 }  // namespace convoy::app

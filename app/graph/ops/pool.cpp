@@ -1,10 +1,38 @@
 #include "app/model/ops/pool.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "app/graph/ops/relu.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
 using kernels::PoolKind;
+using onnx_export::Dims;
+
+namespace {
+
+// Returns the padding at the end of each axis. With ceil_mode, ONNX keeps a last window that starts
+// in the padding, but Convoy and PyTorch leave it out. Such a pool is written without ceil_mode,
+// with padding that gives the same windows as in Convoy.
+std::array<std::int64_t, 2> end_padding(const LayerWriter& onnx, const Pool& pool, bool& ceil_mode) {
+  std::array<std::int64_t, 2> end{pool.padding[0], pool.padding[1]};
+  if (!pool.ceil_mode) return end;
+  std::array<std::int64_t, 2> needed{};
+  ceil_mode = true;
+  for (int axis = 0; axis < 2; ++axis) {
+    const std::int64_t extent = onnx.shape()[axis + 2], stride = pool.stride[axis],
+                       window = pool.window[axis];
+    const std::int64_t windows = onnx.layer().output[axis + 2],
+                       room = extent + 2 * pool.padding[axis] - window;
+    if (windows != (room + stride - 1) / stride + 1) ceil_mode = false;
+    needed[axis] = std::max<std::int64_t>(0, (windows - 1) * stride + window - extent - pool.padding[axis]);
+  }
+  return ceil_mode ? end : needed;
+}
+
+}  // namespace
 
 void Pool::forward(Emitter& emitter) const {
   std::vector<TensorId> outputs{emitter.output()};
@@ -21,6 +49,23 @@ void Pool::backward(Emitter& emitter) const {
   if (kind == PoolKind::max) inputs.insert(inputs.begin(), emitter.saved("argmax"));
   const PoolBackward pool{problem(emitter.shape(emitter.input()))};
   emitter.append(pool, inputs, {emitter.new_input_gradient(0)});
+}
+
+void Pool::write(LayerWriter& onnx) const {
+  if (relu) throw std::logic_error("export of a fused network");
+  const bool max = kind == PoolKind::max;
+  if (window[0] == 0) {
+    onnx.node(max ? "GlobalMaxPool" : "GlobalAveragePool", {onnx.input()});
+    return;
+  }
+  bool ceil_mode = false;
+  const auto end = end_padding(onnx, *this, ceil_mode);
+  onnx_export::OnnxNode node = onnx.node(max ? "MaxPool" : "AveragePool", {onnx.input()});
+  node.set("kernel_shape", Dims{window[0], window[1]})
+      .set("strides", Dims{stride[0], stride[1]})
+      .set("pads", Dims{padding[0], padding[1], end[0], end[1]})
+      .set("ceil_mode", std::int64_t{ceil_mode});
+  if (!max) node.set("count_include_pad", std::int64_t{count_include_pad});
 }
 
 }  // namespace convoy::app

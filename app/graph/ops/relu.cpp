@@ -1,5 +1,7 @@
 #include "app/graph/ops/relu.h"
 
+#include "app/model/export/layer_writer.h"
+
 namespace convoy::app {
 
 void Relu::forward(Emitter& emitter) const {
@@ -19,5 +21,7 @@ TensorId gradient_before_relu(Emitter& emitter) {
   emitter.append(ReluBackward{}, {emitter.output(), dy}, {dx});
   return dx;
 }
+
+void Relu::write(LayerWriter& onnx) const { onnx.node("Relu", {onnx.input()}); }
 
 }  // namespace convoy::app

@@ -1,6 +1,7 @@
 #include "app/model/ops/scale.h"
 
 #include "app/graph/emitter.h"
+#include "app/model/export/layer_writer.h"
 
 namespace convoy::app {
 
@@ -23,6 +24,14 @@ void Bias::backward(Emitter& emitter) const {
   if (emitter.trains({"bias"}))
     emitter.append(BroadcastAddBackward{}, {dy}, {emitter.parameter_gradient("bias")});
   if (emitter.wants_gradient(0)) emitter.contribute(0, dy);
+}
+
+void Scale::write(LayerWriter& onnx) const {
+  onnx.node("Mul", {onnx.input(), onnx.parameter("weight", onnx.over_channels(onnx.shape()[1]))});
+}
+
+void Bias::write(LayerWriter& onnx) const {
+  onnx.node("Add", {onnx.input(), onnx.parameter("bias", onnx.over_channels(onnx.shape()[1]))});
 }
 
 }  // namespace convoy::app

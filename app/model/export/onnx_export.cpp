@@ -1,6 +1,7 @@
 #include "app/model/export/onnx_export.h"
 
 #include <fmt/format.h>
+#include <onnx/onnx_pb.h>
 
 #include <cerrno>
 #include <cstring>

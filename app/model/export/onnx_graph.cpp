@@ -1,26 +1,41 @@
 #include "app/model/export/onnx_graph.h"
 
-namespace convoy::app::onnx_export {
+#include <onnx/onnx_pb.h>
 
-onnx::AttributeProto& OnnxNode::add(const char* attribute, onnx::AttributeProto::AttributeType type) {
-  onnx::AttributeProto& added = *node_.add_attribute();
+namespace convoy::app::onnx_export {
+namespace {
+
+onnx::AttributeProto& add(onnx::NodeProto& node, const char* attribute,
+                          onnx::AttributeProto::AttributeType type) {
+  onnx::AttributeProto& added = *node.add_attribute();
   added.set_name(attribute);
   added.set_type(type);
   return added;
 }
 
+onnx::TensorProto& add_tensor(onnx::GraphProto& graph, const std::string& name, const Dims& dims,
+                              onnx::TensorProto::DataType type) {
+  onnx::TensorProto& tensor = *graph.add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (const std::int64_t extent : dims) tensor.add_dims(extent);
+  return tensor;
+}
+
+}  // namespace
+
 OnnxNode& OnnxNode::set(const char* attribute, std::int64_t value) {
-  add(attribute, onnx::AttributeProto::INT).set_i(value);
+  add(node_, attribute, onnx::AttributeProto::INT).set_i(value);
   return *this;
 }
 
 OnnxNode& OnnxNode::set(const char* attribute, float value) {
-  add(attribute, onnx::AttributeProto::FLOAT).set_f(value);
+  add(node_, attribute, onnx::AttributeProto::FLOAT).set_f(value);
   return *this;
 }
 
 OnnxNode& OnnxNode::set(const char* attribute, const Dims& values) {
-  onnx::AttributeProto& added = add(attribute, onnx::AttributeProto::INTS);
+  onnx::AttributeProto& added = add(node_, attribute, onnx::AttributeProto::INTS);
   for (const std::int64_t value : values) added.add_ints(value);
   return *this;
 }
@@ -34,22 +49,13 @@ OnnxNode OnnxGraph::node(const char* op, const std::vector<std::string>& inputs,
   return OnnxNode(node);
 }
 
-onnx::TensorProto& OnnxGraph::add_tensor(const std::string& name, const Dims& dims,
-                                         onnx::TensorProto::DataType type) {
-  onnx::TensorProto& tensor = *graph_.add_initializer();
-  tensor.set_name(name);
-  tensor.set_data_type(type);
-  for (const std::int64_t extent : dims) tensor.add_dims(extent);
-  return tensor;
-}
-
 std::string OnnxGraph::constant(const std::string& name, const Dims& dims, std::span<const float> values) {
-  add_tensor(name, dims, onnx::TensorProto::FLOAT).set_raw_data(values.data(), values.size_bytes());
+  add_tensor(graph_, name, dims, onnx::TensorProto::FLOAT).set_raw_data(values.data(), values.size_bytes());
   return name;
 }
 
 std::string OnnxGraph::constant(const std::string& name, const Dims& integers) {
-  add_tensor(name, {std::ssize(integers)}, onnx::TensorProto::INT64)
+  add_tensor(graph_, name, {std::ssize(integers)}, onnx::TensorProto::INT64)
       .set_raw_data(integers.data(), integers.size() * sizeof(std::int64_t));
   return name;
 }

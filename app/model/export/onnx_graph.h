@@ -1,8 +1,5 @@
-// Builds the nodes and constants of an ONNX graph that is being written. Used only in
-// app/model/export.
+// Builds the nodes and constants of an ONNX graph that is being written.
 #pragma once
-
-#include <onnx/onnx_pb.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +8,12 @@
 #include <vector>
 
 #include "kernels/device/tensor.h"
+
+namespace onnx {
+class GraphProto;
+class NodeProto;
+class ValueInfoProto;
+}  // namespace onnx
 
 namespace convoy::app::onnx_export {
 
@@ -24,7 +27,6 @@ class OnnxNode {
   OnnxNode& set(const char* attribute, const Dims& values);
 
  private:
-  onnx::AttributeProto& add(const char* attribute, onnx::AttributeProto::AttributeType type);
   onnx::NodeProto& node_;
 };
 
@@ -44,7 +46,6 @@ class OnnxGraph {
   static void declare(onnx::ValueInfoProto& value, const std::string& name, const kernels::Shape& shape);
 
  private:
-  onnx::TensorProto& add_tensor(const std::string& name, const Dims& dims, onnx::TensorProto::DataType type);
   onnx::GraphProto& graph_;
 };
 

@@ -87,8 +87,6 @@ void give_combined(Importer& importer, const FileNode& node, bool is_sum) {
   importer.give(node, {std::nullopt, layer, terms[0].view});
 }
 
-}  // namespace
-
 void import_arithmetic(Importer& importer, const FileNode& node) {
   if (node.inputs.size() == 2)
     for (const std::size_t which : {0u, 1u})
@@ -102,6 +100,16 @@ void import_arithmetic(Importer& importer, const FileNode& node) {
 void import_neg(Importer& importer, const FileNode& node) {
   importer.give_elementwise(node,
                             Activation{{.kind = kernels::ActivationKind::affine, .slope = -1, .offset = 0}});
+}
+
+}  // namespace
+
+const Operations& arithmetic_operations() {
+  static const Operations table{
+      {"Add", import_arithmetic, {}}, {"Div", import_arithmetic, {}}, {"Mul", import_arithmetic, {}},
+      {"Neg", import_neg, {}},        {"Sub", import_arithmetic, {}}, {"Sum", import_arithmetic, {}},
+  };
+  return table;
 }
 
 }  // namespace convoy::app::onnx_import

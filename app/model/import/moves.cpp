@@ -52,8 +52,6 @@ void give_every(Importer& importer, const FileNode& node, std::int64_t axis, int
   importer.give(node, importer.add(node, Pool{kernels::PoolKind::average, {1, 1}, stride}, {image}));
 }
 
-}  // namespace
-
 void import_reshape(Importer& importer, const FileNode& node) {
   Value input = input_of(importer, node);
   const Constant& target = importer.constant(node, 1);
@@ -199,6 +197,24 @@ void import_shape(Importer& importer, const FileNode& node) {
   const std::ptrdiff_t begin = place("start", 0), end = std::max(place("end", rank), begin);
   const Dims part(dims.begin() + begin, dims.begin() + end);
   importer.give(node, {Constant::of_integers({std::ssize(part)}, part), 0, {}});
+}
+
+}  // namespace
+
+const Operations& move_operations() {
+  static const Operations table{
+      {"Concat", import_concat, {"axis"}},
+      {"Flatten", import_flatten, {"axis"}},
+      {"Gather", import_gather, {"axis"}},
+      {"Reshape", import_reshape, {"allowzero"}},
+      {"Shape", import_shape, {"end", "start"}},
+      {"Slice", import_slice, {"axes", "ends", "starts"}},
+      {"Split", import_split, {"axis", "num_outputs", "split"}},
+      {"Squeeze", import_squeeze, {"axes"}},
+      {"Transpose", import_transpose, {"perm"}},
+      {"Unsqueeze", import_unsqueeze, {"axes"}},
+  };
+  return table;
 }
 
 }  // namespace convoy::app::onnx_import

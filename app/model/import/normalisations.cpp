@@ -40,8 +40,6 @@ void give_group_norm(Importer& importer, const FileNode& node, std::int64_t grou
   importer.give(node, layer);
 }
 
-}  // namespace
-
 void import_batch_norm(Importer& importer, const FileNode& node) {
   const LayerId input = importer.image(node, 0);
   for (std::size_t output = 1; output < node.outputs.size(); ++output)
@@ -87,6 +85,21 @@ void import_lrn(Importer& importer, const FileNode& node) {
   norm.beta = static_cast<float>(as_written(node.real("beta", 0.75)));
   norm.k = static_cast<float>(as_written(node.real("bias", 1)));
   importer.give(node, importer.add(node, norm, {importer.image(node, 0)}));
+}
+
+}  // namespace
+
+const Operations& norm_operations() {
+  static const Operations table{
+      {"BatchNormalization", import_batch_norm, {"epsilon", "momentum", "training_mode"}},
+      {"ChannelNorm", import_channel_norm, {"axis", "epsilon"}},
+      {"GroupNorm", import_group_norm, {"epsilon", "num_groups"}},
+      {"GroupNormalization", import_group_norm, {"epsilon", "num_groups", "stash_type"}},
+      {"InstanceNormalization", import_instance_norm, {"epsilon"}},
+      {"LRN", import_lrn, {"alpha", "beta", "bias", "size"}},
+      {"LayerNormalization", import_layer_norm, {"axis", "epsilon", "stash_type"}},
+  };
+  return table;
 }
 
 }  // namespace convoy::app::onnx_import

@@ -9,61 +9,16 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-const std::vector<Operation>& operations() {
-  static const std::vector<Operation> table{
-      {"Add", import_arithmetic, {}},
-      {"AveragePool",
-       import_average_pool,
-       {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"}},
-      {"BatchNormalization", import_batch_norm, {"epsilon", "momentum", "training_mode"}},
-      {"Cast", import_cast, {"to", "saturate"}},
-      {"ChannelNorm", import_channel_norm, {"axis", "epsilon"}},
-      {"Clip", import_clip, {"max", "min"}},
-      {"Concat", import_concat, {"axis"}},
-      {"Conv", import_conv, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}},
-      {"Div", import_arithmetic, {}},
-      {"Dropout", import_dropout, {"ratio", "seed"}},
-      {"Flatten", import_flatten, {"axis"}},
-      {"Gather", import_gather, {"axis"}},
-      {"Gelu", import_gelu, {"approximate"}},
-      {"Gemm", import_gemm, {"alpha", "beta", "transA", "transB"}},
-      {"GlobalAveragePool", import_global_pool, {}},
-      {"GlobalMaxPool", import_global_pool, {}},
-      {"GroupNorm", import_group_norm, {"epsilon", "num_groups"}},
-      {"GroupNormalization", import_group_norm, {"epsilon", "num_groups", "stash_type"}},
-      {"HardSigmoid", import_hard_sigmoid, {"alpha", "beta"}},
-      {"HardSwish", import_activation, {}},
-      {"Identity", import_identity, {}},
-      {"InstanceNormalization", import_instance_norm, {"epsilon"}},
-      {"LRN", import_lrn, {"alpha", "beta", "bias", "size"}},
-      {"LayerNormalization", import_layer_norm, {"axis", "epsilon", "stash_type"}},
-      {"LeakyRelu", import_leaky_relu, {"alpha"}},
-      {"LogSoftmax", import_softmax, {"axis"}},
-      {"MatMul", import_matmul, {}},
-      {"MaxPool",
-       import_max_pool,
-       {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"}},
-      {"Mul", import_arithmetic, {}},
-      {"Neg", import_neg, {}},
-      {"PRelu", import_prelu, {}},
-      {"Pad", import_pad, {"mode", "pads", "value"}},
-      {"ReduceMax", import_reduce, {"axes", "keepdims"}},
-      {"ReduceMean", import_reduce, {"axes", "keepdims"}},
-      {"Relu", import_relu, {}},
-      {"Reshape", import_reshape, {"allowzero"}},
-      {"Shape", import_shape, {"end", "start"}},
-      {"Sigmoid", import_activation, {}},
-      {"Silu", import_activation, {}},
-      {"Slice", import_slice, {"axes", "ends", "starts"}},
-      {"Softmax", import_softmax, {"axis"}},
-      {"Split", import_split, {"axis", "num_outputs", "split"}},
-      {"Squeeze", import_squeeze, {"axes"}},
-      {"Sub", import_arithmetic, {}},
-      {"Sum", import_arithmetic, {}},
-      {"Swish", import_activation, {"alpha"}},
-      {"Transpose", import_transpose, {"perm"}},
-      {"Unsqueeze", import_unsqueeze, {"axes"}},
-  };
+// Returns all operations, sorted by name.
+const Operations& operations() {
+  static const Operations table = [] {
+    Operations all;
+    for (const Operations* some : {&product_operations(), &norm_operations(), &activation_operations(),
+                                   &pool_operations(), &arithmetic_operations(), &move_operations()})
+      all.insert(all.end(), some->begin(), some->end());
+    std::ranges::sort(all, {}, &Operation::op);
+    return all;
+  }();
   return table;
 }
 

@@ -1,4 +1,4 @@
-// Declares the import of every supported ONNX operation. Each function imports one node.
+// The ONNX operations that can be imported. Each file lists its own operations.
 #pragma once
 
 #include <string>
@@ -26,55 +26,13 @@ void refuse_foreign(const FileGraph& graph);
 // Throws std::runtime_error if the node has attributes that the operation does not know.
 void check_attributes(const FileNode& node, const Operation& operation);
 
-// Import matrix products: convolutions and fully connected layers.
-void import_conv(Importer&, const FileNode&);
-void import_gemm(Importer&, const FileNode&);
-void import_matmul(Importer&, const FileNode&);
-
-// Import normalisations.
-void import_batch_norm(Importer&, const FileNode&);
-void import_layer_norm(Importer&, const FileNode&);
-void import_channel_norm(Importer&, const FileNode&);
-void import_group_norm(Importer&, const FileNode&);
-void import_instance_norm(Importer&, const FileNode&);
-void import_lrn(Importer&, const FileNode&);
-
-// Import elementwise functions, dropout and softmax.
-void import_relu(Importer&, const FileNode&);
-void import_clip(Importer&, const FileNode&);
-void import_leaky_relu(Importer&, const FileNode&);
-void import_prelu(Importer&, const FileNode&);
-void import_activation(Importer&, const FileNode&);  // Sigmoid, HardSwish, Silu, Swish
-void import_hard_sigmoid(Importer&, const FileNode&);
-void import_gelu(Importer&, const FileNode&);
-void import_dropout(Importer&, const FileNode&);
-void import_identity(Importer&, const FileNode&);
-void import_cast(Importer&, const FileNode&);
-void import_softmax(Importer&, const FileNode&);
-
-// Import pooling and padding.
-void import_max_pool(Importer&, const FileNode&);
-void import_average_pool(Importer&, const FileNode&);
-void import_global_pool(Importer&, const FileNode&);
-// Imports ReduceMean and ReduceMax over the pixels.
-void import_reduce(Importer&, const FileNode&);
-void import_pad(Importer&, const FileNode&);
-
-// Imports Add, Sub, Mul, Div and Sum of tensors and of a tensor and a constant.
-void import_arithmetic(Importer&, const FileNode&);
-void import_neg(Importer&, const FileNode&);
-
-// Import operations that move elements.
-void import_reshape(Importer&, const FileNode&);
-void import_flatten(Importer&, const FileNode&);
-void import_squeeze(Importer&, const FileNode&);
-void import_unsqueeze(Importer&, const FileNode&);
-void import_transpose(Importer&, const FileNode&);
-void import_concat(Importer&, const FileNode&);
-void import_split(Importer&, const FileNode&);
-void import_slice(Importer&, const FileNode&);
-void import_gather(Importer&, const FileNode&);
-void import_shape(Importer&, const FileNode&);
+using Operations = std::vector<Operation>;
+const Operations& product_operations();     // products.cpp: convolutions and fully connected layers
+const Operations& norm_operations();        // normalisations.cpp
+const Operations& activation_operations();  // activations.cpp: elementwise functions, softmax
+const Operations& pool_operations();        // pools.cpp: pooling and padding
+const Operations& arithmetic_operations();  // arithmetic.cpp: sums and products of two values
+const Operations& move_operations();        // moves.cpp: operations that move elements
 
 // The window of a pool or a convolution. The arrays are {height, width}.
 struct Window {

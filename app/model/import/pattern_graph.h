@@ -69,7 +69,7 @@ class PatternGraph {
 // The node that replaces a node, or nothing if the node is not the last one of a known group.
 using Match = std::optional<FileNode>;
 
-// Recognises SiLU, hard sigmoid, hard swish and GELU, and a Clip after a ReLU.
+// Recognises activations, and a Clip after a ReLU (activations.cpp).
 Match match_activation(const PatternGraph& graph, const FileNode& node);
 // Recognises layer norm, group norm and local response norm.
 Match match_norm(const PatternGraph& graph, const FileNode& node);

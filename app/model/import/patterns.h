@@ -1,6 +1,5 @@
-// Recognises operations that a file writes as groups of several nodes: SiLU, hard sigmoid, hard
-// swish, GELU (with erf or tanh), layer norm, group norm and local response norm. Operations that
-// are single nodes in the file are imported without this (operations.h).
+// Recognises operations that a file writes as groups of several nodes, such as SiLU or layer norm.
+// Operations that are single nodes in the file are imported without this (operations.h).
 #pragma once
 
 #include "app/model/import/onnx_file.h"

@@ -72,8 +72,6 @@ Dims pads_of(const Importer& importer, const FileNode& node) {
   return pads.integers;
 }
 
-}  // namespace
-
 void import_max_pool(Importer& importer, const FileNode& node) {
   if (node.outputs.size() > 1 && importer.is_read(node.outputs[1]))
     node.fail("its indices are read, which is not supported");
@@ -146,6 +144,25 @@ void import_pad(Importer& importer, const FileNode& node) {
   pad.value = static_cast<float>(value != nullptr ? value->at(0) : node.real("value", 0));
   importer.image(node, 0);
   importer.give(node, {std::nullopt, input.layer, input.view, pad});
+}
+
+}  // namespace
+
+const Operations& pool_operations() {
+  static const Operations table{
+      {"AveragePool",
+       import_average_pool,
+       {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"}},
+      {"GlobalAveragePool", import_global_pool, {}},
+      {"GlobalMaxPool", import_global_pool, {}},
+      {"MaxPool",
+       import_max_pool,
+       {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"}},
+      {"Pad", import_pad, {"mode", "pads", "value"}},
+      {"ReduceMax", import_reduce, {"axes", "keepdims"}},
+      {"ReduceMean", import_reduce, {"axes", "keepdims"}},
+  };
+  return table;
 }
 
 }  // namespace convoy::app::onnx_import

@@ -114,6 +114,8 @@ Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_
   return window;
 }
 
+namespace {
+
 void import_conv(Importer& importer, const FileNode& node) {
   Value input = importer.unpadded_image(node, 0);
   const Constant weight = importer.constant(node, 1);
@@ -171,6 +173,17 @@ void import_matmul(Importer& importer, const FileNode& node) {
         "multiplies two values that are computed from the images, as attention does; Convoy trains "
         "convolutional networks");
   give_product(importer, node, matrix_of(node, importer.constant(node, 1), true), nullptr);
+}
+
+}  // namespace
+
+const Operations& product_operations() {
+  static const Operations table{
+      {"Conv", import_conv, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}},
+      {"Gemm", import_gemm, {"alpha", "beta", "transA", "transB"}},
+      {"MatMul", import_matmul, {}},
+  };
+  return table;
 }
 
 }  // namespace convoy::app::onnx_import

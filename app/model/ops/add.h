@@ -25,6 +25,7 @@ struct Add {
   std::string attributes() const { return {}; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

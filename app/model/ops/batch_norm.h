@@ -38,6 +38,7 @@ struct BatchNorm {
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 
  private:
   kernels::BatchNormProblem problem(const Emitter& emitter) const;

@@ -22,6 +22,7 @@ struct Slice {
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 struct ChannelShuffle {
@@ -36,6 +37,7 @@ struct ChannelShuffle {
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

@@ -40,6 +40,7 @@ struct Conv2d {
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 
  private:
   kernels::Conv2dProblem problem(const Emitter& emitter) const;

@@ -17,6 +17,7 @@ struct Input {
   std::string attributes() const { return {}; }
   void forward(Emitter&) const {}
   void backward(Emitter&) const {}
+  void write(LayerWriter&) const {}
 };
 
 }  // namespace convoy::app

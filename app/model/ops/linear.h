@@ -28,6 +28,7 @@ struct Linear {
   std::string attributes() const { return {}; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

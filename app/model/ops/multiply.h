@@ -21,6 +21,7 @@ struct Multiply {
   std::string attributes() const { return {}; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

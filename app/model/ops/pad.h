@@ -22,6 +22,7 @@ struct Pad {
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

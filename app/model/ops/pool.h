@@ -39,6 +39,7 @@ struct Pool {
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 
  private:
   kernels::PoolProblem problem(const Shape& input) const;

@@ -28,6 +28,7 @@ struct Prelu {
   std::string attributes() const { return per_channel ? "a weight for each channel" : ""; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

@@ -23,6 +23,7 @@ struct Relu {
   std::string attributes() const { return {}; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

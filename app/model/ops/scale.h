@@ -24,6 +24,7 @@ struct Scale {
   std::string attributes() const { return {}; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 struct Bias {
@@ -42,6 +43,7 @@ struct Bias {
   std::string attributes() const { return {}; }
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
+  void write(LayerWriter& onnx) const;
 };
 
 }  // namespace convoy::app

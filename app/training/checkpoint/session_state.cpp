@@ -85,7 +85,7 @@ std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& te
   std::vector<const PersistentTensor*> own;
   for (const OwnedTensor& tensor : tensors)
     if (const PersistentTensor* found = find(session_, tensor.name)) own.push_back(found);
-  std::vector<std::vector<float>> values = session_.read(own, member_);
+  std::vector<std::vector<float>> values = session_.tensors().read(own, member_);
   std::vector<SavedTensor> gathered;
   auto next = values.begin();
   for (const OwnedTensor& tensor : tensors) {
@@ -133,11 +133,11 @@ void SessionState::restore(const CheckpointState& state, const std::filesystem::
   check_fingerprint(path, state,
                     {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_),
                      names(averages_)});
-  const Admission admitted = session_.use_memory();
+  const Admission admitted = session_.tensors().use_memory();
   for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
     for (const SavedTensor& tensor : *list)
       if (const PersistentTensor* own = find(session_, tensor.name))
-        session_.write(*own, tensor.values, member_);
+        session_.tensors().write(*own, tensor.values, member_);
 }
 
 void use_averages(CheckpointState& state, const std::filesystem::path& path) {

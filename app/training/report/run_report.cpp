@@ -162,7 +162,7 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
                        (options_.memory_limit > 0
                             ? fmt::format(" of at most {}", format_bytes(options_.memory_limit))
                             : ""));
-  for (const auto& [name, value] : memory_rows(session.memory_fit())) table.row(name, value);
+  for (const auto& [name, value] : memory_rows(session.steps().fit)) table.row(name, value);
   *plan_.output << table.render() << std::flush;
 }
 

@@ -53,16 +53,18 @@ Trace::Trace(std::string file, Session& session, const comm::Communicator& ranks
 }
 
 void Trace::instrument() {
-  const std::vector<Instruction>& instructions = session_.train_program().instructions();
+  const std::vector<Instruction>& instructions = session_.programs().train.instructions();
   for (const Instruction& instruction : instructions) {
     layers_.push_back(instruction.layer), kinds_.push_back(instruction.kind);
+    actions_.push_back(instruction.buckets), communicates_.push_back(instruction.communicates);
   }
   // Reserve memory for two events per instruction, the instruction itself and a sum of gradients
   // that it may start, so that traced steps allocate nothing.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
-  if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
-  session_.instrument_training([this](std::size_t index, const kernels::Launch& launch) {
+  if (on_device_)
+    return session_.executor().prepare_trace(session_.programs().train, static_cast<int>(step_names_.size()));
+  session_.programs().train.instrument([this](std::size_t index, const kernels::Launch& launch) {
     return [this, index, launch](kernels::Stream stream) {
       if (!active_) return launch(stream);
       const auto begin = Clock::now();
@@ -76,7 +78,7 @@ void Trace::begin_step(std::int64_t step) {
   active_ = step >= first_ && step <= last_;
   if (!active_) return;
   if (on_device_) {
-    if (step == first_) session_.begin_trace();
+    if (step == first_) session_.executor().begin_trace();
     return;
   }
   step_began_ = ns_of(Clock::now());
@@ -90,15 +92,16 @@ void Trace::loaded(Clock::time_point since) {
 
 void Trace::operation(std::size_t index, Clock::time_point began) {
   const std::int64_t begin = ns_of(began), end = ns_of(Clock::now());
-  const std::string& kind = kinds_[index];
-  const bool waits = kind == "wait_buckets" || kind == "all_reduce";
-  events_.push_back({begin, end, &layers_[index], &kind, waits ? kCommunicationLane : kComputeLane});
-  if (kind == "start_bucket") {
+  events_.push_back({begin, end, &layers_[index], &kinds_[index],
+                     communicates_[index] ? kCommunicationLane : kComputeLane});
+  if (actions_[index] == BucketAction::start) {
     open_buckets_.push_back(events_.size());
     events_.push_back({begin, 0, &layers_[index], &kBucketKind, kCommunicationLane,
                        static_cast<int>(open_buckets_.size()) - 1});
   }
-  close_buckets(kind == "wait_buckets" ? open_buckets_.size() : session_.finished_buckets(), end);
+  const auto& buckets = session_.communication().buckets;
+  const std::size_t finished = buckets != nullptr ? static_cast<std::size_t>(buckets->finished()) : 0;
+  close_buckets(actions_[index] == BucketAction::wait ? open_buckets_.size() : finished, end);
 }
 
 void Trace::close_buckets(std::size_t finished, std::int64_t now) {
@@ -110,8 +113,8 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
 // the ranks becomes an event that lasts until the sum ends; it is drawn outside the lanes of
 // operations.
 void Trace::note_device_steps() {
-  const auto& instructions = session_.train_program().instructions();
-  const std::vector<TracedStep> steps = session_.traced_steps();
+  const auto& instructions = session_.programs().train.instructions();
+  const std::vector<TracedStep> steps = session_.executor().traced_steps();
   for (std::size_t n = 0; n < steps.size(); ++n) {
     Event whole{std::numeric_limits<std::int64_t>::max(), 0, &step_names_[n], &kStepKind, kStepLane};
     int buckets = 0;
@@ -121,7 +124,7 @@ void Trace::note_device_steps() {
       whole.begin = std::min(whole.begin, begin), whole.end = std::max(whole.end, end);
       if (instructions[i].follow)
         events_.push_back({begin, end, &layers_[i], &kBucketKind, kCommunicationLane,
-                           kinds_[i] == "start_bucket" ? buckets++ : 0});
+                           actions_[i] == BucketAction::start ? buckets++ : Event::kMetricsSum});
       else
         events_.push_back(
             {begin, end, &layers_[i], &kinds_[i],
@@ -158,7 +161,7 @@ std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) c
   for (const Event& event : events_) {
     Json json{
         {"pid", rank}, {"tid", event.lane}, {"ts", micros(event.begin - offset_ns)}, {"cat", *event.kind}};
-    if (event.bucket < 0) {
+    if (event.bucket == Event::kOperation) {
       json.update({{"ph", "X"}, {"dur", micros(event.end - event.begin)}});
       json["name"] = computes(event.lane) || event.lane == kCommunicationLane
                          ? *event.name + " " + *event.kind
@@ -169,7 +172,7 @@ std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) c
     }
     // Sums of gradient buckets overlap in time, so they become asynchronous events, which viewers
     // draw in separate rows.
-    json["name"] = *event.name == "metrics" ? *event.name : fmt::format("bucket {}", event.bucket);
+    json["name"] = event.bucket == Event::kMetricsSum ? *event.name : fmt::format("bucket {}", event.bucket);
     json["id"] = fmt::format("{}.{}", rank, &event - events_.data());
     json["ph"] = "b", json["args"] = {{"after", *event.name}};
     lines += text(json) + ",\n";

@@ -49,8 +49,9 @@ class Trace {
     std::int64_t begin, end;  // in nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
-    // The number of the gradient bucket whose sum the event shows; -1 for an operation.
-    int bucket = -1;
+    // The number of the gradient bucket whose sum the event shows, or one of the values below.
+    int bucket = kOperation;
+    static constexpr int kOperation = -1, kMetricsSum = -2;
   };
 
   void instrument();
@@ -69,6 +70,9 @@ class Trace {
   std::int64_t step_began_ = 0;
   // The texts that events point to, so they must not move.
   std::vector<std::string> step_names_, layers_, kinds_;
+  // For each instruction of the step.
+  std::vector<BucketAction> actions_;
+  std::vector<bool> communicates_;
   std::vector<Event> events_;
   // The sums of buckets that this step has started, as indices into events_ in order of their
   // starts.

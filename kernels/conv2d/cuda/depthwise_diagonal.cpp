@@ -8,14 +8,6 @@
 namespace convoy::kernels::conv::diagonal {
 namespace {
 
-// Returns how many clusters of `blocks` blocks, 1 to 8, a GPU runs at the same time, if two blocks
-// fit on a multiprocessor. They are those of the reference GPU (gpu_model.h), so that the order of
-// sums is the same on every GPU.
-int resident_clusters(int blocks) {
-  constexpr int kClusters[] = {2 * cuda::kMultiprocessors, 132, 79, 62, 47, 39, 32, 30};
-  return kClusters[blocks - 1];
-}
-
 // Estimates the cycles that a multiprocessor takes for all tiles of a slab: for products, for
 // moving bytes between L2 and shared memory, and for barriers.
 template <class F>
@@ -79,8 +71,9 @@ Call make_call(const Task& task, bool clusters) {
   while (call.slabs % call.cluster != 0) --call.cluster;
   (call.filter == 3 ? choose_tile_for<3> : call.filter == 5 ? choose_tile_for<5> : choose_tile_for<7>)(call);
   call.across = cuda::Divider(call.tiling.across);
-  call.row_blocks =
-      even_blocks(call.tiling.tiles(), resident_clusters(call.cluster) * call.cluster / call.slabs);
+  // Take the reference GPU's clusters, so that the order of sums is the same on every GPU.
+  const int clusters_at_once = kReferenceGpu.resident_clusters[call.cluster - 1];
+  call.row_blocks = even_blocks(call.tiling.tiles(), clusters_at_once * call.cluster / call.slabs);
   return call;
 }
 

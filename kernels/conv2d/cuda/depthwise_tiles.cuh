@@ -3,7 +3,7 @@
 
 #include "kernels/conv2d/cuda/depthwise_device.cuh"
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 
 namespace convoy::kernels::conv::tiles {
 

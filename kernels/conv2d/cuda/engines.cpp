@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/joined_pixels.h"
-#include "kernels/gemm/bias_gradient.h"
+#include "kernels/gemm/common/bias_gradient.h"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::conv {

@@ -7,7 +7,7 @@
 #include "kernels/conv2d/engines.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 
 namespace convoy::kernels::conv {
 

@@ -6,7 +6,7 @@
 #include "kernels/conv2d/cuda/gathered.cuh"
 #include "kernels/conv2d/cuda/group_packing.h"
 #include "kernels/conv2d/cuda/space_to_depth.h"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 
 namespace convoy::kernels::conv {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/conv2d/engines.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::conv {

@@ -4,7 +4,7 @@
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/device/gpu_model.h"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 
 namespace convoy::kernels::conv {
 namespace {

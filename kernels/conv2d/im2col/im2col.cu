@@ -10,7 +10,7 @@
 #include "kernels/conv2d/cuda/space_to_depth.h"
 #include "kernels/conv2d/im2col/im2col_plan.cuh"
 #include "kernels/device/cuda_error.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 
 namespace convoy::kernels::conv {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/philox.h"
 #include "kernels/gemm/bench/oracle.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

@@ -8,9 +8,9 @@
 #pragma once
 
 #include "kernels/device/cuda_members.cuh"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 #include "kernels/gemm/mma_sync/mma_instructions.cuh"
-#include "kernels/gemm/pipeline.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

@@ -1,6 +1,6 @@
 // The simplest kernel of matrix products: one thread computes one element of C, straight from
 // device memory.
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/simple/strided.cuh"
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "kernels/device/cuda_members.cuh"
-#include "kernels/gemm/epilogue.cuh"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

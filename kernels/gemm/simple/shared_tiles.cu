@@ -1,7 +1,7 @@
 // The shared_tiles kernel of matrix products. A block computes 32 x 32 elements of C. It copies 32
 // x 32 tiles of the operands to shared memory, so each element is read from device memory 32 times
 // less often than by the elementwise kernel.
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/simple/strided.cuh"
 

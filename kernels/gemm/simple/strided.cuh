@@ -6,7 +6,7 @@
 #include <cuda_bf16.h>
 
 #include "kernels/device/cuda_members.cuh"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

@@ -8,7 +8,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/cuda_tensor_map.h"
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/wgmma/sm90_mn_major.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/device/cuda_tensor_map.h"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/common/pipeline.cuh"
 #include "kernels/gemm/wgmma/sm90_mn_major.h"
 
 namespace convoy::kernels::gemm {

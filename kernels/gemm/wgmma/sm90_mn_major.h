@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/common/epilogue.cuh"
 #include "kernels/gemm/wgmma/sm90_launch.h"
 
 namespace convoy::kernels::gemm {

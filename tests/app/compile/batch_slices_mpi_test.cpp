@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "app/compile/fit_memory.h"
-#include "app/execute/session.h"
 #include "comm/collectives.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/mpi/world.h"
 
@@ -18,12 +18,12 @@ TEST(SlicedTraining, RanksChangeNoBitWithinTheLeastMemory) {
   options.pieces = {.least_bytes = 0};
   const auto train = [&](std::int64_t limit) {
     options.memory_limit = limit;
-    Session session(network, options, *ranks);
-    EXPECT_EQ(session.memory_fit().slices > 1, limit > 0);
+    Session session = whole_session(network, options, *ranks);
+    EXPECT_EQ(session.steps().fit.slices > 1, limit > 0);
     std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
     initialize({"images", network.shape(0), Initializer::normal(1)},
                17 + static_cast<std::uint64_t>(ranks->rank()), images.data());
-    session.write(session.images(), images);
+    session.tensors().write(session.images(), images);
     for (std::size_t i = 0; i < session.labels().size(); ++i)
       session.labels()[i] = static_cast<std::int32_t>(i % 5);
     session.control().valid = 7;  // the batch is not full
@@ -33,7 +33,7 @@ TEST(SlicedTraining, RanksChangeNoBitWithinTheLeastMemory) {
     for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
     std::vector<std::vector<float>> parameters;
     for (const PersistentTensor& tensor : session.memory().parameters())
-      parameters.push_back(session.read(tensor));
+      parameters.push_back(session.tensors().read(tensor));
     return std::pair(losses, parameters);
   };
   const auto expected = train(0);

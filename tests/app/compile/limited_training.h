@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "app/execute/session.h"
 #include "app/model/parameter.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/whole_session.h"
 
 namespace convoy::app {
 
@@ -23,12 +23,12 @@ class LimitedTraining : public testing::Test {
   // it was made to fit.
   auto run(std::int64_t limit) {
     options_.memory_limit = limit;
-    Session session(network_, options_, ranks_);
+    Session session = whole_session(network_, options_, ranks_);
     bytes_ = session.memory().plan().total();
-    fit_ = session.memory_fit();
+    fit_ = session.steps().fit;
     std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
     initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
-    session.write(session.images(), images);
+    session.tensors().write(session.images(), images);
     for (std::size_t i = 0; i < session.labels().size(); ++i)
       session.labels()[i] = static_cast<std::int32_t>(i % 5);
     session.control().valid = session.control().global_valid = valid_;
@@ -39,7 +39,7 @@ class LimitedTraining : public testing::Test {
     losses.push_back(session.finish_step().loss());
     std::vector<std::vector<float>> state;
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
-      for (const PersistentTensor& tensor : *list) state.push_back(session.read(tensor));
+      for (const PersistentTensor& tensor : *list) state.push_back(session.tensors().read(tensor));
     return std::pair(losses, state);
   }
 

@@ -8,6 +8,7 @@
 #include "app/concurrency/glp4nn.h"
 #include "app/concurrency/lane_choice.h"
 #include "app/concurrency/sample_streams.h"
+#include "app/execute/prepare_timing.h"
 #include "app/model/zoo/zoo.h"
 #include "app/timing/step_times.h"
 #include "app/training/checkpoint/session_state.h"
@@ -16,6 +17,7 @@
 #include "kernels/device/device_memory.h"
 #include "kernels/device/tuning.h"
 #include "kernels/gemm/bench/measure.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
 namespace convoy::app {
@@ -41,17 +43,17 @@ class LanesOnGpu : public testing::Test {
   // Chooses and sets the lanes of the session's program. choose_lanes() does the same, but needs a
   // communicator.
   static LaneChoice chosen(Session& session) {
-    const Program& program = session.train_program();
+    const Program& program = session.programs().train;
     const ResourceTable resources = track_resources(program);
-    session.prepare_timing();
+    prepare_timing(session);
     LaneChoice choice;
     {
       const auto timer = make_step_timer(session, program);
-      choice = choose_by_measurement(program, resources, device_rates(options(kAutoLanes)), session.lanes(),
-                                     *timer, kAnalysisBudget);
+      choice = choose_by_measurement(program, resources, device_rates(options(kAutoLanes)),
+                                     session.programs().lanes, *timer, kAnalysisBudget);
     }
-    session.reset();
-    session.arrange_training(choice.lanes);
+    session.tensors().reset();
+    session.programs().train.arrange(choice.lanes);
     return choice;
   }
 
@@ -75,10 +77,10 @@ class LanesOnGpu : public testing::Test {
 };
 
 TEST_F(LanesOnGpu, EveryKernelIsTracked) {
-  Session session(every_op(), options(kAutoLanes), rank_);
-  const ResourceTable table = track_resources(session.train_program());
+  Session session = whole_session(every_op(), options(kAutoLanes), rank_);
+  const ResourceTable table = track_resources(session.programs().train);
   EXPECT_GE(table.device.multiprocessors, 1);
-  ASSERT_EQ(table.kernels.size(), session.train_program().instructions().size());
+  ASSERT_EQ(table.kernels.size(), session.programs().train.instructions().size());
   int kernels = 0;
   for (const auto& uses : table.kernels)
     for (const KernelUse& use : uses) {
@@ -95,7 +97,8 @@ TEST_F(LanesOnGpu, EveryKernelIsTracked) {
 TEST_F(LanesOnGpu, ChosenLanesHaveTheBitsOfOneLane) {
   for (Network (*const make)() : {every_op, residual, grouped}) {
     const Network network = make();
-    Session one(network, options(1), rank_), own(network, options(kAutoLanes), rank_);
+    Session one = whole_session(network, options(1), rank_),
+            own = whole_session(network, options(kAutoLanes), rank_);
     const LaneChoice choice = chosen(own);
     EXPECT_LT(choice.analysis_ms, 1000);
     EXPECT_GT(choice.measured_ms, 0);
@@ -106,7 +109,7 @@ TEST_F(LanesOnGpu, ChosenLanesHaveTheBitsOfOneLane) {
 
 TEST_F(LanesOnGpu, GoogleNetForks) {
   const Network network = make_network({"googlenet", 8, 0, 224, 0});
-  Session session(network, options(kAutoLanes), rank_);
+  Session session = whole_session(network, options(kAutoLanes), rank_);
   const LaneChoice choice = chosen(session);
   EXPECT_GT(choice.forks, 10) << choice.text();
   EXPECT_LT(choice.measured_ms, 0.95 * choice.measured_before_ms) << choice.text();
@@ -119,8 +122,8 @@ TEST_F(LanesOnGpu, ConvolutionsRunSampleBySample) {
   const RankGroups groups{&rank_, &rank_, nullptr};
   const CompiledSteps steps = compile_steps(network, made, groups);
   Session session(steps, made, groups);
-  session.prepare_timing();
-  const Program& program = session.train_program();
+  prepare_timing(session);
+  const Program& program = session.programs().train;
   const StepLoad load = make_step_load(program, estimated_op_ms(program, device_rates(made)),
                                        track_resources(program), device_rates(made));
   const auto samples = make_sample_streams(session, *steps.train, load);

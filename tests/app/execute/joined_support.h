@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/app/execute/members_support.h"
+#include "tests/app/execute/whole_session.h"
 
 namespace convoy::app {
 
@@ -54,7 +55,8 @@ class JoinedRun {
     std::vector<Session*> joined;
     for (const Network& network : networks) {
       options.input.resident_images = joined.empty() ? set_->size() : 1;
-      sessions_.push_back(std::make_unique<Session>(network, options, ranks_));
+      sessions_.push_back(std::make_unique<Session>(whole_steps(network, options, ranks_), options,
+                                                    RankGroups{&ranks_, &ranks_, nullptr}));
       joined.push_back(sessions_.back().get());
       if (kind != Kind::resident) continue;
       if (sessions_.size() > 1) sessions_.back()->read_images_of(*sessions_[0]);
@@ -93,7 +95,8 @@ class JoinedRun {
  private:
   void put_images(Session& session) const {
     std::vector<std::uint8_t> scratch(static_cast<std::size_t>(set_->largest_bytes()));
-    for (std::int64_t i = 0; i < set_->size(); ++i) session.put_image(i, set_->stored(i, scratch).data(), 1);
+    for (std::int64_t i = 0; i < set_->size(); ++i)
+      session.tensors().put_image(i, set_->stored(i, scratch).data(), 1);
   }
   static data::LoaderOptions feed() {
     data::LoaderOptions feed;

@@ -6,9 +6,10 @@
 #include <random>
 
 #include "app/execute/lane_plan.h"
-#include "app/execute/session.h"
+#include "app/execute/prepare_timing.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
 namespace convoy::app {
@@ -42,11 +43,11 @@ CheckpointState trained(const Network& network, std::uint32_t seed, bool reorder
   options.members[0].hyperparameters.average_decay = 0.9;
   options.clip = true;
   comm::SingleRank rank;
-  Session session(network, options, rank);
+  Session session = whole_session(network, options, rank);
   if (reordered) {
-    const LaneOrder lanes = random_order(session.train_program(), seed);
+    const LaneOrder lanes = random_order(session.programs().train, seed);
     EXPECT_FALSE(std::ranges::is_sorted(lanes.order));
-    session.arrange_training(lanes);
+    session.programs().train.arrange(lanes);
   }
   const Shape& shape = network.shape(0);
   std::vector<float> images(static_cast<std::size_t>(shape.elements()));
@@ -56,7 +57,7 @@ CheckpointState trained(const Network& network, std::uint32_t seed, bool reorder
   session.control().valid = session.control().global_valid = static_cast<std::int32_t>(shape[0]);
   session.control().learning_rate = 0.02f;
   for (int step = 0; step < 3; ++step) {
-    session.write(session.images(), images);
+    session.tensors().write(session.images(), images);
     session.control().step = static_cast<std::uint64_t>(step);
     session.train_step();
   }
@@ -87,9 +88,9 @@ TEST(LaneBits, ResetBringsTheFirstValuesBack) {
   const Network network = every_op();
   StepOptions options;
   comm::SingleRank rank;
-  Session session(network, options, rank), untouched(network, options, rank);
-  session.prepare_timing();
-  session.train_program().run();
+  Session session = whole_session(network, options, rank), untouched = whole_session(network, options, rank);
+  prepare_timing(session);
+  session.programs().train.run();
   CheckpointState spoilt, state, expected;
   SessionState(session).capture(spoilt);
   SessionState(untouched).capture(expected);
@@ -101,7 +102,7 @@ TEST(LaneBits, ResetBringsTheFirstValuesBack) {
     return all;
   };
   EXPECT_NE(values(spoilt), values(expected)) << "running statistics change";
-  session.reset();
+  session.tensors().reset();
   SessionState(session).capture(state);
   EXPECT_EQ(values(state), values(expected));
 }

@@ -15,6 +15,7 @@
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
 #include "kernels/device/device_memory.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
 namespace convoy::app {
@@ -49,7 +50,8 @@ class MembersRun {
     const bool streamed = options.backend == kernels::Backend::cuda;
     if (streamed) stream(options, shape);
     options.input.batches = std::min(count, 2);
-    session_ = std::make_unique<Session>(network, options, ranks_);
+    session_ = std::make_unique<Session>(whole_steps(network, options, ranks_), options,
+                                         RankGroups{&ranks_, &ranks_, nullptr});
     for (int group = 0; group < std::min(count, 2); ++group) {
       data::LoaderOptions feed;
       feed.global_batch = shape[0];

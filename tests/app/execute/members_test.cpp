@@ -37,7 +37,7 @@ TEST(Members, GoOnWhenOneRetires) {
   MembersRun all(residual(), {}, 0, 3), rest(residual(), {}, 0, 3);
   all.train(2), rest.train(2);
   const CheckpointState retired = rest.state(1);
-  rest.session().retire(1);
+  rest.session().executor().retire(1);
   all.train(2), rest.train(2);
   for (const int member : {0, 2}) expect_same_member(rest.state(member), all.state(member), member);
   expect_same_member(rest.state(1), retired, 1);
@@ -60,7 +60,7 @@ TEST(Members, FitIntoAMemoryLimitTogether) {
   limited.memory_limit = plan.total() - plan.bytes(Region::activations);
   MembersRun tight(residual(), limited, 0, 4);
   EXPECT_LE(tight.session().memory().plan().total(), limited.memory_limit);
-  EXPECT_TRUE(tight.session().memory_fit().fitted);
+  EXPECT_TRUE(tight.session().steps().fit.fitted);
   roomy.train(3), tight.train(3);
   for (int member = 0; member < 4; ++member)
     expect_same_member(tight.state(member), roomy.state(member), member);

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "app/execute/session.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
 #include "kernels/device/device_memory.h"
 #include "kernels/gemm/bench/measure.h"
+#include "tests/app/execute/whole_session.h"
 
 namespace convoy::app {
 namespace {
@@ -49,7 +49,7 @@ std::vector<float> probabilities(Backend backend, int classes) {
     feed.buffers += kRingSlots;
   }
   data::Loader loader(set, feed);
-  Session session(small(classes), options, ranks);
+  Session session = whole_session(small(classes), options, ranks);
   std::vector<float> all;
   session.evaluate(loader, 0, [&](const EvaluatedBatch& batch) {
     for (std::size_t row = 0; row < batch.samples.size(); ++row) {

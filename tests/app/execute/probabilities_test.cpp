@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "app/execute/session.h"
 #include "app/model/zoo/zoo.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
+#include "tests/app/execute/whole_session.h"
 
 namespace convoy::app {
 namespace {
@@ -33,7 +33,8 @@ struct Evaluated {
 
 Evaluated evaluate(std::shared_ptr<const data::ImageSet> set) {
   comm::SingleRank ranks;
-  Session session(make_network("wrn10_1", {kBatch, 3, 32, 32}, kClasses), evaluation(true), ranks);
+  Session session =
+      whole_session(make_network("wrn10_1", {kBatch, 3, 32, 32}, kClasses), evaluation(true), ranks);
   data::LoaderOptions loader;
   loader.global_batch = kBatch;
   loader.order = data::Order::sequential;
@@ -79,7 +80,7 @@ TEST(Probabilities, OnlyStepsThatDoNotTrainKeepThem) {
   comm::SingleRank ranks;
   StepOptions options = evaluation(true);
   options.training = true;
-  EXPECT_THROW(Session(make_network("lenet", {4, 3, 32, 32}, kClasses), options, ranks),
+  EXPECT_THROW(whole_session(make_network("lenet", {4, 3, 32, 32}, kClasses), options, ranks),
                std::invalid_argument);
 }
 

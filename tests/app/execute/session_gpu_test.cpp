@@ -10,7 +10,6 @@
 
 #include "app/compile/fit_memory.h"
 #include "app/compile/repeated_runs.h"
-#include "app/execute/session.h"
 #include "app/sharing/shared_device.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
@@ -19,6 +18,7 @@
 #include "kernels/device/device_memory.h"
 #include "kernels/gemm/bench/measure.h"
 #include "tests/app/execute/cuda_calls.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/brief.h"
 
@@ -78,7 +78,7 @@ class CudaSession : public testing::Test {
     const Shape& shape = network.shape(0);
     std::vector<float> images(static_cast<std::size_t>(shape.elements()));
     initialize({"images", shape, Initializer::normal(1)}, 17, images.data());
-    session.write(session.images(), images);
+    session.tensors().write(session.images(), images);
     for (std::size_t i = 0; i < session.labels().size(); ++i)
       session.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
     session.control().valid = session.control().global_valid = static_cast<std::int32_t>(shape[0]) - 1;
@@ -138,7 +138,7 @@ TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
       made->clip = clip > 0;
       made->members[0].hyperparameters.largest_norm = clip;
     }
-    Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
+    Session cpu = whole_session(network, on_cpu, ranks_), cuda = whole_session(network, on_cuda, ranks_);
     fill(cpu, network), fill(cuda, network);
     const int steps = test::brief() ? 4 : 20;
     const auto expected = losses(cpu, steps), actual = losses(cuda, steps);
@@ -157,7 +157,7 @@ struct Pretending {
 // Tests the kernels for this GPU, and then those for GPUs from sm_80 on.
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
   for (const Network& network : {residual(), grouped()}) {
-    Session exact(network, options(Backend::cuda), ranks_);
+    Session exact = whole_session(network, options(Backend::cuda), ranks_);
     fill(exact, network);
     const auto expected = losses(exact, 10);
     for (const int major : {0, 8})
@@ -167,7 +167,7 @@ TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
                      (major > 0 ? ", without Hopper's kernels" : ""));
         const Pretending pretending(major);
         EXPECT_FALSE(major > 0 && kernels::conv2d_fuses_input_norm(Backend::cuda)) << "Hopper's kernels";
-        Session session(network, options(Backend::cuda, precision), ranks_);
+        Session session = whole_session(network, options(Backend::cuda, precision), ranks_);
         fill(session, network);
         const auto actual = losses(session, 10);
         for (std::size_t step = 0; step < 10; ++step)
@@ -202,7 +202,8 @@ TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
     }
     return values;
   };
-  Session alone(network, trains(nullptr), ranks_), evaluated_alone(network, evaluates(nullptr), ranks_);
+  Session alone = whole_session(network, trains(nullptr), ranks_),
+          evaluated_alone = whole_session(network, evaluates(nullptr), ranks_);
   fill(alone, network), fill(evaluated_alone, network);
   const std::vector<double> expected = losses(alone, steps), expected_evaluation = evaluate(evaluated_alone);
 
@@ -213,8 +214,8 @@ TEST_P(CudaSessionOf, PartsOfTheMultiprocessorsDoNotChangeTheBits) {
   const int training = device.add({"training"}, false),
             service = device.add({"service", 0, true, true}, false);
   {
-    Session trained(network, trains(&device.gate(training)), ranks_);
-    Session evaluated(network, evaluates(&device.gate(service)), ranks_);
+    Session trained = whole_session(network, trains(&device.gate(training)), ranks_);
+    Session evaluated = whole_session(network, evaluates(&device.gate(service)), ranks_);
     fill(trained, network), fill(evaluated, network);
     std::vector<double> evaluation;
     std::thread serve([&] { evaluation = evaluate(evaluated); });
@@ -236,12 +237,12 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
       made.members[0].hyperparameters.largest_norm = clip;
       return made;
     };
-    Session first(network, with_lanes(1), ranks_);
+    Session first = whole_session(network, with_lanes(1), ranks_);
     fill(first, network);
     const int steps = test::brief() ? 3 : 12;
     const auto expected = losses(first, steps);
     for (const int lanes : {1, 2, 3, 4}) {
-      Session other(network, with_lanes(lanes), ranks_);
+      Session other = whole_session(network, with_lanes(lanes), ranks_);
       fill(other, network);
       EXPECT_EQ(losses(other, steps), expected) << lanes << " lanes";
       expect_same_bits(state_of(other), state_of(first));
@@ -259,15 +260,15 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
         .count();
   };
   for (const int lanes : {1, 2}) {
-    Session plain(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
-    Session traced(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    Session plain = whole_session(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    Session traced = whole_session(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
     fill(plain, network), fill(traced, network);
     const auto expected = losses(plain, 4);
-    traced.prepare_trace(2);
+    traced.executor().prepare_trace(traced.programs().train, 2);
     std::vector<double> found;
     std::vector<std::int64_t> began, ended;
     for (int step = 0; step < 4; ++step) {
-      if (step == 1) traced.begin_trace();
+      if (step == 1) traced.executor().begin_trace();
       traced.control().step = static_cast<std::uint64_t>(step);
       began.push_back(now());
       traced.start_train_step();
@@ -275,7 +276,7 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
       ended.push_back(now());
     }
     EXPECT_EQ(found, expected) << lanes << " lanes";
-    const auto steps = traced.traced_steps();
+    const auto steps = traced.executor().traced_steps();
     ASSERT_EQ(steps.size(), 2u);
     // The clocks of the host and of the GPU may differ by at most this many nanoseconds.
     constexpr std::int64_t kClocks = 200'000;
@@ -304,9 +305,9 @@ TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
 TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   const Network network = residual();
   StepOptions limited = options(Backend::cuda);
-  Session roomy(network, limited, ranks_);
+  Session roomy = whole_session(network, limited, ranks_);
   limited.memory_limit = roomy.memory().plan().total() - 1;
-  Session tight(network, limited, ranks_);
+  Session tight = whole_session(network, limited, ranks_);
   EXPECT_LE(tight.memory().plan().total(), limited.memory_limit);
   fill(roomy, network), fill(tight, network);
   EXPECT_EQ(losses(tight, 4), losses(roomy, 4));
@@ -324,13 +325,13 @@ TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
       const std::vector<double> node_ms = estimated_node_ms(*steps.train, limited);
       const MemoryFitter fitter(steps, limited, {}, node_ms);
       const std::int64_t least = fitter.least().bytes;
-      Session roomy(network, limited, ranks_);
+      Session roomy = whole_session(network, limited, ranks_);
       fill(roomy, network);
       const auto expected = losses(roomy, 4);
       for (const double share : {0.0, 0.3, 0.7}) {
         limited.memory_limit =
             least + static_cast<std::int64_t>(share * static_cast<double>(fitter.unlimited_bytes() - least));
-        Session tight(network, limited, ranks_);
+        Session tight = whole_session(network, limited, ranks_);
         EXPECT_LE(tight.memory().plan().total(), limited.memory_limit);
         fill(tight, network);
         EXPECT_EQ(losses(tight, 4), expected) << network.name() << " within " << limited.memory_limit;
@@ -347,7 +348,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
       for (const int lanes : {1, 3}) {
         StepOptions limited = options(Backend::cuda, precision);
         limited.lanes = lanes;
-        Session roomy(network, limited, ranks_);
+        Session roomy = whole_session(network, limited, ranks_);
         fill(roomy, network);
         const auto expected = losses(roomy, 6);
         limited.host_memory = 1 << 26;
@@ -357,9 +358,9 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
         const std::int64_t least = fitter.least().bytes, most = fitter.unlimited_bytes();
         for (const double share : {0.0, 0.3, 0.7}) {
           limited.memory_limit = least + static_cast<std::int64_t>(share * static_cast<double>(most - least));
-          Session tight(network, limited, ranks_);
+          Session tight = whole_session(network, limited, ranks_);
           EXPECT_LE(tight.memory().plan().total(), limited.memory_limit);
-          EXPECT_EQ(tight.memory().host_bytes(), tight.memory_fit().host_bytes);
+          EXPECT_EQ(tight.memory().host_bytes(), tight.steps().fit.host_bytes);
           fill(tight, network);
           EXPECT_EQ(losses(tight, 6), expected) << network.name() << " within " << limited.memory_limit;
           expect_same_bits(state_of(tight), state_of(roomy));
@@ -371,7 +372,7 @@ TEST_F(CudaSession, ActivationsInHostMemoryChangeNoBit) {
 TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
   const Network network = residual();
   const StepOptions all = options(Backend::cuda, Precision::bf16);
-  Session roomy(network, all, ranks_);
+  Session roomy = whole_session(network, all, ranks_);
   fill(roomy, network);
   const auto expected = losses(roomy, 6);
   CompiledSteps steps = compile_steps(network, all, {&ranks_, &ranks_, nullptr});
@@ -395,8 +396,8 @@ TEST_F(CudaSession, EveryActivationMayWaitInHostMemory) {
 TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
   const Network network = every_op();
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    Session cuda(network, options(Backend::cuda, precision), ranks_),
-        cpu(network, options(Backend::cpu), ranks_);
+    Session cuda = whole_session(network, options(Backend::cuda, precision), ranks_),
+            cpu = whole_session(network, options(Backend::cpu), ranks_);
     fill(cuda, network), fill(cpu, network);
     losses(cuda, 3);
     CheckpointState written = state_of(cuda);
@@ -431,7 +432,8 @@ struct Fed {
     options.input.batch_bytes = data::cut_capacity(set->shape(), set->shape(), network.shape(0)[0]);
     options.input.most_image_ops = 1;
     options.mixing = true;
-    session = std::make_unique<Session>(network, options, ranks);
+    session = std::make_unique<Session>(whole_steps(network, options, ranks), options,
+                                        RankGroups{&ranks, &ranks, nullptr});
     data::LoaderOptions feed;
     feed.global_batch = network.shape(0)[0];
     feed.augmentation = data::parse_augmentation("crop:2,flip,cutout:3,erase:0.5");
@@ -445,7 +447,8 @@ struct Fed {
     loader = std::make_unique<data::Loader>(set, feed);
     if (streamed) return;
     std::vector<std::uint8_t> scratch(192);
-    for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->stored(i, scratch).data(), 1);
+    for (std::int64_t i = 0; i < 50; ++i)
+      session->tensors().put_image(7 + i, set->stored(i, scratch).data(), 1);
   }
   ~Fed() { session.reset(); }  // the session ends before the loader, whose batches it holds
 

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <new>
 
-#include "app/execute/session.h"
 #include "app/model/zoo/zoo.h"
 #include "comm/collectives.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/mpi/world.h"
 
 namespace {
@@ -43,7 +43,7 @@ TEST(Session, AStepAllocatesNothing) {
     options.synchronised_batch_norm = synchronised;
     options.clip = true;
     options.members[0].hyperparameters.largest_norm = 1;
-    Session session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks);
+    Session session = whole_session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks);
     session.control().valid = 4;
     session.control().global_valid = 4 * ranks->size();
     session.control().learning_rate = 0.01f;
@@ -63,7 +63,7 @@ TEST(Session, TrainsMembersOnOneRankOnly) {
   const auto ranks = comm::make_mpi_collectives(test::world());
   StepOptions options;
   options.members.resize(2);
-  const auto make = [&] { Session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks); };
+  const auto make = [&] { whole_session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks); };
   if (ranks->size() == 1)
     EXPECT_NO_THROW(make());
   else

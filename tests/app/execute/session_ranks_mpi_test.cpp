@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "app/execute/session.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/cuda_calls.h"
 #include "tests/app/execute/ranks_on.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
 
@@ -58,12 +58,12 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     options.clip = clip > 0;
     options.members[0].hyperparameters.largest_norm = clip;
     const std::int64_t batch = kGlobalBatch / ranks.size();
-    Session session(network_of(batch), options, ranks);
+    Session session = whole_session(network_of(batch), options, ranks);
     fill(session, batch, batch * ranks.rank());
     Trained trained;
     const auto finish = [&] {
       trained.losses.push_back(session.finish_step().loss());
-      trained.exposed_ms += session.exposed_comm_ms();
+      trained.exposed_ms += session.executor().exposed_comm_ms();
     };
     const int steps = test::brief() ? 3 : kSteps;
     for (int step = 0; step < steps; ++step) {
@@ -73,9 +73,9 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     }
     while (session.steps_in_flight() > 0) finish();
     for (const PersistentTensor& tensor : session.memory().parameters())
-      trained.parameters.push_back(session.read(tensor));
+      trained.parameters.push_back(session.tensors().read(tensor));
     for (const PersistentTensor& tensor : session.memory().states())
-      trained.parameters.push_back(session.read(tensor));
+      trained.parameters.push_back(session.tensors().read(tensor));
     return trained;
   }
 
@@ -84,7 +84,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     std::vector<float> all(static_cast<std::size_t>(kGlobalBatch * 3 * 8 * 8));
     initialize({"images", {kGlobalBatch, 3, 8, 8}, Initializer::normal(1)}, 17, all.data());
     const auto from = all.begin() + first * 3 * 8 * 8;
-    session.write(session.images(), std::vector(from, from + batch * 3 * 8 * 8));
+    session.tensors().write(session.images(), std::vector(from, from + batch * 3 * 8 * 8));
     for (std::int64_t i = 0; i < batch; ++i)
       session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) * 7 % kClasses);
     session.control().valid = static_cast<std::int32_t>(batch);
@@ -157,9 +157,9 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   options.members[0].hyperparameters.average_decay = 0.9;
   options.clip = true;
   options.members[0].hyperparameters.largest_norm = 0.5;
-  Session whole(plain(batch), options, *ranks_);
+  Session whole = whole_session(plain(batch), options, *ranks_);
   options.accumulate = true;
-  Session parts(plain(slice), options, *ranks_);
+  Session parts = whole_session(plain(slice), options, *ranks_);
   fill(whole, batch, batch * world().rank());
   for (std::uint64_t step = 0; step < 4; ++step) {
     whole.control().step = parts.control().step = step;
@@ -184,7 +184,8 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
     const auto& of_parts = (parts.memory().*member)();
     ASSERT_FALSE(of_whole.empty());
     for (std::size_t i = 0; i < of_whole.size(); ++i) {
-      const std::vector<float> expected = whole.read(of_whole[i]), found = parts.read(of_parts[i]);
+      const std::vector<float> expected = whole.tensors().read(of_whole[i]),
+                               found = parts.tensors().read(of_parts[i]);
       for (std::size_t k = 0; k < expected.size(); ++k)
         ASSERT_NEAR(found[k], expected[k], 1e-5) << of_whole[i].name;
     }
@@ -201,7 +202,7 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
     options.optimizer.averages = true;
     options.members[0].hyperparameters.average_decay = 0.75;
     const std::int64_t batch = kGlobalBatch / world().size();
-    Session session(network_of(batch), options, *ranks_);
+    Session session = whole_session(network_of(batch), options, *ranks_);
     fill(session, batch, batch * world().rank());
     for (std::uint64_t step = 0; step < 3; ++step) {
       session.control().step = step;
@@ -212,13 +213,13 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
       return session.finish_step().loss();
     };
     const double before = test();
-    const std::vector<float> weights = session.read(session.memory().parameters()[0]);
-    session.exchange_averages();
-    EXPECT_EQ(session.read(session.memory().averages()[0]), weights);
+    const std::vector<float> weights = session.tensors().read(session.memory().parameters()[0]);
+    session.tensors().exchange_averages();
+    EXPECT_EQ(session.tensors().read(session.memory().averages()[0]), weights);
     EXPECT_NE(test(), before);
-    session.exchange_averages();
+    session.tensors().exchange_averages();
     EXPECT_EQ(test(), before);
-    EXPECT_EQ(session.read(session.memory().parameters()[0]), weights);
+    EXPECT_EQ(session.tensors().read(session.memory().parameters()[0]), weights);
   }
 }
 
@@ -239,7 +240,7 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   StepOptions options;
   options.backend = GetParam();
   const std::int64_t batch = kGlobalBatch / world().size();
-  Session session(network_of(batch), options, *ranks_);
+  Session session = whole_session(network_of(batch), options, *ranks_);
   fill(session, batch, batch * world().rank());
   const auto run = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
@@ -267,19 +268,19 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc2));
   StepOptions options;
   options.backend = GetParam();
-  Session session(net, options, *ranks_);
+  Session session = whole_session(net, options, *ranks_);
   fill(session, batch, batch * world().rank());
-  session.prepare_trace(kSteps);
-  session.begin_trace();
+  session.executor().prepare_trace(session.programs().train, kSteps);
+  session.executor().begin_trace();
   for (int step = 0; step < kSteps; ++step) {
     session.control().step = static_cast<std::uint64_t>(step);
     session.start_train_step();
     session.finish_step();
   }
-  const auto& instructions = session.train_program().instructions();
+  const auto& instructions = session.programs().train.instructions();
   const auto update = std::ranges::find(instructions, "optimizer_update", &Instruction::kind);
   ASSERT_NE(update, instructions.end());
-  for (const TracedStep& step : session.traced_steps()) {
+  for (const TracedStep& step : session.executor().traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
     constexpr double kBytesPerNanosecond = 10'000;  // no memory is faster than this
     // Time stamps at the same point of the program differ by at most this many nanoseconds.
@@ -287,9 +288,8 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
     EXPECT_GT(static_cast<double>(updated.end - updated.begin),
               static_cast<double>(update->bytes) / kBytesPerNanosecond);
     for (std::size_t i = 0; i < step.size(); ++i) {
-      const std::string& kind = instructions[i].kind;
-      if (kind == "start_bucket" || kind == "wait_buckets") {
-        EXPECT_LE(step[i].time.end, updated.begin + kStamps) << kind;
+      if (instructions[i].buckets != BucketAction::none) {
+        EXPECT_LE(step[i].time.end, updated.begin + kStamps) << instructions[i].kind;
       }
     }
   }

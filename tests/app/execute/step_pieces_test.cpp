@@ -8,8 +8,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "app/execute/session.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 
 namespace convoy::app {
@@ -40,7 +40,8 @@ class OpenGate final : public DeviceGate {
 struct Run {
   Run(const Network& network, StepOptions options) {
     options.gate = &gate;
-    session = std::make_unique<Session>(network, options, rank);
+    session = std::make_unique<Session>(whole_steps(network, options, rank), options,
+                                        RankGroups{&rank, &rank, nullptr});
     auto* const images = static_cast<float*>(session->images().address);
     const auto count = session->images().desc.shape.elements();
     for (std::int64_t i = 0; i < count; ++i) images[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
@@ -66,7 +67,7 @@ void expect_pieces_bring_all(const Network& network, const StepOptions& options)
   for (int step = 0; step < 2; ++step) {
     whole.session->control().step = pieces.session->control().step = static_cast<std::uint64_t>(step);
     whole.session->train_step();
-    const Program& program = pieces.session->train_program();
+    const Program& program = pieces.session->programs().train;
     const LanePlan plan = plan_lanes(program, 1);
     const std::vector<StepPiece> divided = divide_step(program, plan, Precision::fp32, 1e-3);
     ASSERT_GT(divided.size(), 5u);

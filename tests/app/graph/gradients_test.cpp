@@ -60,7 +60,7 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
 }
 
 TEST(StepGradients, AgreeWithCentralDifferences) {
-  for (const Network& network : {every_op(), residual(), rectifying(), modern()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), modern(), activations()}) {
     expect_central_differences(network, 4, 0);
     expect_central_differences(fuse(network), 4, 0);
   }

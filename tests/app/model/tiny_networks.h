@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "app/model/network.h"
 
@@ -111,8 +112,8 @@ inline Network modern() {
   const LayerId excited = net.add("se.multiply", Multiply{}, {x, gate});
   const LayerId kept = net.add("depth", Dropout{0.4f, true}, excited);
   x = net.add("add", Add{}, {kept, x});
-  const LayerId left = act("left", ActivationKind::gelu, net.add("slice1", Slice{0, 3}, x));
-  const LayerId right = act("right", ActivationKind::gelu_tanh, net.add("slice2", Slice{3, 5}, x));
+  const LayerId left = act("left", ActivationKind::silu, net.add("slice1", Slice{0, 3}, x));
+  const LayerId right = act("right", ActivationKind::sigmoid, net.add("slice2", Slice{3, 5}, x));
   x = net.add("shuffle", ChannelShuffle{4}, net.add("concat", Concat{}, {left, right}));
   x = net.add("relu", Relu{}, net.add("bn", BatchNorm{}, x));
   x = net.add("ln", LayerNorm{}, x);
@@ -125,6 +126,19 @@ inline Network modern() {
   x = net.add("sigmoid", Activation::of(ActivationKind::sigmoid), net.add("prelu1", Prelu{}, x));
   x = net.add("head", Conv2d::square(5, 1, 1, 0, true), x);
   net.add("flatten", Flatten{}, net.add("pool", Pool::global(), x));
+  return net;
+}
+
+// Returns a network in which every kind of activation has a branch.
+inline Network activations() {
+  Network net("activations", {4, 3, 6, 5});
+  const LayerId x = net.add("conv", Conv2d::square(4, 3, 1, 1, true), net.input());
+  std::vector<LayerId> branches;
+  for (int i = 0; i < kernels::kActivationKinds; ++i) {
+    const auto kind = static_cast<kernels::ActivationKind>(i);
+    branches.push_back(net.add(kernels::name_of(kind), Activation::of(kind), x));
+  }
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), net.add("concat", Concat{}, branches)));
   return net;
 }
 

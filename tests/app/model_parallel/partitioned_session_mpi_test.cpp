@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "app/execute/session.h"
 #include "app/model_parallel/dependences.h"
 #include "app/model_parallel/stage_graph.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/ranks_on.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
@@ -90,7 +90,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
 
   void expect_bits_of_one_rank(const Network& network, Precision precision, const Choice& choose) {
     const StepOptions with = options(precision);
-    Session whole(network, with, alone_);
+    Session whole = whole_session(network, with, alone_);
     const Trained expected = train(network, whole);
     const StepPlacement placement = place(network, with, choose);
     const RankGroups groups{world_.get(), &alone_, stages_.get()};
@@ -110,7 +110,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     if (session.memory().has_images()) {
       std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
       initialize({"images", network.shape(0), Initializer::normal(1)}, 17, images.data());
-      session.write(session.images(), images);
+      session.tensors().write(session.images(), images);
     }
     for (std::size_t i = 0; i < session.labels().size(); ++i)
       session.labels()[i] = static_cast<std::int32_t>(i * 7 % 3);
@@ -124,7 +124,8 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     session.start_evaluate_step();
     trained.losses.push_back(session.finish_step().loss());
     for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
-      for (const PersistentTensor& tensor : *list) trained.tensors[tensor.name] = session.read(tensor);
+      for (const PersistentTensor& tensor : *list)
+        trained.tensors[tensor.name] = session.tensors().read(tensor);
     return trained;
   }
 

@@ -9,10 +9,10 @@
 #include <map>
 
 #include "app/compile/update_kernels.h"
-#include "app/execute/session.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
+#include "tests/app/execute/whole_session.h"
 #include "tests/app/graph/graph_runner.h"
 
 namespace convoy::app {
@@ -118,9 +118,9 @@ std::map<std::string, double> changes(const Network& network, OptimizerKind opti
   StepOptions options;
   options.optimizer.kind = optimizer;
   options.members[0].seed = seed;
-  Session session(network, options, ranks);
+  Session session = whole_session(network, options, ranks);
   GraphRunner runner(network, {}, kernels::Backend::cpu, Placement::separate);
-  session.write(session.images(), runner.read(runner.graph().images));
+  session.tensors().write(session.images(), runner.read(runner.graph().images));
   std::copy_n(runner.labels(), kBatch, session.labels().begin());
   kernels::StepControl& control = session.control();
   control.valid = control.global_valid = kBatch;

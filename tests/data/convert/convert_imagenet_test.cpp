@@ -1,0 +1,157 @@
+// Tests the conversion of ImageNet's own archives, and the file of its development kit that numbers
+// the classes.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "data/convert/imagenet_devkit.h"
+#include "data/store/store.h"
+#include "tests/data/convert/convert_forms.h"
+
+namespace convoy::data {
+namespace {
+
+using namespace testing;
+
+void append_word(Bytes& bytes, std::uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(value >> shift));
+}
+
+Bytes mat_element(std::uint32_t type, const Bytes& data) {
+  Bytes bytes;
+  append_word(bytes, type);
+  append_word(bytes, static_cast<std::uint32_t>(data.size()));
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  if (type != 15) bytes.resize((bytes.size() + 7) / 8 * 8);
+  return bytes;
+}
+
+Bytes joined(std::initializer_list<Bytes> parts) {
+  Bytes all;
+  for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+// Returns an element of a MATLAB file: an unnamed matrix that holds one value. kind: 9 (uint8) or 4
+// (char).
+Bytes mat_value(std::uint8_t kind, std::uint32_t type, const Bytes& value) {
+  return mat_element(
+      14, joined({mat_element(6, {kind, 0, 0, 0, 0, 0, 0, 0}), mat_element(5, {1, 0, 0, 0, 1, 0, 0, 0}),
+                  mat_element(1, {}), mat_element(type, value)}));
+}
+
+// Returns meta.mat as MATLAB writes it: a struct array, compressed or not.
+Bytes meta_mat(const std::vector<std::pair<std::uint8_t, std::string>>& synsets, bool compressed) {
+  Bytes names;
+  for (const std::string name : {"ILSVRC2012_ID", "WNID", "words"}) {
+    Bytes field = bytes_of(name);
+    field.resize(16);
+    names.insert(names.end(), field.begin(), field.end());
+  }
+  Bytes matrix =
+      joined({mat_element(6, {2, 0, 0, 0, 0, 0, 0, 0}), mat_element(5, {2, 0, 0, 0, 1, 0, 0, 0}),
+              mat_element(1, bytes_of("synsets")), Bytes{5, 0, 4, 0, 16, 0, 0, 0}, mat_element(1, names)});
+  for (const auto& [id, wnid] : synsets)
+    matrix = joined({matrix, mat_value(9, 2, {id}), mat_value(4, 16, bytes_of(wnid)),
+                     mat_value(4, 16, bytes_of("a cat"))});
+  Bytes variable = mat_element(14, matrix);
+  if (compressed) {
+    uLongf size = compressBound(variable.size());
+    Bytes packed(size);
+    EXPECT_EQ(compress(packed.data(), &size, variable.data(), variable.size()), Z_OK);
+    packed.resize(size);
+    variable = mat_element(15, packed);
+  }
+  Bytes file(128, ' ');
+  file[124] = 0, file[125] = 1, file[126] = 'I', file[127] = 'M';
+  return joined({file, variable});
+}
+
+TEST(ImagenetDevkit, SynsetsOfAMatFile) {
+  const std::vector<std::pair<std::uint8_t, std::string>> synsets{{1, "n02"}, {2, "n01"}, {200, "n03"}};
+  for (const bool compressed : {false, true}) {
+    const auto found = read_synsets(meta_mat(synsets, compressed));
+    EXPECT_EQ(found, (std::map<int, std::string>{{1, "n02"}, {2, "n01"}, {200, "n03"}}));
+  }
+  // If a byte is damaged or the file is cut short, there must be an error, not a crash.
+  const Bytes good = meta_mat(synsets, false);
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    Bytes bad = good;
+    bad[i] ^= 0xFF;
+    Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const Bytes& file : {bad, cut}) {
+      try {
+        read_synsets(file);
+      } catch (const std::runtime_error&) {
+      }
+    }
+  }
+}
+
+class ConvertImagenet : public ConvertForms {
+ protected:
+  ConvertImagenet() {
+    std::filesystem::create_directories(folder_ / "in");
+    std::vector<TarEntry> train;
+    for (const auto& [wnid, tone] : {std::pair("n01", 1), std::pair("n02", 2)}) {
+      write_archive(folder_ / "inner.tar", {{fmt::format("{}_7.JPEG", wnid), png(tone)},
+                                            {fmt::format("{}_10.JPEG", wnid), png(tone + 10)}});
+      train.push_back({fmt::format("{}.tar", wnid), read_bytes(folder_ / "inner.tar")});
+    }
+    write_archive(folder_ / "in/ILSVRC2012_img_train.tar", train);
+    write_archive(folder_ / "in/ILSVRC2012_img_val.tar", {{"ILSVRC2012_val_00000001.JPEG", png(31)},
+                                                          {"ILSVRC2012_val_00000002.JPEG", png(32)},
+                                                          {"ILSVRC2012_val_00000003.JPEG", png(33)}});
+    const std::string kit = "ILSVRC2012_devkit_t12/data/";
+    write_tar(folder_ / "in/ILSVRC2012_devkit_t12.tar.gz",
+              {{kit + "ILSVRC2012_validation_ground_truth.txt", bytes_of("2\n1\n1\n")},
+               {kit + "meta.mat", meta_mat({{1, "n02"}, {2, "n01"}}, true)}},
+              "gzip");
+  }
+  void expect_set() {
+    const EncodedStore store = result();
+    EXPECT_TRUE(store.train.files == (std::vector<Bytes>{png(11), png(1), png(12), png(2)}));
+    EXPECT_EQ(store.train.labels, (std::vector<std::int32_t>{0, 0, 1, 1}));
+    EXPECT_TRUE(store.test.files == (std::vector<Bytes>{png(31), png(32), png(33)}) ||
+                store.test.labels == (std::vector<std::int32_t>{0, 1, 1}));
+    EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 1, 1}));
+    EXPECT_EQ(classes(), (std::vector<std::string>{"n01", "n02"}));
+  }
+};
+
+TEST_F(ConvertImagenet, ItsOwnArchives) {
+  const ConvertReport report = run_in("in");
+  EXPECT_EQ(report.train, 4);
+  EXPECT_EQ(left_out_of(report), "");
+  expect_set();
+}
+
+TEST_F(ConvertImagenet, LabelsFromOtherFiles) {
+  ConvertOptions options{.test = folder_ / "in/ILSVRC2012_img_val.tar",
+                         .test_labels = folder_ / "labels.txt"};
+  const auto labels = [&](const std::string& text) { write_bytes(folder_ / "labels.txt", bytes_of(text)); };
+  const std::string val = "ILSVRC2012_val_0000000", train = "in/ILSVRC2012_img_train.tar";
+  for (const std::string& text :
+       {val + "1.JPEG 0\n" + val + "3.JPEG 1\n" + val + "2.JPEG 1\n",        // as Caffe's lists
+        val + "2.JPEG n02\n" + val + "1.JPEG n01\n" + val + "3.JPEG n02\n",  // class names
+        "ImageId,PredictionString\n" + val + "3,n02 1 2 3 4 \n" + val + "1,n01 1 2 3 4 n01 5 6 7 8\n" + val +
+            "2,n02 1 1 1 1\n",  // as Kaggle's lists
+        std::string("n01\nn02\nn02\n")}) {
+    SCOPED_TRACE(text);
+    labels(text);
+    run_in(train, options);
+    expect_set();
+  }
+  labels("n01\nn02\n");
+  expect_error([&] { run_in(train, options); }, {"labels.txt", "2 labels, expected 3"});
+  labels(val + "1.JPEG 0\n");
+  expect_error([&] { run_in(train, options); }, {val + "2.JPEG", "no label in", "labels.txt"});
+  labels(val + "1.JPEG 0\n" + val + "1.JPEG 1\n");
+  expect_error([&] { run_in(train, options); }, {"labels.txt", val + "1.JPEG has the labels 0 and 1"});
+  labels("n01\nn02\nn03\n");
+  expect_error([&] { run_in(train, options); }, {"class n03 has no training images"});
+  std::filesystem::remove(folder_ / "in/ILSVRC2012_devkit_t12.tar.gz");
+  expect_error([&] { run_in("in"); }, {"ILSVRC2012_img_val.tar", "--test-labels"});
+}
+
+}  // namespace
+}  // namespace convoy::data
