@@ -139,6 +139,28 @@ TEST(TrainOptions, SavedValuesOfAnotherKindAreNamed) {
   EXPECT_EQ(error(R"({"train-images": 7})"), "") << "keys that are no options are passed over";
 }
 
+TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
+  const auto of_length = [](const Words& length, const Words& schedule) {
+    return parse(with(length, with(schedule, {"--model", "lenet", "--data", "d.h5", "--out", "o",
+                                              "--global-batch", "64", "--learning-rate", "0.4"})));
+  };
+  const Words cosine{"--schedule", "cosine"}, steps{"--schedule", "step", "--milestones", "1,2"};
+  const auto jump = [&](const Words& from, const Words& to, const Words& schedule, std::int64_t step) {
+    return rate_jump(of_length(to, schedule), of_length(from, schedule), step, 10);
+  };
+  const std::string line = jump({"--epochs", "2"}, {"--steps", "40"}, cosine, 20);
+  EXPECT_EQ(
+      line.rfind("--steps: the run to resume was to have 20 steps, this one 40, and --schedule cosine", 0),
+      0u)
+      << line;
+  EXPECT_NE(line.find("of the next step is 0.2, that of the last one was 0.00246233"), std::string::npos)
+      << line;
+  EXPECT_NE(jump({"--epochs", "4"}, {"--epochs", "3"}, cosine, 20), "") << "stopped early and made shorter";
+  EXPECT_EQ(jump({"--epochs", "2"}, {"--steps", "20"}, cosine, 10), "") << "the same length in another unit";
+  EXPECT_EQ(jump({"--epochs", "2"}, {"--epochs", "4"}, steps, 20), "") << "milestones do not move";
+  EXPECT_EQ(jump({"--epochs", "2"}, {"--epochs", "2"}, cosine, 20), "") << "nothing left to do";
+}
+
 // A run must not resume with --steps instead of --epochs: milestones at epochs 1 and 2 would become
 // milestones at steps 1 and 2.
 TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
