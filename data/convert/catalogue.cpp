@@ -51,23 +51,6 @@ std::string extension_of(const std::string& path) {
   return extension;
 }
 
-bool is_read_image(const std::string& path) {
-  static constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng"};
-  return std::ranges::find(kExtensions, extension_of(path)) != kExtensions.end();
-}
-
-std::optional<std::string> unread_image_kind(const std::string& path) {
-  static const std::map<std::string, std::string> kinds{
-      {".webp", "WebP"},     {".bmp", "BMP"},       {".dib", "BMP"},       {".tif", "TIFF"},
-      {".tiff", "TIFF"},     {".gif", "GIF"},       {".ppm", "PPM"},       {".pgm", "PGM"},
-      {".pbm", "PBM"},       {".pnm", "PNM"},       {".heic", "HEIC"},     {".heif", "HEIC"},
-      {".avif", "AVIF"},     {".jxl", "JPEG XL"},   {".jp2", "JPEG 2000"}, {".j2k", "JPEG 2000"},
-      {".j2c", "JPEG 2000"}, {".jpc", "JPEG 2000"}, {".jpf", "JPEG 2000"}, {".jpx", "JPEG 2000"}};
-  const auto found = kinds.find(extension_of(path));
-  if (found == kinds.end()) return std::nullopt;
-  return found->second + " images";
-}
-
 bool is_hidden(const std::string& path) {
   return path.starts_with('.') || path.find("/.") != std::string::npos || path.starts_with("__MACOSX/") ||
          path.find("/__MACOSX/") != std::string::npos;

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/convert/catalogue.h"
 #include "data/store/store.h"
 #include "tests/data/convert_support.h"
 
@@ -69,11 +70,12 @@ TEST_F(ConvertFolders, NestedFoldersBelongToTheirClassAndExtensionsMayBeInCapita
   EXPECT_EQ(result().labels(Split::train), (std::vector<std::int32_t>{0, 0, 0, 1, 1}));
 }
 
-// Every extension that Pillow knows for JPEG and PNG is read. Every extension that torchvision's
-// ImageFolder reads is either read, too, or an error: none is left out as if it were no image.
+// Every extension that Pillow knows for JPEG and PNG is read. The extensions of all other image
+// formats, those of torchvision's ImageFolder, of Pillow and of cameras among them, are an error:
+// none is left out as if it were no image.
 TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
   const Bytes jpeg = encode_jpeg(smooth_image(8, 10, 3, 9));
-  for (const std::string extension : {"jpg", "jpeg", "jpe", "jfif", "JPE"}) {
+  for (const std::string extension : {"jpg", "jpeg", "jpe", "jfif", "jif", "pjpeg", "pjp", "JPE"}) {
     const ConvertReport report = run_all(with({{"train/ant/1." + extension, jpeg}}));
     EXPECT_EQ(report.train, 3) << extension;
     EXPECT_EQ(left_out_of(report), "") << extension;
@@ -81,13 +83,10 @@ TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
   EXPECT_EQ(run_all(with({{"train/ant/1.apng", png(5)}, {"train/ant/2.png", png(6)}})).train, 4);
   for (const auto& [extension, kind] : {std::pair("ppm", "PPM"),
                                         {"bmp", "BMP"},
-                                        {"pgm", "PGM"},
-                                        {"tif", "TIFF"},
                                         {"tiff", "TIFF"},
                                         {"webp", "WebP"},
-                                        {"gif", "GIF"},
-                                        {"dib", "BMP"},
-                                        {"pbm", "PBM"},
+                                        {"tga", "TGA"},
+                                        {"ICO", "icon"},
                                         {"j2k", "JPEG 2000"}}) {
     const auto entries = with({{std::string("train/ant/1.") + extension, {1}}});
     const std::string found = std::string("1 ") + kind + " images";
@@ -95,6 +94,21 @@ TEST_F(ConvertFolders, EveryExtensionOfAnImageIsReadOrAnError) {
                     {std::string("train/ant/1.") + extension, "expected JPEG or PNG, found " + found});
     EXPECT_EQ(left_out_of(run_all(entries, {.skip_bad = true})), std::string(kind) + " images: 1; ");
   }
+}
+
+// The extensions of Pillow 9.4 but for those of JPEG and PNG, of videos, documents and data
+// (Image.registered_extensions()), then those of other programs.
+TEST(ImageEndings, NoImageIsTakenForAnotherFile) {
+  for (const std::string extension :
+       {"blp",  "bmp",  "bw",   "cur", "dcx",  "dds",  "dib",  "emf", "eps", "fit",  "fits", "flc",  "fli",
+        "ftc",  "ftu",  "gbr",  "gif", "icb",  "icns", "ico",  "iim", "im",  "j2c",  "j2k",  "jp2",  "jpc",
+        "jpf",  "jpx",  "mpo",  "msp", "palm", "pbm",  "pcd",  "pcx", "pgm", "pnm",  "ppm",  "psd",  "pxr",
+        "ras",  "rgb",  "rgba", "sgi", "tga",  "tif",  "tiff", "vda", "vst", "webp", "wmf",  "xbm",  "xpm",
+        "avif", "heic", "heif", "hif", "jxl",  "jxr",  "exr",  "hdr", "pfm", "pam",  "svg",  "svgz", "xcf",
+        "dcm",  "nii",  "qoi",  "dng", "cr2",  "cr3",  "nef",  "arw", "orf", "rw2",  "raf",  "pef",  "djvu"})
+    EXPECT_TRUE(unread_image_kind("a/b." + extension)) << extension;
+  for (const std::string path : {"a.txt", "a.pdf", "a.mp4", "a.json", "tga", ".tga", "a.tga/b"})
+    EXPECT_FALSE(unread_image_kind(path)) << path;
 }
 
 // Rows must have the order of torchvision.datasets.ImageFolder: by class, then by folder, then by
