@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "data/class_names.h"
+
 namespace convoy::data {
 namespace {
 
@@ -209,6 +211,7 @@ Catalogue CatalogueBuilder::finish(Order order) {
   catalogue.classes = sorted_classes();
   std::vector<std::int32_t> label(classes_.size());
   for (std::size_t i = 0; i < catalogue.classes.size(); ++i)
+  require_class_names(catalogue.classes, conversion_.name);
     label[static_cast<std::size_t>(classes_.at(catalogue.classes[i]))] = static_cast<std::int32_t>(i);
   for (auto* samples : {&samples_, &test_samples_})
     for (Sample& sample : *samples) sample.label = label[static_cast<std::size_t>(sample.label)];
