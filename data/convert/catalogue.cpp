@@ -65,8 +65,9 @@ bool is_image(const std::string& path) {
 std::optional<Split> split_of(const std::string& folder) {
   std::string name = folder;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (name == "train") return Split::train;
-  if (name == "test" || name == "val" || name == "valid" || name == "validation") return Split::test;
+  if (name == "train" || name == "training") return Split::train;
+  if (name == "test" || name == "testing" || name == "val" || name == "valid" || name == "validation")
+    return Split::test;
   return std::nullopt;
 }
 
@@ -127,7 +128,7 @@ void CatalogueBuilder::add_to_test_source(std::string path, const std::string& c
 
 std::vector<std::string> CatalogueBuilder::sorted_classes() const {
   std::vector<std::string> names;
-  bool numbers = true;
+  bool numbers = order_ == Order::as_added;
   for (const auto& [name, label] : classes_) {
     names.push_back(name);
     numbers = numbers && whole_number(name);
@@ -204,14 +205,14 @@ void CatalogueBuilder::require_unique_paths() const {
   }
 }
 
-Catalogue CatalogueBuilder::finish(Order order) {
+Catalogue CatalogueBuilder::finish() {
   require_splits();
   require_unique_paths();
   Catalogue catalogue;
   catalogue.classes = sorted_classes();
   std::vector<std::int32_t> label(classes_.size());
-  for (std::size_t i = 0; i < catalogue.classes.size(); ++i)
   require_class_names(catalogue.classes, conversion_.name);
+  for (std::size_t i = 0; i < catalogue.classes.size(); ++i)
     label[static_cast<std::size_t>(classes_.at(catalogue.classes[i]))] = static_cast<std::int32_t>(i);
   for (auto* samples : {&samples_, &test_samples_})
     for (Sample& sample : *samples) sample.label = label[static_cast<std::size_t>(sample.label)];
@@ -219,7 +220,7 @@ Catalogue CatalogueBuilder::finish(Order order) {
   require_images(catalogue.classes);
   for (auto* samples : {&samples_, &test_samples_}) {
     std::stable_sort(samples->begin(), samples->end(), [&](const Sample& a, const Sample& b) {
-      if (order == Order::as_added) return a.split < b.split;
+      if (order_ == Order::as_added) return a.split < b.split;
       return std::tuple(a.split, a.label, folder_of(a.path), file_of(a.path)) <
              std::tuple(b.split, b.label, folder_of(b.path), file_of(b.path));
     });
