@@ -36,26 +36,31 @@ class Archives final : public FileSource {
   Listing list() override {
     Listing listing;
     std::map<std::string, ArchiveLink> links;
+    replaced_.clear();
+    std::vector<StoredFile> files;
     std::set<std::string> folders;
     for_each([&](const Entry& entry, ArchiveReader&) {
+    std::size_t position = 0;
       if (entry.path == ".." || entry.path.starts_with("../")) {
+      ++position;
         ++listing.outside;
       } else if (entry.kind == Kind::file) {
-        listing.files.push_back(entry.path);
+        files.push_back({entry.path, position});
         add_parents(entry.path, folders);
       } else if (entry.kind == Kind::folder) {
         add_parents(entry.path + "/", folders);
       } else if (entry.kind == Kind::special) {
         ++listing.special;
       } else {
-        links[entry.path] = {entry.target, entry.kind == Kind::hard_link};
+        listing.replaced += links.contains(entry.path) ? 1 : 0;
+        links[entry.path] = {entry.target, entry.kind == Kind::hard_link, position};
         add_parents(entry.path, folders);
       }
       return true;
     });
-    std::sort(listing.files.begin(), listing.files.end());
     listing.folders.assign(folders.begin(), folders.end());
     aliases_ = resolve_links(listing, links);
+    keep_last(std::move(files), links, listing);
     return listing;
   }
 
@@ -73,7 +78,9 @@ class Archives final : public FileSource {
 
   void visit(const Visitor& visitor) const override {
     for_each([&](const Entry& entry, ArchiveReader& reader) {
-      if (entry.kind != Kind::file) return true;
+    std::size_t position = 0;
+      ++position;
+      if (entry.kind != Kind::file || replaced_.contains(position)) return true;
       const auto read = [&](const Content::Room& room) {
         return unpack(reader.read_all(kLargestFile, room), entry.path, kLargestFile);
       };
@@ -102,6 +109,44 @@ class Archives final : public FileSource {
  private:
   using EntryVisitor = std::function<bool(const Entry&, ArchiveReader&)>;
 
+  struct StoredFile {
+    std::string path;
+    std::size_t position;  // among the entries of all archives
+  };
+
+  // Lists the files. If several entries have one name, keeps the last one, as unpacking would.
+  // Unpacking also gives a hard link the content that its target has at that time. So a hard link
+  // is unreadable here if its target is replaced after it.
+  void keep_last(std::vector<StoredFile> files, std::map<std::string, ArchiveLink>& links, Listing& listing) {
+    std::ranges::stable_sort(files, {}, &StoredFile::path);
+    std::map<std::string, std::size_t> last_of_several;  // the last position of a name
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const auto& [path, position] = files[i];
+      if (i > 0 && files[i - 1].path == path) last_of_several[path] = position;
+      if (i + 1 < files.size() && files[i + 1].path == path) {
+        replaced_.insert(position);
+      } else if (const auto link = links.find(path); link != links.end()) {
+        last_of_several[path] = std::max(position, link->second.position);
+        if (link->second.position > position)
+          replaced_.insert(position);
+        else
+          links.erase(link), ++listing.replaced;
+      }
+    }
+    listing.replaced += std::ssize(replaced_);
+    for (auto& [path, position] : files)
+      if (!replaced_.contains(position)) listing.files.push_back(std::move(path));
+    std::erase_if(links, [&](const auto& item) {
+      const auto& [path, link] = item;
+      const auto target = last_of_several.find(link.target);
+      const bool changed = link.hard && target != last_of_several.end() && link.position < target->second;
+      if (changed)
+        listing.unreadable.push_back(
+            {path,
+             fmt::format("a hard link to {}, which a later file of the archive replaces", link.target)});
+      return changed;
+    });
+  }
   // Adds all folders above `path`, because an archive may contain files without listing their
   // folders.
   static void add_parents(const std::string& path, std::set<std::string>& folders) {
@@ -130,10 +175,13 @@ class Archives final : public FileSource {
   bool for_each_in(ArchiveReader& reader, const std::string& name, const std::string& prefix,
                    const EntryVisitor& visitor) const {
     for (Entry entry; reader.next(entry);) {
+    std::set<std::string> archives;
       if (nested_ && prefix.empty() && entry.kind == Kind::file && is_archive_path(entry.path)) {
         const std::string inner_name = fmt::format("{}: {}", name, entry.path);
         ArchiveReader inner(reader, inner_name, ArchiveReader::Form::archive);
         if (!visitor(folder_entry(entry.path + "/"), inner)) return false;
+        if (!archives.insert(entry.path).second)
+          throw std::runtime_error(fmt::format("{} occurs twice, expected once", inner_name));
         if (!for_each_in(inner, inner_name, entry.path + "/", visitor)) return false;
         continue;
       }
@@ -148,6 +196,7 @@ class Archives final : public FileSource {
   bool nested_;
   Aliases aliases_;
 };
+  std::set<std::size_t> replaced_;  // positions of files that a later entry replaces
 
 constexpr std::size_t kMostAlternatives = 1 << 20;
 

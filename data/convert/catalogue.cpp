@@ -95,6 +95,7 @@ void Conversion::account_for(const Listing& listing) {
   }
   left_out.add("devices, pipes and sockets", listing.special);
   left_out.add("names that lead out of the archive", listing.outside);
+  left_out.add("files that a later one of the same name replaces", listing.replaced);
 }
 
 bool Conversion::takes(const std::string& path, const std::string& shown) {

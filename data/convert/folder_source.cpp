@@ -147,7 +147,7 @@ class Folder final : public FileSource {
 class SingleFile final : public FileSource {
  public:
   explicit SingleFile(const fs::path& path) : FileSource(path.string()), path_(path) {}
-  Listing list() override { return {{path_.filename().string()}, {}, {}, 0, 0}; }
+  Listing list() override { return {{path_.filename().string()}, {}, {}}; }
   bool reads_by_name() const override { return true; }
   Bytes read(const std::string&) const override { return read_file(path_); }
   std::size_t size(const std::string&) const override { return size_of(path_); }

@@ -299,11 +299,83 @@ TEST_F(ConvertFolders, NamesThatLeadOutOfAnArchiveAreLeftOut) {
   EXPECT_EQ(run("set.tar").train, 4);
 }
 
-TEST_F(ConvertFolders, NamesThatOccurTwiceAreRefused) {
-  write_archive(folder_ / "set.tar", with({{"train/ant/0.png", png(5)}}));
-  expect_error([&] { run("set.tar"); }, {"train/ant/0.png occurs twice"});
-  write_archive(folder_ / "set.tar", with({{"README", {1}}, {"README", {2}}}));
-  EXPECT_EQ(run("set.tar").train, 2);
+// `tar -r` and `tar -u` add the new version of a file at the end. Unpacking gives the last version.
+TEST_F(ConvertFolders, TheLastFileOfANameCounts) {
+  const auto expect_as_folder = [&](const std::vector<TarEntry>& entries,
+                                    const std::vector<TarEntry>& unpacked, int replaced) {
+    std::filesystem::remove_all(folder_ / "set");
+    write_tree(folder_ / "set", unpacked);
+    const ConvertReport report = run("set");
+    EXPECT_EQ(left_out_of(report), "");
+    for (const bool zip : {false, true}) {
+      write_archive(folder_ / "set.tar", entries, zip);
+      EXPECT_EQ(left_out_of(run("set.tar")),
+                fmt::format("files that a later one of the same name replaces: {}; ", replaced));
+      EXPECT_TRUE(read_bytes(folder_ / "set.tar.h5") == read_bytes(folder_ / "set.h5"));
+    }
+  };
+  std::vector<TarEntry> changed = small_set();
+  changed[0].content = png(6);
+  expect_as_folder(with({{"./train/ant/0.png", png(5)}, {"train/ant/0.png", png(6)}}), changed, 2);
+  // A damaged first version does not matter.
+  std::vector<TarEntry> repaired = small_set();
+  repaired[1].content = {1, 2};
+  repaired.push_back(small_set()[1]);
+  expect_as_folder(repaired, small_set(), 1);
+  // A link replaces a file, and a file a link.
+  const TarEntry link{"train/bee/0.png", {}, Kind::symbolic, "../ant/0.png"};
+  changed = small_set();
+  changed[1].content = png(1);
+  expect_as_folder(with({link}), changed, 1);
+  auto entries = small_set();
+  entries.insert(entries.begin(), link);
+  expect_as_folder(entries, small_set(), 1);
+  // A hard link shows the version that stands before it, unless a later entry replaces the link.
+  changed = with({{"train/bee/1.png", png(5)}});
+  changed[0].content = png(5);
+  const TarEntry hard{"train/bee/1.png", {}, Kind::hard, "train/ant/0.png"};
+  write_archive(folder_ / "set.tar", with({{"train/ant/0.png", png(5)}, hard}));
+  std::filesystem::remove_all(folder_ / "set");
+  write_tree(folder_ / "set", changed);
+  EXPECT_EQ(run("set.tar").train, run("set").train);
+  EXPECT_TRUE(read_bytes(folder_ / "set.tar.h5") == read_bytes(folder_ / "set.h5"));
+  write_archive(folder_ / "set.tar", with({hard, {"train/ant/0.png", png(5)}}));
+  expect_error([&] { run("set.tar"); }, {"train/bee/1.png: a hard link to train/ant/0.png", "--skip-bad"});
+  EXPECT_EQ(run("set.tar", {.skip_bad = true}).train, 2);
+  write_archive(folder_ / "set.tar", with({hard, {"train/ant/0.png", png(5)}, hard}));
+  EXPECT_EQ(run("set.tar").train, 3);
+}
+
+// torchvision sorts folders by name even if the names are numbers.
+TEST_F(ConvertFolders, FoldersWithNumbersAreSortedByName) {
+  std::vector<TarEntry> entries;
+  for (const std::string name : {"10", "2", "1"})
+    for (const std::string split : {"Training", "testing"})
+      entries.push_back({split + "/" + name + "/0.png", png(1)});
+  run_all(entries);
+  EXPECT_EQ(result().info().classes, (std::vector<std::string>{"1", "10", "2"}));
+  EXPECT_EQ(result().info().size, (std::array<std::int64_t, 2>{3, 3}));
+}
+
+// Stores, tables and JSON hold names of classes as UTF-8.
+TEST_F(ConvertFolders, NamesOfClassesAreUtf8) {
+  run_all(with({{"train/caf\xC3\xA9/0.png", png(5)}}));
+  EXPECT_EQ(result().info().classes, (std::vector<std::string>{"ant", "bee", "caf\xC3\xA9"}));
+  // Python and Windows mark names in a zip archive as UTF-8: bit 11 of the flags of an entry.
+  Bytes zip = read_bytes(folder_ / "set.zip");
+  for (std::size_t i = 0; i + 10 < zip.size(); ++i) {
+    const std::string start(zip.begin() + static_cast<std::ptrdiff_t>(i),
+                            zip.begin() + static_cast<std::ptrdiff_t>(i + 4));
+    if (start == "PK\3\4") zip[i + 7] |= 8;
+    if (start == "PK\1\2") zip[i + 9] |= 8;
+  }
+  write_bytes(folder_ / "marked.zip", zip);
+  run("marked.zip");
+  EXPECT_TRUE(read_bytes(folder_ / "marked.zip.h5") == read_bytes(folder_ / "set.h5"));
+  for (const bool skip_bad : {false, true})
+    expect_all_fail(with({{"train/caf\xE9/0.png", png(5)}}),
+                    {"found class 'caf\\xE9', expected a name in UTF-8"}, {.skip_bad = skip_bad});
+  run_all(with({{"train/ant/caf\xE9.png", png(5)}}));  // names of files are not kept
 }
 
 TEST_F(ConvertFolders, AnEmptyClassIsRefusedInBothForms) {
