@@ -13,6 +13,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "data/path_kind.h"
+
 namespace convoy::data {
 namespace {
 
@@ -60,11 +62,12 @@ void sync(const std::filesystem::path& opened, int flags, const std::filesystem:
 AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::move(destination)) {
   // Refuse a folder before the caller spends work on the content. The renaming would otherwise fail
   // only at the end.
-  if (std::filesystem::is_directory(destination_))
+  if (is_folder(destination_))
     throw std::runtime_error(
         fmt::format("{}: is a folder, expected the name of a file", destination_.string()));
-  const bool exists = std::filesystem::exists(destination_);
-  in_place_ = exists && !std::filesystem::is_regular_file(destination_);
+  std::error_code unknown;  // the creation below reports a folder without permission
+  const bool exists = std::filesystem::exists(destination_, unknown);
+  in_place_ = exists && !is_file(destination_);
   if (exists && !in_place_ && std::filesystem::is_symlink(destination_))
     destination_ = std::filesystem::canonical(destination_);
   temporary_ = destination_;

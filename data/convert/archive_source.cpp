@@ -14,6 +14,7 @@
 #include "data/convert/archive_links.h"
 #include "data/convert/file_source.h"
 #include "data/convert/folder_source.h"
+#include "data/path_kind.h"
 
 namespace convoy::data {
 namespace {
@@ -35,14 +36,14 @@ class Archives final : public FileSource {
 
   Listing list() override {
     Listing listing;
-    std::map<std::string, ArchiveLink> links;
     replaced_.clear();
     std::vector<StoredFile> files;
+    std::map<std::string, ArchiveLink> links;
     std::set<std::string> folders;
-    for_each([&](const Entry& entry, ArchiveReader&) {
     std::size_t position = 0;
-      if (entry.path == ".." || entry.path.starts_with("../")) {
+    for_each([&](const Entry& entry, ArchiveReader&) {
       ++position;
+      if (entry.path == ".." || entry.path.starts_with("../")) {
         ++listing.outside;
       } else if (entry.kind == Kind::file) {
         files.push_back({entry.path, position});
@@ -59,8 +60,8 @@ class Archives final : public FileSource {
       return true;
     });
     listing.folders.assign(folders.begin(), folders.end());
-    aliases_ = resolve_links(listing, links);
     keep_last(std::move(files), links, listing);
+    aliases_ = resolve_links(listing, links);
     return listing;
   }
 
@@ -77,8 +78,8 @@ class Archives final : public FileSource {
   std::size_t size(const std::string&) const override { return 0; }
 
   void visit(const Visitor& visitor) const override {
-    for_each([&](const Entry& entry, ArchiveReader& reader) {
     std::size_t position = 0;
+    for_each([&](const Entry& entry, ArchiveReader& reader) {
       ++position;
       if (entry.kind != Kind::file || replaced_.contains(position)) return true;
       const auto read = [&](const Content::Room& room) {
@@ -108,7 +109,6 @@ class Archives final : public FileSource {
 
  private:
   using EntryVisitor = std::function<bool(const Entry&, ArchiveReader&)>;
-
   struct StoredFile {
     std::string path;
     std::size_t position;  // among the entries of all archives
@@ -147,6 +147,7 @@ class Archives final : public FileSource {
       return changed;
     });
   }
+
   // Adds all folders above `path`, because an archive may contain files without listing their
   // folders.
   static void add_parents(const std::string& path, std::set<std::string>& folders) {
@@ -174,14 +175,14 @@ class Archives final : public FileSource {
 
   bool for_each_in(ArchiveReader& reader, const std::string& name, const std::string& prefix,
                    const EntryVisitor& visitor) const {
-    for (Entry entry; reader.next(entry);) {
     std::set<std::string> archives;
+    for (Entry entry; reader.next(entry);) {
       if (nested_ && prefix.empty() && entry.kind == Kind::file && is_archive_path(entry.path)) {
         const std::string inner_name = fmt::format("{}: {}", name, entry.path);
         ArchiveReader inner(reader, inner_name, ArchiveReader::Form::archive);
-        if (!visitor(folder_entry(entry.path + "/"), inner)) return false;
         if (!archives.insert(entry.path).second)
           throw std::runtime_error(fmt::format("{} occurs twice, expected once", inner_name));
+        if (!visitor(folder_entry(entry.path + "/"), inner)) return false;
         if (!for_each_in(inner, inner_name, entry.path + "/", visitor)) return false;
         continue;
       }
@@ -195,8 +196,8 @@ class Archives final : public FileSource {
   std::vector<Part> parts_;
   bool nested_;
   Aliases aliases_;
-};
   std::set<std::size_t> replaced_;  // positions of files that a later entry replaces
+};
 
 constexpr std::size_t kMostAlternatives = 1 << 20;
 
@@ -267,7 +268,7 @@ std::unique_ptr<FileSource> open_archives(const std::string& source) {
   std::vector<Archives::Part> parts;
   if (is_archive_list(source)) {
     for (const std::string& file : archives_in_list(source)) parts.push_back({file, file + "/"});
-  } else if (fs::is_directory(source)) {
+  } else if (is_folder(source)) {
     for (const std::string& file : open_folder(source)->list().files)
       if (is_archive_path(file)) parts.push_back({(fs::path(source) / file).string(), file + "/"});
   } else {
@@ -278,11 +279,11 @@ std::unique_ptr<FileSource> open_archives(const std::string& source) {
 
 std::unique_ptr<FileSource> open_source(const fs::path& source) {
   if (is_archive_list(source.string())) return open_archives(source.string());
-  if (fs::is_directory(source)) return open_folder(source);
-  if (!std::ifstream(source)) {
-    throw std::runtime_error(fmt::format("{}: {}", source.string(), std::strerror(errno)));
-  }
-  if (fs::is_regular_file(source) && fs::file_size(source) == 0)
+  if (is_folder(source)) return open_folder(source);
+  if (!std::ifstream(source))
+    throw std::runtime_error(fmt::format("{}: {}, expected a folder, an archive or a file that can be read",
+                                         source.string(), std::strerror(errno)));
+  if (is_file(source) && fs::file_size(source) == 0)
     throw std::runtime_error(
         fmt::format("{}: an empty file, expected an archive or a file of a data set", source.string()));
   if (ArchiveReader::recognises(source.string()))

@@ -98,7 +98,8 @@ class Folder final : public FileSource {
     struct stat status {};
     if (error || ::stat(folder.c_str(), &status) != 0) {
       const std::string reason = error ? error.message() : std::strerror(errno);
-      if (prefix.empty()) throw std::runtime_error(fmt::format("{}: {}", name(), reason));
+      if (prefix.empty())
+        throw std::runtime_error(fmt::format("{}: {}, expected a folder that can be read", name(), reason));
       listing.unreadable.push_back({prefix, reason, true});
       return;
     }

@@ -393,37 +393,53 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
   expect_all_fail(entries, {"training images of class bee"}, {.skip_bad = true});
 }
 
-// Root can read any folder, so convert in a child process as another user.
-TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
-  for (const char* set : {"class", "part", "split"})
+// Root can read anything, so convert in a child process as another user.
+TEST_F(ConvertFolders, WhatCannotBeReadIsNamed) {
+  for (const char* set : {"class", "part", "split", "whole", "listed", "outer/set", "file"})
     write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));
-  const std::vector<std::string> closed{"class/train/cow", "part/train/ant/part.1", "split/test"};
-  for (const std::string& path : closed)
-    std::filesystem::permissions(folder_ / path, std::filesystem::perms::none);
-  std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+  write_archive(folder_ / "set.tar", small_set());
+  write_archive(folder_ / "outer/set.tar", small_set());
+  const std::vector<std::string> closed{"class/train/cow", "part/train/ant/part.1", "split/test", "whole",
+                                        "outer",           "file/train/ant/0.png",  "set.tar"};
+  namespace fs = std::filesystem;
+  for (const std::string& path : closed) fs::permissions(folder_ / path, fs::perms::none);
+  // A folder whose names can be listed, but whose files cannot be opened.
+  fs::permissions(folder_ / "listed", fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
+  fs::permissions(folder_.path(), fs::perms::all);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(3);
-    const auto fails = [&](const char* set, bool skip, const std::string& words) {
+    bool good = true;
+    // `begin` is the path in the test's folder with which the message begins; "": no error.
+    const auto expect = [&](const std::string& set, bool skip, const std::string& begin) {
+      std::string found;
       try {
         run(set, {.skip_bad = skip});
-        return words.empty();
       } catch (const std::exception& error) {
-        return !words.empty() && std::string(error.what()).find(words) != std::string::npos;
+        found = error.what();
       }
+      const std::string wanted = begin.empty() ? "" : (folder_ / begin).string() + ": Permission denied";
+      if (begin.empty() ? found.empty() : found.starts_with(wanted)) return;
+      std::fprintf(stderr, "%s: found '%s', expected '%s'\n", set.c_str(), found.c_str(), wanted.c_str());
+      good = false;
     };
-    const std::string denied = ": Permission denied";
-    const bool good = fails("class", false, "train/cow" + denied) &&
-                      fails("class", true, "train/cow" + denied) &&
-                      fails("part", false, "train/ant/part.1" + denied) && fails("part", true, "") &&
-                      fails("split", false, ": test" + denied);
+    for (const bool skip : {false, true}) {
+      expect("class", skip, "class: train/cow");
+      for (const char* set : {"whole", "outer/set", "outer/set.tar", "set.tar"}) expect(set, skip, set);
+    }
+    expect("part", false, "part: train/ant/part.1");
+    expect("part", true, "");
+    expect("split", false, "split: test");
+    expect("file", false, "file: train/ant/0.png");
+    expect("file", true, "");
+    expect("listed", false, "listed: test");
     ::_exit(good ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  for (const std::string& path : closed)
-    std::filesystem::permissions(folder_ / path, std::filesystem::perms::all);
+  for (const std::string& path : closed) fs::permissions(folder_ / path, fs::perms::all);
+  fs::permissions(folder_ / "listed", fs::perms::all);
 }
 
 TEST_F(ConvertFolders, DeclaredSizesAreNotBelieved) {
