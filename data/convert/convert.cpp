@@ -74,11 +74,16 @@ bool is_image_in_folder(const std::string& path) {
   return is_image(path) && path.find('/') != std::string::npos;
 }
 
+// Lists the source. If it holds archives, and no images but some next to them (a preview, a logo),
+// lists the content of the archives.
 Listing list_source(Conversion& conversion, const std::string& source) {
   conversion.source = open_source(source);
   conversion.archives_are_folders = is_archive_list(source);
   Listing listing = conversion.source->list();
-  if (any_file(listing, is_image) || !any_file(listing, is_archive_path)) return listing;
+  if (any_file(listing, is_image_in_folder) || !any_file(listing, is_archive_path)) return listing;
+  if (is_folder(source))
+    for (const std::string& path : listing.files)
+      if (!is_archive_path(path)) conversion.left_out.add_file(path);
   conversion.source = open_archives(source);
   conversion.archives_are_folders = true;
   return conversion.source->list();
@@ -133,11 +138,6 @@ Catalogue catalogue_of(Conversion& conversion, SourceFormat format, Listing list
   }
 }
 
-}  // namespace
-
-const char* name_of(SourceFormat format) {
-  static constexpr std::array kNames{"auto", "images", "tiny-imagenet", "webdataset", "csv", "cifar", "idx"};
-  return kNames.at(static_cast<std::size_t>(format));
 [[noreturn]] void refuse_unknown(const Conversion& conversion, const Listing& listing) {
   if (!listing.unreadable.empty())
     throw std::runtime_error(fmt::format("{}: {}: {}, expected files that can be read", conversion.name,
@@ -149,6 +149,11 @@ const char* name_of(SourceFormat format) {
       conversion.name));
 }
 
+}  // namespace
+
+const char* name_of(SourceFormat format) {
+  static constexpr std::array kNames{"auto", "images", "tiny-imagenet", "webdataset", "csv", "cifar", "idx"};
+  return kNames.at(static_cast<std::size_t>(format));
 }
 
 ConvertReport convert(const std::string& given_source, const fs::path& destination,

@@ -74,6 +74,16 @@ TEST_F(ConvertWebDataset, ShardsInAFolder) {
   EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0}));
 }
 
+TEST_F(ConvertWebDataset, FilesNextToShardsAreCounted) {
+  write_shards();
+  write_bytes(folder_ / "wds/preview.png", png(1));
+  write_bytes(folder_ / "wds/logo.svg", {1});
+  write_bytes(folder_ / "wds/README", {1});
+  EXPECT_EQ(left_out_of(run_in("wds")),
+            ".txt files: 1; files without an extension: 1; images outside class folders: 2; ");
+  EXPECT_EQ(result().train.files.size(), 3u);
+}
+
 TEST_F(ConvertWebDataset, ListsOfShards) {
   write_shards();
   const std::string wds = folder_ / "wds";
@@ -343,17 +353,6 @@ TEST(ImagenetDevkit, SynsetsOfAMatFile) {
   }
 }
 
-class ConvertImagenet : public ConvertForms {
- protected:
-  ConvertImagenet() {
-    std::filesystem::create_directories(folder_ / "in");
-    std::vector<TarEntry> train;
-    for (const auto& [wnid, tone] : {std::pair("n01", 1), std::pair("n02", 2)}) {
-      write_archive(folder_ / "inner.tar", {{fmt::format("{}_7.JPEG", wnid), png(tone)},
-                                            {fmt::format("{}_10.JPEG", wnid), png(tone + 10)}});
-      train.push_back({fmt::format("{}.tar", wnid), read_bytes(folder_ / "inner.tar")});
-    }
-    write_archive(folder_ / "in/ILSVRC2012_img_train.tar", train);
 // Programs store the numbers in several types: MATLAB as uint8, SciPy as int64 or double. Each type
 // of the format is tried with the bytes that SciPy's savemat() writes for 5 and -5.
 TEST(ImagenetDevkit, NumbersMayHaveAnyType) {
@@ -376,6 +375,17 @@ TEST(ImagenetDevkit, NumbersMayHaveAnyType) {
   }
 }
 
+class ConvertImagenet : public ConvertForms {
+ protected:
+  ConvertImagenet() {
+    std::filesystem::create_directories(folder_ / "in");
+    std::vector<TarEntry> train;
+    for (const auto& [wnid, tone] : {std::pair("n01", 1), std::pair("n02", 2)}) {
+      write_archive(folder_ / "inner.tar", {{fmt::format("{}_7.JPEG", wnid), png(tone)},
+                                            {fmt::format("{}_10.JPEG", wnid), png(tone + 10)}});
+      train.push_back({fmt::format("{}.tar", wnid), read_bytes(folder_ / "inner.tar")});
+    }
+    write_archive(folder_ / "in/ILSVRC2012_img_train.tar", train);
     write_archive(folder_ / "in/ILSVRC2012_img_val.tar", {{"ILSVRC2012_val_00000001.JPEG", png(31)},
                                                           {"ILSVRC2012_val_00000002.JPEG", png(32)},
                                                           {"ILSVRC2012_val_00000003.JPEG", png(33)}});
