@@ -211,8 +211,8 @@ Catalogue CatalogueBuilder::finish() {
   require_unique_paths();
   Catalogue catalogue;
   catalogue.classes = sorted_classes();
-  std::vector<std::int32_t> label(classes_.size());
   require_class_names(catalogue.classes, conversion_.name);
+  std::vector<std::int32_t> label(classes_.size());
   for (std::size_t i = 0; i < catalogue.classes.size(); ++i)
     label[static_cast<std::size_t>(classes_.at(catalogue.classes[i]))] = static_cast<std::int32_t>(i);
   for (auto* samples : {&samples_, &test_samples_})
