@@ -134,6 +134,7 @@ class Archives final : public FileSource {
       }
     }
     listing.replaced += std::ssize(replaced_);
+    listing.files.reserve(files.size());
     for (auto& [path, position] : files)
       if (!replaced_.contains(position)) listing.files.push_back(std::move(path));
     std::erase_if(links, [&](const auto& item) {
